@@ -1,0 +1,63 @@
+"""EndQuorumEpochResponse: a response of key 54, versions 0-1, flexible 1+.
+
+Generated from schemas/EndQuorumEpochResponse.json; do not edit.
+"""
+
+from __future__ import annotations
+
+from kraftd.wire.message import Message, Table
+
+
+class PartitionData(Message):
+    partition_index: int = 0
+    error_code: int = 0
+    leader_id: int = 0
+    leader_epoch: int = 0
+    unknown_tags: tuple[tuple[int, bytes], ...] = ()
+
+
+class TopicData(Message):
+    topic_name: str = ""
+    partitions: list[PartitionData] = []
+    unknown_tags: tuple[tuple[int, bytes], ...] = ()
+
+
+class NodeEndpoint(Message):
+    node_id: int = 0
+    host: str = ""
+    port: int = 0
+    unknown_tags: tuple[tuple[int, bytes], ...] = ()
+
+
+class EndQuorumEpochResponse(Message):
+    error_code: int = 0
+    topics: list[TopicData] = []
+    node_endpoints: list[NodeEndpoint] = []
+    unknown_tags: tuple[tuple[int, bytes], ...] = ()
+
+
+SCHEMA: Table = (
+    "EndQuorumEpochResponse", 54, "response", (0, 1), (1, 32767),
+    (
+        ("EndQuorumEpochResponse", (
+            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),
+            ("topics", "Topics", "TopicData", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("node_endpoints", "NodeEndpoints", "NodeEndpoint", 1, (1, 1), None, (1, 32767), 0, None, 0, 0, ""),
+        )),
+        ("TopicData", (
+            ("topic_name", "TopicName", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
+            ("partitions", "Partitions", "PartitionData", 1, (0, 1), None, None, None, None, 0, 0, ""),
+        )),
+        ("PartitionData", (
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),
+            ("leader_id", "LeaderId", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
+            ("leader_epoch", "LeaderEpoch", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
+        )),
+        ("NodeEndpoint", (
+            ("node_id", "NodeId", "int32", 0, (1, 1), None, None, None, None, 0, 1, 0),
+            ("host", "Host", "string", 0, (1, 1), None, None, None, None, 0, 0, ""),
+            ("port", "Port", "uint16", 0, (1, 1), None, None, None, None, 0, 0, 0),
+        )),
+    ),
+)

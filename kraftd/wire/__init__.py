@@ -1,0 +1,1 @@
+"""The wire: primitive types, codecs, frames, record batches."""
