@@ -1,0 +1,1 @@
+"""The daemon's configuration: Kafka's controller .properties, typed and checked."""

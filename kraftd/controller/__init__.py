@@ -1,0 +1,1 @@
+"""What each broker or admin request means: (image, request) -> (records, answer)."""

@@ -1,0 +1,1 @@
+"""The metadata image: what the records mean, replayed in offset order."""

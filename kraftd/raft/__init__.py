@@ -1,0 +1,1 @@
+"""Consensus (KIP-595, 853, 996): pure, events in, effects out."""

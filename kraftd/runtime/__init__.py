@@ -1,0 +1,1 @@
+"""The daemon: loop, clock, fsync executor, effect runner, start and stop."""

@@ -1,0 +1,1 @@
+"""One file an API, and the node that joins the pure rooms."""

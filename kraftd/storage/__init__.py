@@ -1,0 +1,1 @@
+"""Files on disk, byte-compatible with Apache Kafka 4.3."""

@@ -1,0 +1,73 @@
+"""Value types that every room shares: identities, epochs, endpoints and 16-byte ids. No behaviour beyond text."""
+
+from __future__ import annotations
+
+import base64
+from typing import NamedTuple, NewType
+
+NodeId = NewType("NodeId", int)
+BrokerEpoch = NewType("BrokerEpoch", int)
+PartitionEpoch = NewType("PartitionEpoch", int)
+LeaderEpoch = NewType("LeaderEpoch", int)
+Epoch = NewType("Epoch", int)  # of the quorum, and of nothing else
+Uuid = bytes  # 16 raw bytes
+
+ZERO_UUID: Uuid = bytes(16)
+ONE_UUID: Uuid = bytes(15) + b"\x01"
+
+METADATA_TOPIC = "__cluster_metadata"
+METADATA_TOPIC_ID: Uuid = ONE_UUID
+METADATA_PARTITION = 0
+
+# Reserved directory ids (KIP-858).
+DIRECTORY_MIGRATING: Uuid = ZERO_UUID
+DIRECTORY_UNASSIGNED: Uuid = ONE_UUID
+DIRECTORY_LOST: Uuid = bytes(15) + b"\x02"
+
+
+def uuid_text(uuid: Uuid) -> str:
+    """Kafka's text of a uuid: URL-safe base64 without padding, 22 characters."""
+    return base64.urlsafe_b64encode(uuid).decode("ascii").rstrip("=")
+
+
+def parse_uuid(text: str) -> Uuid:
+    """The 16 bytes behind Kafka's text of a uuid. Raises ValueError when it is not one."""
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not a uuid: {error}") from None
+    if len(raw) != 16:
+        raise ValueError(f"{text!r} is not a uuid: {len(raw)} bytes, not 16")
+    return raw
+
+
+class ReplicaKey(NamedTuple):
+    """Who a replica is: its node id and the id of its metadata directory (None where unknown, KIP-853)."""
+
+    id: int
+    directory_id: Uuid | None = None
+
+    def __repr__(self) -> str:
+        return f"{self.id}:{uuid_text(self.directory_id) if self.directory_id else '-'}"
+
+
+class OffsetAndEpoch(NamedTuple):
+    """A position in the log: an end offset and the epoch of the record before it."""
+
+    offset: int
+    epoch: int
+
+    def __repr__(self) -> str:
+        return f"{self.offset}@{self.epoch}"
+
+
+class Endpoint(NamedTuple):
+    """Where a listener can be reached. security_protocol is Kafka's number: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: int = 0
+
+    def __repr__(self) -> str:
+        return f"{self.listener}://{self.host}:{self.port}"
