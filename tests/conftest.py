@@ -1,0 +1,79 @@
+"""What a test run needs from its machine, and what is said of the tests that it could not run.
+
+Tests marked ``kafka`` need Java and Apache Kafka's jars, those marked ``container`` need buildah and podman. Where
+something is missing they are skipped and one line of the summary says so; under CI=true that is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import cache
+
+import pytest
+
+from tests.kafka.fetch import FetchError, kafka_libs
+from tests.kafka.java import JavaMissing, find_java
+
+_NOT_RUN = "not run: "
+_NEEDS = ("kafka", "container")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--controller",
+        choices=["kraftd", "apache"],
+        default="kraftd",
+        help="whose controller the tests with real brokers run against; apache shows what the oracle does",
+    )
+
+
+@cache
+def missing_for(marker: str) -> str | None:
+    """What this machine lacks for tests with this marker; None if nothing."""
+    if marker == "kafka":
+        try:
+            find_java()
+            kafka_libs()
+        except (JavaMissing, FetchError) as error:
+            return str(error).partition("\n")[0]
+    elif marker == "container":
+        lacking = [tool for tool in ("buildah", "podman", "runc") if shutil.which(tool) is None]
+        if lacking:
+            return f"no {', '.join(lacking)} on the PATH"
+        if os.geteuid() != 0:
+            return "building the stand-in base image needs root"
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for marker in _NEEDS:
+            if item.get_closest_marker(marker) and (lack := missing_for(marker)):
+                item.add_marker(pytest.mark.skip(reason=_NOT_RUN + lack))
+
+
+def _not_run(config: pytest.Config) -> dict[str, list[pytest.TestReport]]:
+    """The reports of tests that this machine could not run, by marker."""
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter else []
+    return {
+        marker: [
+            report for report in skipped if marker in report.keywords and _NOT_RUN in str(report.longrepr)
+        ]
+        for marker in _NEEDS
+    }
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if os.environ.get("CI") == "true" and any(_not_run(session.config).values()):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for marker, reports in _not_run(config).items():
+        if reports:
+            verdict = "a failure, as CI=true" if os.environ.get("CI") == "true" else "skipped"
+            line = f"{len(reports)} {marker} tests {_NOT_RUN}{missing_for(marker)} ({verdict})"
+            terminalreporter.write_line(line, yellow=True)

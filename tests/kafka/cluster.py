@@ -1,0 +1,170 @@
+"""A scratch cluster on loopback: one controller of either kind, stock brokers, and Kafka's own tools aimed at it.
+
+Every process that a cluster starts it also ends. On a failed test its logs' last lines are printed (``conftest.py``).
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, ClusterMetadata, PartitionMetadata
+
+from tests.kafka.java import ToolRun, tools
+from tests.kafka.node import Broker, Controller, Kind, Node
+from tests.kafka.process import HOST, free_port, wait_until
+
+CONTROLLER_ID = 100
+
+
+def random_uuid() -> str:
+    """A UUID in Kafka's base64 form, never with a leading dash (tools would take it for an option)."""
+    text = "-"
+    while text.startswith("-"):
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    return text
+
+
+class Cluster:
+    """One controller and any number of brokers under a home directory."""
+
+    open_clusters: ClassVar[list[Cluster]] = []
+
+    def __init__(
+        self,
+        home: Path,
+        kind: Kind,
+        *,
+        static: bool = False,
+        controller_properties: Mapping[str, object] | None = None,
+        broker_properties: Mapping[str, object] | None = None,
+    ) -> None:
+        self.home, self.cluster_id = home, random_uuid()
+        self._broker_properties = dict(broker_properties or {})
+        port = free_port()
+        if static:
+            self._quorum = {"controller.quorum.voters": f"{CONTROLLER_ID}@{HOST}:{port}"}
+        else:
+            self._quorum = {"controller.quorum.bootstrap.servers": f"{HOST}:{port}"}
+        self.static = static
+        properties = {**self._quorum, **(controller_properties or {})}
+        self.controller = Controller(kind, CONTROLLER_ID, home / "controller", port, properties)
+        self.brokers: dict[int, Broker] = {}
+        self._admin: AdminClient | None = None
+        self.open_clusters.append(self)
+
+    def __repr__(self) -> str:
+        return f"<Cluster {self.cluster_id} {self.controller!r} brokers {sorted(self.brokers)}>"
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [self.controller, *self.brokers.values()]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(broker.address for broker in self.brokers.values() if broker.alive)
+
+    # -- life
+    def start_controller(self) -> Controller:
+        """Format the controller's directory if it is new, start it, wait until it answers."""
+        if not self.controller.data.exists():
+            self.controller.format(self.cluster_id, *([] if self.static else ["--standalone"]))
+        self.controller.start()
+        self.controller.wait_ready()
+        return self.controller
+
+    def start_brokers(self, *ids: int, properties: Mapping[str, object] | None = None) -> list[Broker]:
+        """Add brokers with these ids, start them side by side and wait until all are ready."""
+        added = []
+        for node_id in ids:
+            merged = {**self._broker_properties, **(properties or {})}
+            broker = Broker(node_id, self.home / f"broker-{node_id}", free_port(), self._quorum, merged)
+            broker.format(self.cluster_id, *([] if self.static else ["--no-initial-controllers"]))
+            broker.start()
+            self.brokers[node_id] = broker
+            added.append(broker)
+        for broker in added:
+            broker.wait_ready()
+        return added
+
+    def close(self) -> None:
+        """Kill what still runs, brokers first; the data goes, the logs stay."""
+        for node in reversed(self.nodes):
+            node.thaw()
+            node.kill()
+            shutil.rmtree(node.data, ignore_errors=True)
+        self.open_clusters.remove(self)
+
+    # -- asking
+    @property
+    def admin(self) -> AdminClient:
+        """librdkafka's admin client on all brokers there were when it was first asked for."""
+        if self._admin is None:
+            servers = ",".join(broker.address for broker in self.brokers.values())
+            self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        return self._admin
+
+    def metadata(self, topic: str | None = None) -> ClusterMetadata:
+        """Metadata as a broker answers it. OSError while none does."""
+        try:
+            return self.admin.list_topics(topic, timeout=10)
+        except KafkaException as error:
+            raise OSError(str(error)) from error
+
+    def partitions(self, topic: str) -> dict[int, PartitionMetadata]:
+        return self.metadata(topic).topics[topic].partitions
+
+    def partition(self, topic: str, index: int = 0) -> PartitionMetadata:
+        return self.partitions(topic)[index]
+
+    def live_brokers(self) -> set[int]:
+        """The ids of the unfenced brokers, as a broker knows them."""
+        return set(self.metadata().brokers)
+
+    def wait_until(self, condition: Callable[[], object], what: str, timeout_s: float = 60) -> float:
+        return wait_until(condition, what, timeout_s)
+
+    def wait_for_live_brokers(self, *ids: int, timeout_s: float = 60) -> None:
+        wait_until(lambda: self.live_brokers() == set(ids), f"live brokers are {sorted(ids)}", timeout_s)
+
+    # -- Kafka's tools
+    def tool(self, name: str, *arguments: object, **options: Any) -> ToolRun:
+        """Run a tool against the brokers; AssertionError with its output if it fails."""
+        return self.try_tool(name, *arguments, **options).check()
+
+    def try_tool(self, name: str, *arguments: object, **options: Any) -> ToolRun:
+        """Run a tool against the brokers, whatever its exit code."""
+        return tools().run(name, "--bootstrap-server", self.bootstrap, *arguments, **options)
+
+    def controller_tool(self, name: str, *arguments: object, **options: Any) -> ToolRun:
+        """Run a tool against the controller itself; AssertionError with its output if it fails."""
+        run = tools().run(name, "--bootstrap-controller", self.controller.address, *arguments, **options)
+        return run.check()
+
+    def create_topic(
+        self, name: str, partitions: int = 1, replication_factor: int = 1, **configs: object
+    ) -> str:
+        """Create a topic with Kafka's topics tool and wait until brokers know its leaders; its name."""
+        words = [f"{key.replace('_', '.')}={value}" for key, value in configs.items()]
+        self.tool(
+            "topics", "--create", "--topic", name, "--partitions", partitions,
+            "--replication-factor", replication_factor, *[word for pair in words for word in ("--config", pair)],
+        )  # fmt: skip
+
+        def led() -> bool:
+            known = self.metadata(name).topics[name].partitions
+            return len(known) == partitions and all(partition.leader >= 0 for partition in known.values())
+
+        wait_until(led, f"{name} has {partitions} led partitions")
+        return name

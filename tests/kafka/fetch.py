@@ -1,0 +1,95 @@
+"""Fetches Apache Kafka's jars from Maven Central, once, into a cache that parallel test runs share.
+
+The cache is ``$KRAFTD_KAFKA_CACHE`` or ``~/.cache/kraftd``; a version lies in ``kafka-<version>/libs/*.jar``.
+Finding Java and running what was fetched is left to ``java.py``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+KAFKA_VERSION = "4.3.1"
+
+# Kafka's log-level controller needs log4j-core on the class path, whatever slf4j is bound to.
+ARTIFACTS = (
+    ("org.apache.kafka", "kafka_2.13", None),
+    ("org.apache.kafka", "kafka-tools", None),
+    ("org.apache.kafka", "kafka-shell", None),
+    ("org.slf4j", "slf4j-simple", "1.7.36"),
+    ("org.apache.logging.log4j", "log4j-core", "2.25.4"),
+    ("org.apache.logging.log4j", "log4j-api", "2.25.4"),
+)
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>kraftd.test</groupId><artifactId>kafka</artifactId><version>1</version><packaging>pom</packaging>
+<dependencies>
+{dependencies}
+</dependencies></project>
+"""
+
+
+class FetchError(RuntimeError):
+    """The jars could not be fetched; the message holds what Maven said."""
+
+
+def cache_dir() -> Path:
+    """The folder that outlives test runs."""
+    chosen = os.environ.get("KRAFTD_KAFKA_CACHE")
+    return Path(chosen).expanduser().resolve() if chosen else Path.home() / ".cache" / "kraftd"
+
+
+@contextmanager
+def locked(name: str) -> Iterator[Path]:
+    """Hold the cache's lock of this name; yields the cache folder. Other processes wait."""
+    cache = cache_dir()
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield cache
+
+
+def kafka_libs(version: str = KAFKA_VERSION) -> Path:
+    """The folder with the jars of this version, fetched first if the cache has none.
+
+    Raises FetchError where Maven is missing or fails.
+    """
+    libs = cache_dir() / f"kafka-{version}" / "libs"
+    if libs.is_dir():
+        return libs
+    with locked(f"kafka-{version}") as cache:
+        if not libs.is_dir():
+            _fetch(version, cache)
+    return libs
+
+
+def _fetch(version: str, cache: Path) -> None:
+    if shutil.which("mvn") is None:
+        raise FetchError(f"Apache Kafka {version} is not in {cache} and mvn is not on the PATH to fetch it")
+    dependencies = "\n".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
+        f"<version>{pinned or version}</version></dependency>"
+        for group, artifact, pinned in ARTIFACTS
+    )
+    # A folder beside the final one: the rename is atomic, so nobody ever sees half of the jars.
+    with tempfile.TemporaryDirectory(dir=cache, prefix=f"kafka-{version}.") as scratch:
+        pom, home = Path(scratch, "pom.xml"), Path(scratch, "home")
+        pom.write_text(_POM.format(dependencies=dependencies))
+        command = ["mvn", "-q", "-B", "-C", "-f", str(pom), "dependency:copy-dependencies"]
+        command.append(f"-DoutputDirectory={home / 'libs'}")
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        if done.returncode or not (home / "libs" / f"kafka_2.13-{version}.jar").exists():
+            raise FetchError(f"mvn could not fetch Apache Kafka {version}:\n{done.stdout[-4000:]}")
+        home.rename(cache / f"kafka-{version}")
+
+
+if __name__ == "__main__":
+    print(kafka_libs())
