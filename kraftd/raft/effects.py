@@ -1,0 +1,234 @@
+"""What the consensus core wants done. Imperatives, performed by the runner in the order in which they come.
+
+The order of effects is the order of durability.  Only two of them touch stable storage in a way that others
+wait for: PersistElection is a barrier (it is synced before any later effect, of this step or another, is
+begun), and SyncLog is asynchronous (RecordsSynced comes back; the core itself holds back what depends on it).
+Everything else may be handed on at once.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.raft.events import AppendId, RequestId
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+
+
+class Effect(Struct, frozen=True, gc=False):
+    """The base of all effects."""
+
+
+# --- the log and the quorum-state file ----------------------------------------------------------------
+
+
+class PersistElection(Effect):
+    """Write `quorum-state` in this version and sync it, before any later effect is begun."""
+
+    state: QuorumStateData
+    version: int
+
+    def __repr__(self) -> str:
+        state = self.state
+        return f"<PersistElection epoch {state.leader_epoch} leader {state.leader_id} voted {state.voted_id}>"
+
+
+class AppendRecords(Effect):
+    """Write whole batches at the end of the log, without syncing.  `base_offset` is the log end before,
+    `end_offset` after."""
+
+    base_offset: int
+    end_offset: int
+    epoch: int
+    data: bytes | memoryview
+
+    def __repr__(self) -> str:
+        return f"<AppendRecords [{self.base_offset}, {self.end_offset}) epoch {self.epoch}, {len(self.data)} bytes>"
+
+
+class SyncLog(Effect):
+    """Sync the log off the loop and answer RecordsSynced with the end of what is synced then, `end_offset` or more.
+
+    At most one is asked for at a time; what is appended meanwhile goes with the next.
+    """
+
+    end_offset: int
+
+
+class TruncateLog(Effect):
+    """Drop every record at or past `end_offset`."""
+
+    end_offset: int
+
+
+class ResetLog(Effect):
+    """Drop the whole log; it starts and ends at this snapshot."""
+
+    snapshot_id: OffsetAndEpoch
+
+
+# --- messages -----------------------------------------------------------------------------------------
+
+
+class Respond(Effect):
+    """Answer a request."""
+
+    request_id: RequestId
+    message: Message
+    version: int
+
+    def __repr__(self) -> str:
+        return f"<Respond {self.request_id} {type(self.message).__name__}>"
+
+
+class RespondRecords(Effect):
+    """Answer a Fetch: fill in `records` of its only partition from the log, then respond.
+
+    Whole batches from the one that holds `offset` on, none at or past `end_offset`, as many as fit into
+    `max_bytes` and at least one.
+    """
+
+    request_id: RequestId
+    message: Message
+    version: int
+    offset: int
+    end_offset: int
+    max_bytes: int
+
+    def __repr__(self) -> str:
+        return f"<RespondRecords {self.request_id} [{self.offset}, {self.end_offset}) up to {self.max_bytes} bytes>"
+
+
+class RespondSnapshot(Effect):
+    """Answer a FetchSnapshot: fill in `unaligned_records` of its only partition with at most `max_bytes` of the
+    snapshot's file from `position` on, then respond."""
+
+    request_id: RequestId
+    message: Message
+    version: int
+    snapshot_id: OffsetAndEpoch
+    position: int
+    max_bytes: int
+
+
+class Destination(Struct, frozen=True, gc=False):
+    """Where a request goes.  A bootstrap server whose id is not known has an id of -2 or below, as in Kafka."""
+
+    node_id: int
+    host: str
+    port: int
+
+    def __repr__(self) -> str:
+        return f"{self.node_id} at {self.host}:{self.port}"
+
+
+class Send(Effect):
+    """Send a request in the highest version that both sides know; ResponseReceived or SendFailed comes back with
+    the same `send_id`.  The core keeps the time itself: the runner need not time it out."""
+
+    send_id: int
+    destination: Destination
+    message: Message
+
+    def __repr__(self) -> str:
+        return f"<Send {self.send_id} {type(self.message).__name__} to {self.destination}>"
+
+
+# --- the fate of appends ------------------------------------------------------------------------------
+
+
+class AppendAccepted(Effect):
+    """The records hold the offsets from `base_offset` to `end_offset` (exclusive); the leader applies them now."""
+
+    append_id: AppendId
+    base_offset: int
+    end_offset: int
+    epoch: int
+
+
+class AppendRefused(Effect):
+    """Nothing was appended.  NOT_CONTROLLER: not the leader of that epoch; RECORD_LIST_TOO_LARGE: an atomic
+    append that makes a batch of more than 8 MiB."""
+
+    append_id: AppendId
+    error: ErrorCode
+
+
+class AppendCommitted(Effect):
+    """The append is committed: the high watermark is at or past its end."""
+
+    append_id: AppendId
+    end_offset: int
+
+
+class AppendAborted(Effect):
+    """Leadership was lost before the append committed: it may or may not survive."""
+
+    append_id: AppendId
+    error: ErrorCode = ErrorCode.NOT_CONTROLLER
+
+
+# --- what the rest of the node must know --------------------------------------------------------------
+
+
+class HighWatermarkMoved(Effect):
+    """Everything below is committed.  Within a step it comes before the AppendCommitted that it causes."""
+
+    high_watermark: int
+
+
+class LeadershipChanged(Effect):
+    """Who leads.  `leader_id` is None while nobody is known to, and as soon as this replica resigns.
+
+    With `is_local` this replica leads, and the high watermark has passed the start of its epoch: all that was
+    committed before has been shown by HighWatermarkMoved, so decisions may be taken on it.
+    """
+
+    epoch: int
+    leader_id: int | None
+    is_local: bool = False
+
+
+class VotersChanged(Effect):
+    """The voter set or kraft.version in force is another (from an appended, not yet committed, record; or undone
+    by a truncation): read `core.voters` and `core.kraft_version`."""
+
+
+class ShutdownCompleted(Effect):
+    """The core needs nothing more; `graceful` is false when the time ran out first."""
+
+    graceful: bool = True
+
+
+# --- snapshot download --------------------------------------------------------------------------------
+
+
+class BeginSnapshot(Effect):
+    """Open the `.part` file of this snapshot, empty."""
+
+    snapshot_id: OffsetAndEpoch
+
+
+class WriteSnapshot(Effect):
+    """Append bytes to the `.part` file, at `position`."""
+
+    snapshot_id: OffsetAndEpoch
+    position: int
+    data: bytes | memoryview
+
+    def __repr__(self) -> str:
+        return f"<WriteSnapshot {self.snapshot_id} at {self.position}, {len(self.data)} bytes>"
+
+
+class FinishSnapshot(Effect):
+    """Sync and name the snapshot, then answer SnapshotFinished."""
+
+    snapshot_id: OffsetAndEpoch
+
+
+class AbandonSnapshot(Effect):
+    """Delete the `.part` file."""
+
+    snapshot_id: OffsetAndEpoch

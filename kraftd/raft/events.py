@@ -1,0 +1,185 @@
+"""What the consensus core is told. Past participles; each is one fact that has already happened.
+
+The runner (daemon or simulation) hands one event at a time to `RaftCore.step(event, now_ms)` and performs
+the effects that come back, in order.  `now_ms` is milliseconds since the Unix epoch by a clock that neither
+jumps nor runs backwards (wall time at start plus monotonic time since).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from msgspec import Struct
+
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+
+RequestId = Hashable
+AppendId = Hashable
+
+
+class Event(Struct, frozen=True, gc=False):
+    """The base of all events."""
+
+
+class Started(Event):
+    """The first event, once: the replica takes up the state that it was constructed from."""
+
+
+class DeadlineReached(Event):
+    """`deadline_ms()` has come; every other event at or past it does the same work."""
+
+
+# --- requests of others -------------------------------------------------------------------------------
+
+
+class RequestReceived(Event):
+    """A raft request, decoded: Fetch, Vote, BeginQuorumEpoch, EndQuorumEpoch, FetchSnapshot, DescribeQuorum,
+    AddRaftVoter, RemoveRaftVoter or UpdateRaftVoter.
+
+    Answered exactly once by a Respond, RespondRecords or RespondSnapshot effect with the same `request_id`, at
+    once or when a parked fetch completes.  `listener` is the name of the listener that it came in by: endpoints
+    in the answer are those of that listener.
+    """
+
+    request_id: RequestId
+    message: Message
+    version: int
+    listener: str = ""
+
+    def __repr__(self) -> str:
+        return f"<RequestReceived {self.request_id} {type(self.message).__name__} v{self.version}>"
+
+
+class RequestAbandoned(Event):
+    """The connection of a request is gone: forget it if it is parked, it needs no answer any more."""
+
+    request_id: RequestId
+
+
+# --- answers to what the core sent --------------------------------------------------------------------
+
+
+class ResponseReceived(Event):
+    """The decoded response to the Send effect with this `send_id`.  Late and unknown ones are ignored."""
+
+    send_id: int
+    message: Message
+
+    def __repr__(self) -> str:
+        return f"<ResponseReceived {self.send_id} {type(self.message).__name__}>"
+
+
+class SendFailed(Event):
+    """A Send came to nothing.
+
+    `error` is UNSUPPORTED_VERSION when the peer offers no version that can carry the message,
+    NETWORK_EXCEPTION when it could not be authenticated, BROKER_NOT_AVAILABLE for every other loss.
+    """
+
+    send_id: int
+    error: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE
+
+
+class ConnectionLost(Event):
+    """The connection to a node was reset, or refused on connecting (not: closed for idleness by this side).
+
+    One for the leader's node starts a pre-vote at once instead of after the fetch timeout.
+    """
+
+    node_id: int
+
+
+# --- the log ------------------------------------------------------------------------------------------
+
+
+class RecordsSynced(Event):
+    """All records below `end_offset` are on stable storage.  Answers SyncLog."""
+
+    end_offset: int
+
+
+class AppendRequested(Event):
+    """The controller wants records written; answered at once by AppendAccepted or AppendRefused and, once
+    accepted, exactly once by AppendCommitted or AppendAborted.
+
+    `values` are whole record values.  `epoch` is the leader epoch in which they were decided: in any other they
+    are refused.  Atomic ones become one batch; the rest may be cut into several at a size of 8 MiB.
+    """
+
+    append_id: AppendId
+    values: list[bytes]
+    epoch: int
+    atomic: bool = True
+
+    def __repr__(self) -> str:
+        return f"<AppendRequested {self.append_id} {len(self.values)} records in epoch {self.epoch}>"
+
+
+class CommitAwaited(Event):
+    """Tell when everything appended so far is committed: answered like an AppendRequested without records.
+
+    What a read does that must not show what could still be undone.
+    """
+
+    append_id: AppendId
+    epoch: int
+
+
+class KRaftVersionUpgradeRequested(Event):
+    """UpdateFeatures asks for this kraft.version (KIP-853); answered like an AppendRequested."""
+
+    append_id: AppendId
+    kraft_version: int
+    epoch: int
+    validate_only: bool = False
+
+
+# --- snapshots ----------------------------------------------------------------------------------------
+
+
+class SnapshotTaken(Event):
+    """A snapshot that this replica made of its own log is complete and named."""
+
+    snapshot_id: OffsetAndEpoch
+    size_bytes: int
+
+
+class SnapshotFinished(Event):
+    """The download that FinishSnapshot closed is synced and named.  Answers FinishSnapshot.
+
+    `control_batches` are the snapshot's control batches (KRaftVersion and Voters records are read from them).
+    """
+
+    snapshot_id: OffsetAndEpoch
+    size_bytes: int
+    control_batches: tuple[bytes, ...] = ()
+
+
+class SnapshotsDeleted(Event):
+    """Retention removed these snapshots."""
+
+    snapshot_ids: tuple[OffsetAndEpoch, ...]
+
+
+class LogStartMoved(Event):
+    """Retention removed the log below `log_start_offset`, which is the end of a snapshot."""
+
+    log_start_offset: int
+
+
+# --- the end ------------------------------------------------------------------------------------------
+
+
+class ResignRequested(Event):
+    """Give up the leadership of `epoch` (ignored when it is over already)."""
+
+    epoch: int
+
+
+class ShutdownRequested(Event):
+    """Leave gracefully: a leader resigns and tells its successors.  Answered by ShutdownCompleted within
+    `timeout_ms`."""
+
+    timeout_ms: int
