@@ -1,0 +1,476 @@
+"""Record batches, format v2: the unit that is written, replicated, checked and read whole.
+
+A batch is a header of 61 bytes and its records. The checksum covers everything behind itself, so that the
+leader epoch in front of it can be set without computing it anew. A metadata log holds uncompressed batches
+only, with records that have neither headers nor (outside control batches) keys.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from struct import Struct
+from typing import Any, NamedTuple
+
+from kraftd.wire.codec import decode, encode_bytes
+from kraftd.wire.crc32c import crc32c
+from kraftd.wire.message import Message
+
+HEADER_BYTES = 61
+MAGIC = 2
+
+_HEADER = Struct(">qiibIhiqqqhii")
+_AFTER_CRC = Struct(">hiqqqhii")  # attributes ... record count, what the checksum covers of the header
+_BEFORE_CRC = Struct(">qiibI")
+_LENGTH_AT = 8
+_LENGTH_END = 12  # the length field counts what is behind itself
+_CRC_END = 21
+_CONTROL = 0x20
+_COMPRESSION = ("none", "gzip", "snappy", "lz4", "zstd", "5", "6", "7")
+_CONTROL_KEY = Struct(">hh")
+
+
+class CorruptBatch(ValueError):
+    """Bytes that are no valid batch. position is where the batch begins in the bytes that were given.
+
+    truncated is true when nothing but more bytes was missing: a torn tail, or an unaligned piece of a file.
+    """
+
+    def __init__(self, reason: str, position: int, *, truncated: bool = False) -> None:
+        super().__init__(f"batch at byte {position}: {reason}")
+        self.reason = reason
+        self.position = position
+        self.truncated = truncated
+
+
+class ControlRecordType(enum.IntEnum):
+    """What a control record says; the second int16 of its key. The transaction markers 0 and 1 have no place here."""
+
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes in front of the records, field by field. length_bytes counts what is behind the length field."""
+
+    base_offset: int
+    length_bytes: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.length_bytes + _LENGTH_END
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def compression(self) -> str:
+        return _COMPRESSION[self.attributes & 7]
+
+
+class Batch(NamedTuple):
+    """One batch in the bytes it came in: view is exactly its bytes, position where they began."""
+
+    header: BatchHeader
+    view: memoryview
+    position: int
+
+    def __repr__(self) -> str:
+        header = self.header
+        kind = "control batch" if header.is_control else "batch"
+        return (
+            f"<{kind} {header.base_offset}..{header.last_offset} epoch {header.leader_epoch}, "
+            f"{header.record_count} records, {header.size_bytes} bytes at {self.position}>"
+        )
+
+
+class RecordView(NamedTuple):
+    """One record; key and value are views of the batch's bytes, None where null."""
+
+    offset: int
+    timestamp_ms: int
+    key: memoryview | None
+    value: memoryview | None
+
+
+class ControlRecord(NamedTuple):
+    """One decoded control record. message and version are None where the type is unknown here (to be skipped)."""
+
+    offset: int
+    type: int
+    message: Message | None
+    version: int | None
+
+
+@lru_cache(maxsize=1 << 14)
+def _varint(value: int) -> bytes:
+    """A non-negative number as a zig-zag varint."""
+    value <<= 1
+    if value < 0x80:
+        return bytes((value,))
+    parts = bytearray()
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)
+
+
+def batch_size_bytes(values: Sequence[bytes]) -> int:
+    """Size of the batch that build_batch makes of these values; what a limit on batches is compared with."""
+    total = HEADER_BYTES
+    for delta, value in enumerate(values):
+        size = len(value)
+        body = 4 + len(_varint(delta)) + len(_varint(size)) + size
+        total += len(_varint(body)) + body
+    return total
+
+
+def build_batch(
+    values: Sequence[bytes],
+    base_offset: int,
+    leader_epoch: int,
+    timestamp_ms: int,
+    *,
+    control_keys: Sequence[bytes] | None = None,
+) -> bytes:
+    """One uncompressed batch of these values, as Kafka's raft client builds it: every record at timestamp_ms.
+
+    control_keys, one a value, make it a control batch. Raises ValueError when values is empty.
+    """
+    count = len(values)
+    if count == 0:
+        raise ValueError("a batch holds at least one record")
+    varint = _varint
+    parts: list[bytes] = [b"", b""]  # the header's place
+    if control_keys is None:
+        attributes = 0
+        for delta, value in enumerate(values):
+            size = len(value)
+            delta_varint = varint(delta)
+            size_varint = varint(size)
+            # body: attributes, timestamp delta, offset delta, key length -1, value length, value, no headers
+            parts += (
+                varint(4 + len(delta_varint) + len(size_varint) + size),
+                b"\x00\x00",
+                delta_varint,
+                b"\x01",
+                size_varint,
+                value,
+                b"\x00",
+            )
+    else:
+        attributes = _CONTROL
+        for delta, (key, value) in enumerate(zip(control_keys, values, strict=True)):
+            middle = b"".join((b"\x00\x00", varint(delta), varint(len(key)), key, varint(len(value))))
+            parts += (varint(len(middle) + len(value) + 1), middle, value, b"\x00")
+    parts[1] = _AFTER_CRC.pack(attributes, count - 1, timestamp_ms, timestamp_ms, -1, -1, -1, count)
+    covered = b"".join(parts)
+    parts = [
+        _BEFORE_CRC.pack(
+            base_offset, len(covered) + _CRC_END - _LENGTH_END, leader_epoch, MAGIC, crc32c(covered)
+        ),
+        covered,
+    ]
+    return b"".join(parts)
+
+
+def build_control_batch(
+    records: Sequence[tuple[ControlRecordType, Message, int]],
+    base_offset: int,
+    leader_epoch: int,
+    timestamp_ms: int,
+) -> bytes:
+    """One control batch of (type, message, version); key is version 0 and the type, value the plain message."""
+    return build_batch(
+        [encode_bytes(message, version) for _, message, version in records],
+        base_offset,
+        leader_epoch,
+        timestamp_ms,
+        control_keys=[_CONTROL_KEY.pack(0, record_type) for record_type, _, _ in records],
+    )
+
+
+def parse_header(view: bytes | memoryview, position: int = 0) -> BatchHeader:
+    """The header of the batch that begins at position, its bounds checked, its checksum not.
+
+    Raises CorruptBatch: truncated, of another format, impossible length or counts.
+    """
+    end = len(view)
+    if position + HEADER_BYTES > end:
+        if position + _CRC_END - 4 <= end and view[position + 16] != MAGIC:
+            raise CorruptBatch(f"format {view[position + 16]}, not {MAGIC}", position)
+        raise CorruptBatch(
+            f"{end - position} bytes are left, a header has {HEADER_BYTES}", position, truncated=True
+        )
+    header = BatchHeader._make(_HEADER.unpack_from(view, position))
+    if header.magic != MAGIC:
+        raise CorruptBatch(f"format {header.magic}, not {MAGIC}", position)
+    size = header.length_bytes + _LENGTH_END
+    if size < HEADER_BYTES:
+        raise CorruptBatch(f"a length of {header.length_bytes} bytes is shorter than the header", position)
+    if header.base_offset < 0 or header.last_offset_delta < 0:
+        raise CorruptBatch(
+            f"base offset {header.base_offset} or last offset delta {header.last_offset_delta} is negative",
+            position,
+        )
+    # A record takes at least 7 bytes; a count beyond that would make a reader allocate for nothing.
+    most = (size - HEADER_BYTES) // 7 if not header.attributes & 7 else size
+    if not 0 <= header.record_count <= most:
+        raise CorruptBatch(f"{header.record_count} records cannot be in {size} bytes", position)
+    if position + size > end:
+        raise CorruptBatch(f"{size} bytes long, {end - position} are left", position, truncated=True)
+    return header
+
+
+def check_crc(view: memoryview, header: BatchHeader, position: int = 0) -> None:
+    """Compare the checksum of the batch at position with its bytes. Raises CorruptBatch when they differ."""
+    computed = crc32c(view[position + _CRC_END : position + header.size_bytes])
+    if computed != header.crc:
+        raise CorruptBatch(
+            f"checksum {header.crc:#010x} is stored, {computed:#010x} computed (offset {header.base_offset})",
+            position,
+        )
+
+
+def read_batch(data: bytes | memoryview, position: int = 0, *, verify: bool = True) -> Batch:
+    """The batch that begins at position; its checksum is checked unless verify is false. Raises CorruptBatch."""
+    view = memoryview(data)
+    header = parse_header(view, position)
+    if verify:
+        check_crc(view, header, position)
+    return Batch(header, view[position : position + header.size_bytes], position)
+
+
+def iter_batches(data: bytes | memoryview, *, verify: bool = True) -> Iterator[Batch]:
+    """Every batch of bytes that hold whole batches and nothing else.
+
+    Raises CorruptBatch at the first that is not valid; the ones before it have been given out. With verify
+    false checksums are not computed.
+    """
+    view = memoryview(data)
+    position, end = 0, len(view)
+    while position < end:
+        batch = read_batch(view, position, verify=verify)
+        yield batch
+        position += len(batch.view)
+
+
+def records(batch: Batch) -> list[RecordView]:
+    """The records of a batch, keys and values as views of it.
+
+    Raises CorruptBatch (its position the batch's) for compressed batches and for every record that does not
+    fit its batch: lengths past the end, offsets out of order, a count that differs.
+    """
+    header, view, _ = batch
+    _refuse_compression(batch)
+    end = len(view)
+    pos = HEADER_BYTES
+    base_offset, base_timestamp_ms = header.base_offset, header.base_timestamp_ms
+    last_delta, previous_delta = header.last_offset_delta, -1
+    found: list[RecordView] = []
+    try:
+        for _ in range(header.record_count):
+            size, pos = _read_varint(view, pos)
+            record_end = pos + size
+            if size <= 0 or record_end > end:
+                raise CorruptBatch(f"record {len(found)} claims {size} bytes", batch.position)
+            timestamp_delta, pos = _read_varint(view, pos + 1)
+            delta, pos = _read_varint(view, pos)
+            if not previous_delta < delta <= last_delta:
+                raise CorruptBatch(f"record {len(found)} has offset delta {delta}", batch.position)
+            previous_delta = delta
+            key_size, pos = _read_varint(view, pos)
+            key = None
+            if key_size >= 0:
+                key = view[pos : pos + key_size]
+                pos += key_size
+            value_size, pos = _read_varint(view, pos)
+            value = None
+            if value_size >= 0:
+                value = view[pos : pos + value_size]
+                pos += value_size
+            header_count, pos = _read_varint(view, pos)
+            if header_count != 0 or pos != record_end:
+                pos = _skip_headers(view, pos, header_count, record_end)
+                if pos != record_end:
+                    raise CorruptBatch(
+                        f"record {len(found)} claims {size} bytes and does not end there", batch.position
+                    )
+            found.append(RecordView(base_offset + delta, base_timestamp_ms + timestamp_delta, key, value))
+    except IndexError:
+        raise CorruptBatch(f"record {len(found)} runs past the end", batch.position) from None
+    if pos != end:
+        raise CorruptBatch(f"{end - pos} bytes are left behind the last record", batch.position)
+    return found
+
+
+def values(batch: Batch) -> list[memoryview]:
+    """The values of a metadata batch in order of offset: the fast way of replay.
+
+    The records' offsets are base_offset, base_offset + 1, ... Raises CorruptBatch where Kafka's reader of the
+    metadata log gives up too: compression, a key, a timestamp delta, a null or empty value, headers.
+    """
+    header, view, _ = batch
+    _refuse_compression(batch)
+    end = len(view)
+    pos = HEADER_BYTES
+    found: list[memoryview] = []
+    append = found.append
+    try:
+        for expected_delta in range(header.record_count):
+            # Varints of one and of two bytes are read in place: they are nearly all that occur.
+            byte = view[pos]
+            if byte < 0x80:
+                pos += 1
+            elif (second := view[pos + 1]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                pos += 2
+            else:
+                byte, pos = _read_unsigned(view, pos)
+            record_end = pos + (byte >> 1)
+            if byte & 1 or view[pos + 1]:
+                raise _odd_record(batch, expected_delta)
+            pos += 2
+            byte = view[pos]
+            if byte < 0x80:
+                pos += 1
+            elif (second := view[pos + 1]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                pos += 2
+            else:
+                byte, pos = _read_unsigned(view, pos)
+            if byte != expected_delta << 1 or view[pos] != 1:
+                raise _odd_record(batch, expected_delta)
+            pos += 1
+            byte = view[pos]
+            if byte < 0x80:
+                pos += 1
+            elif (second := view[pos + 1]) < 0x80:
+                byte = byte & 0x7F | second << 7
+                pos += 2
+            else:
+                byte, pos = _read_unsigned(view, pos)
+            stop = pos + (byte >> 1)
+            if byte & 1 or byte == 0 or stop + 1 != record_end or view[stop]:
+                raise _odd_record(batch, expected_delta)
+            append(view[pos:stop])
+            pos = record_end
+    except IndexError:
+        raise CorruptBatch(f"record {len(found)} runs past the end", batch.position) from None
+    if pos != end:
+        raise CorruptBatch(f"{end - pos} bytes are left behind the last record", batch.position)
+    if len(found) != header.last_offset_delta + 1:
+        raise CorruptBatch(f"{len(found)} records for {header.last_offset_delta + 1} offsets", batch.position)
+    return found
+
+
+def control_records(batch: Batch) -> list[ControlRecord]:
+    """The decoded records of a control batch; types unknown here have no message, as in Kafka they are skipped.
+
+    Each message begins with its own version; a newer one than is known here is read as the newest known.
+    Raises CorruptBatch for keys that are none, ProtocolError for values that are none.
+    """
+    types = _control_types()
+    found = []
+    for offset, _, key, value in records(batch):
+        if key is None or len(key) < _CONTROL_KEY.size:
+            raise CorruptBatch(f"control record {offset} has no key of 4 bytes", batch.position)
+        key_version, record_type = _CONTROL_KEY.unpack_from(key)
+        if key_version < 0:
+            raise CorruptBatch(f"control record {offset} has key version {key_version}", batch.position)
+        if value is None or len(value) < 2:
+            raise CorruptBatch(f"control record {offset} has no value", batch.position)
+        if record_type not in types:
+            found.append(ControlRecord(offset, record_type, None, None))
+            continue
+        cls, first, last = types[record_type]
+        version = max(first, min(last, int.from_bytes(value[:2], "big", signed=True)))
+        found.append(ControlRecord(offset, record_type, decode(cls, version, value), version))
+    return found
+
+
+@lru_cache(maxsize=1)
+def _control_types() -> dict[int, tuple[type[Any], int, int]]:
+    """Record type to (class, first version, last version). By name: messages are a layer above."""
+    registry = importlib.import_module("kraftd.messages.registry")
+    return {
+        key: (getattr(importlib.import_module(f"kraftd.messages.{module}"), name), first, last)
+        for key, (module, name, first, last) in registry.CONTROL_RECORDS.items()
+    }
+
+
+def _refuse_compression(batch: Batch) -> None:
+    header = batch.header
+    if header.attributes & 7:
+        raise CorruptBatch(
+            f"compressed with {header.compression} (offset {header.base_offset}); batches of a metadata log are "
+            "not compressed",
+            batch.position,
+        )
+
+
+def _odd_record(batch: Batch, index: int) -> CorruptBatch:
+    offset = batch.header.base_offset + index
+    return CorruptBatch(f"the record of offset {offset} is not one of a metadata log", batch.position)
+
+
+def _read_unsigned(view: memoryview, pos: int) -> tuple[int, int]:
+    """An unsigned varint of at most ten bytes (what a 64-bit number takes) and the position behind it."""
+    value = shift = 0
+    while True:
+        byte = view[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, pos
+        shift += 7
+        if shift > 63:
+            raise IndexError("overlong varint")
+
+
+def _read_varint(view: memoryview, pos: int) -> tuple[int, int]:
+    """A zig-zag varint and the position behind it."""
+    byte = view[pos]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), pos + 1
+    value, pos = _read_unsigned(view, pos)
+    return (value >> 1) ^ -(value & 1), pos
+
+
+def _skip_headers(view: memoryview, pos: int, count: int, end: int) -> int:
+    """The position behind count record headers, which a metadata log never has. Bounded by the record's bytes."""
+    if not 0 <= count <= end - pos:
+        return -1
+    for _ in range(count):
+        for _ in ("key", "value"):
+            size, pos = _read_varint(view, pos)
+            pos += max(size, 0)
+            if pos > end:
+                return -1
+    return pos
