@@ -1,1 +1,1 @@
-"""Listeners and connections."""
+"""Listeners and connections: bytes become frames, answers become bytes, limits hold. No loop of its own."""

@@ -1,0 +1,252 @@
+"""One peer's connection: frames in, answers out in the order of their requests, back-pressure both ways.
+
+It is a protocol in asyncio's sense (the loop calls `data_received` and so on) without needing asyncio. What
+frames mean is the handler's affair; what it owes is one `answer` for each slot. Sending happens in `flush`,
+once for all answers that a turn of the loop produced.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kraftd.net.limits import BufferBudget, Limits
+from kraftd.net.splitter import FrameError, FrameSplitter
+from kraftd.net.transport import Transport
+
+Part = bytes | bytearray | memoryview
+
+
+class Handler(Protocol):
+    """The side that understands frames."""
+
+    def frames_received(self, connection: Connection, first_slot: int, frames: list[memoryview]) -> None:
+        """Requests, in slots from `first_slot` on; each slot gets exactly one answer, at any time."""
+
+    def connection_lost(self, connection: Connection, reason: str | None) -> None:
+        """The connection is gone; `reason` says why if this side closed it."""
+
+
+class Connection:
+    """A connection of a listener. Not read while a peer owes or is owed too much."""
+
+    __slots__ = (
+        "_admit",
+        "_assigned",
+        "_backlog",
+        "_budget",
+        "_early",
+        "_handler",
+        "_limits",
+        "_on_lost",
+        "_out",
+        "_reading",
+        "_schedule",
+        "_scheduled",
+        "_sent",
+        "_splitter",
+        "_starved",
+        "_transport",
+        "_writable",
+        "close_reason",
+        "id",
+        "last_read_ms",
+        "listener",
+        "peer",
+        "reads",
+    )
+
+    def __init__(
+        self,
+        id: int,
+        listener: str,
+        handler: Handler,
+        limits: Limits,
+        budget: BufferBudget,
+        schedule: Callable[[Callable[[], None]], object],
+        admit: Callable[[Connection], bool],
+        on_lost: Callable[[Connection], None],
+    ) -> None:
+        self.id = id
+        self.listener = listener
+        self.peer: tuple[str, int] = ("?", 0)
+        self.close_reason: str | None = None
+        self.reads = 0  # counts reads; whoever sweeps idle connections compares it with what it saw before
+        self.last_read_ms = 0
+        self._handler = handler
+        self._limits = limits
+        self._budget = budget
+        self._schedule = schedule
+        self._admit = admit
+        self._on_lost = on_lost
+        self._splitter = FrameSplitter(limits.max_frame_bytes)
+        self._transport: Transport | None = None
+        self._assigned = 0  # slots given to requests
+        self._sent = 0  # slots whose answers are in the output
+        self._early: dict[int, list[Part]] = {}  # answers ahead of their turn
+        self._out: list[Part] = []
+        self._backlog: deque[memoryview] = deque()
+        self._reading = True
+        self._writable = True
+        self._starved = False
+        self._scheduled = False
+
+    # -- called by the loop
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        peer = transport.get_extra_info("peername")
+        if peer:
+            self.peer = (peer[0], peer[1])
+        if not self._admit(self):
+            self.close("too many connections")
+
+    def data_received(self, data: bytes) -> None:
+        if self.close_reason is not None:
+            return
+        self.reads += 1
+        splitter = self._splitter
+        bad: str | None = None
+        try:
+            frames = splitter.feed(data)
+        except FrameError as error:
+            frames, bad = error.frames, str(error)
+        if frames:
+            if (
+                not self._backlog
+                and len(frames) <= self._limits.frames_a_turn
+                and self._assigned + len(frames) - self._sent <= self._limits.max_in_flight
+            ):
+                self._hand_over(frames)
+            else:
+                self._backlog.extend(frames)
+                self._turn()
+        if bad is not None:
+            self.close(bad)
+            return
+        held_bytes = splitter.held_bytes
+        if held_bytes > self._budget.free_bytes or self._starved:
+            self._starved = not self._budget.hold(self.id, held_bytes, self._fed)
+            self._regulate()
+        elif frames and held_bytes == 0:
+            self._budget.release(self.id)
+
+    def eof_received(self) -> bool:
+        return False  # the transport closes itself
+
+    def pause_writing(self) -> None:
+        self._writable = False
+        self._regulate()
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        self._regulate()
+        if self._backlog:
+            self._later()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._backlog.clear()
+        self._early.clear()
+        self._out.clear()
+        self._budget.release(self.id)
+        self._on_lost(self)
+        self._handler.connection_lost(self, self.close_reason)
+
+    # -- called by the handler
+
+    @property
+    def in_flight(self) -> int:
+        """Requests handed over whose answers are not yet in the output."""
+        return self._assigned - self._sent
+
+    @property
+    def closing(self) -> bool:
+        return self._transport is None or self.close_reason is not None
+
+    def answer(self, slot: int, parts: list[Part]) -> None:
+        """The whole answer (size included) to the request in `slot`; sent once all before it are.
+
+        An empty list ends the slot without an answer. Late answers of a closed connection are dropped.
+        """
+        if slot != self._sent:
+            if self._transport is not None:
+                self._early[slot] = parts
+            return
+        out = self._out
+        out += parts
+        self._sent = slot + 1
+        early = self._early
+        while early:
+            ready = early.pop(self._sent, None)
+            if ready is None:
+                break
+            out += ready
+            self._sent += 1
+
+    def flush(self) -> None:
+        """Send what has been answered, in one write."""
+        out = self._out
+        transport = self._transport
+        if out and transport is not None and not transport.is_closing():
+            self._out = []
+            transport.writelines(out)
+        if self._backlog:
+            self._later()
+
+    def close(self, reason: str) -> None:
+        """Close after what is already answered has been sent; what is still in flight is not."""
+        if self.close_reason is None:
+            self.close_reason = reason
+        self._backlog.clear()
+        transport = self._transport
+        if transport is not None:
+            self.flush()
+            transport.close()
+
+    # -- turns and back-pressure
+
+    def _hand_over(self, frames: list[memoryview]) -> None:
+        first_slot = self._assigned
+        self._assigned += len(frames)
+        self._handler.frames_received(self, first_slot, frames)
+
+    def _turn(self) -> None:
+        """Hand over as much of the backlog as one turn allows, then let others have theirs."""
+        self._scheduled = False
+        backlog = self._backlog
+        if self._transport is None or not backlog or not self._writable:
+            return
+        room = min(self._limits.frames_a_turn, self._limits.max_in_flight - self.in_flight, len(backlog))
+        if room > 0:
+            self._hand_over([backlog.popleft() for _ in range(room)])
+            if backlog:
+                self._later()
+        self._regulate()
+
+    def _later(self) -> None:
+        if not self._scheduled and self.in_flight < self._limits.max_in_flight:
+            self._scheduled = True
+            self._schedule(self._turn)
+
+    def _fed(self) -> None:
+        self._starved = False
+        self._regulate()
+
+    def _regulate(self) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        wanted = self._writable and not self._starved and not self._backlog
+        if wanted is not self._reading:
+            self._reading = wanted
+            if wanted:
+                transport.resume_reading()
+            else:
+                transport.pause_reading()
+
+    def __repr__(self) -> str:
+        host, port = self.peer
+        state = "closing" if self.closing else "open" if self._reading else "paused"
+        return f"<Connection {self.id} {self.listener} {host}:{port} {state}, {self.in_flight} in flight>"

@@ -1,0 +1,85 @@
+"""How much strangers may make this process hold: frame sizes, connections, requests, buffered bytes.
+
+Each connection may hold a little for nothing (`free_bytes`). What incomplete frames hold beyond it counts
+against one budget for all of them. Over the budget, connections wait (they are not read) until others are
+done; the one that has waited longest for its bytes goes on regardless, so that a frame larger than the whole
+budget still gets through, and everyone else's small requests never wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True, gc=False):
+    """Bounds of one daemon; the names in brackets are the configuration keys they come from."""
+
+    max_frame_bytes: int = 104_857_600  # socket.request.max.bytes
+    max_connections: int = 10_000  # max.connections, where it is lower
+    max_connections_per_ip: int = 2_147_483_647  # max.connections.per.ip
+    max_in_flight: int = 500  # queued.max.requests, a connection
+    max_buffered_bytes: int = 67_108_864  # queued.max.request.bytes
+    free_bytes: int = 65_536
+    idle_ms: int = 600_000  # connections.max.idle.ms
+    stall_ms: int = 10_000  # how long a holder of the budget may send nothing while others wait
+
+    frames_a_turn: int = 64  # frames of one connection that are handled before others get their turn
+
+
+class BufferBudget:
+    """Who holds how many bytes of incomplete frames, and who waits for room."""
+
+    def __init__(self, max_bytes: int, free_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.free_bytes = free_bytes
+        self.held_bytes = 0
+        self._held: dict[int, int] = {}  # connection id -> bytes; in order of first need
+        self._waiting: dict[int, Callable[[], None]] = {}
+
+    def hold(self, connection_id: int, held_bytes: int, resume: Callable[[], None]) -> bool:
+        """Note what a connection holds now; False if it must not be read until `resume` is called."""
+        counted = held_bytes if held_bytes > self.free_bytes else 0
+        before = self._held.pop(connection_id, 0) if not counted else self._held.get(connection_id, 0)
+        if counted:
+            self._held[connection_id] = counted
+        self.held_bytes += counted - before
+        if counted > before and self.held_bytes > self.max_bytes and next(iter(self._held)) != connection_id:
+            self._waiting[connection_id] = resume
+            return False
+        self._waiting.pop(connection_id, None)
+        if counted < before:
+            self._wake()
+        return True
+
+    def release(self, connection_id: int) -> None:
+        """The connection is gone, and with it what it held."""
+        self._waiting.pop(connection_id, None)
+        before = self._held.pop(connection_id, 0)
+        if before:
+            self.held_bytes -= before
+            self._wake()
+
+    def _wake(self) -> None:
+        if not self._waiting:
+            return
+        if self.held_bytes <= self.max_bytes:
+            waiting, self._waiting = self._waiting, {}
+            for resume in waiting.values():
+                resume()
+        else:
+            first = next(iter(self._held), None)
+            if first is not None and first in self._waiting:
+                self._waiting.pop(first)()
+
+    @property
+    def blocking_id(self) -> int | None:
+        """The connection that holds the budget while others wait, if any do."""
+        return next(iter(self._held), None) if self._waiting else None
+
+    def __repr__(self) -> str:
+        return (
+            f"<BufferBudget {self.held_bytes} of {self.max_bytes} bytes, "
+            f"{len(self._held)} hold, {len(self._waiting)} wait>"
+        )

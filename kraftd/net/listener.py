@@ -1,0 +1,101 @@
+"""The connections of a daemon: made, counted, refused over the limit, and closed when idle or stalled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from kraftd.net.connection import Connection, Handler
+from kraftd.net.limits import BufferBudget, Limits
+
+
+class Connections:
+    """All connections of all listeners of one daemon, under one set of limits.
+
+    `factory(listener)` is what the loop's `create_server` takes. `schedule` runs a function in a later turn
+    of the loop.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        limits: Limits,
+        schedule: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self.limits = limits
+        self.budget = BufferBudget(limits.max_buffered_bytes, limits.free_bytes)
+        self.refused = 0
+        self._handler = handler
+        self._schedule = schedule
+        self._open: dict[int, Connection] = {}
+        self._by_ip: Counter[str] = Counter()
+        self._next_id = 0
+        self._seen_reads: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(list(self._open.values()))
+
+    def factory(self, listener: str) -> Callable[[], Connection]:
+        def make() -> Connection:
+            self._next_id += 1
+            return Connection(
+                self._next_id,
+                listener,
+                self._handler,
+                self.limits,
+                self.budget,
+                self._schedule,
+                self._admit,
+                self._lost,
+            )
+
+        return make
+
+    def sweep(self, now_ms: int) -> list[Connection]:
+        """Close what has been idle too long, or holds up others; to be called every few seconds."""
+        closed = []
+        blocking_id = self.budget.blocking_id
+        for connection in list(self._open.values()):
+            if self._seen_reads.get(connection.id) != connection.reads:
+                self._seen_reads[connection.id] = connection.reads
+                connection.last_read_ms = now_ms
+                continue
+            silent_ms = now_ms - connection.last_read_ms
+            if connection.in_flight == 0 and silent_ms >= self.limits.idle_ms:
+                connection.close("idle")
+            elif connection.id == blocking_id and silent_ms >= self.limits.stall_ms:
+                connection.close(f"a frame that others wait for got no byte for {silent_ms} ms")
+            else:
+                continue
+            closed.append(connection)
+        return closed
+
+    def close_all(self, reason: str) -> None:
+        for connection in list(self._open.values()):
+            connection.close(reason)
+
+    def _admit(self, connection: Connection) -> bool:
+        host = connection.peer[0]
+        if (
+            len(self._open) >= self.limits.max_connections
+            or self._by_ip[host] >= self.limits.max_connections_per_ip
+        ):
+            self.refused += 1
+            return False
+        self._open[connection.id] = connection
+        self._by_ip[host] += 1
+        return True
+
+    def _lost(self, connection: Connection) -> None:
+        if self._open.pop(connection.id, None) is not None:
+            host = connection.peer[0]
+            self._by_ip[host] -= 1
+            if not self._by_ip[host]:
+                del self._by_ip[host]
+            self._seen_reads.pop(connection.id, None)
+
+    def __repr__(self) -> str:
+        return f"<Connections {len(self._open)} of {self.limits.max_connections}, {self.refused} refused>"

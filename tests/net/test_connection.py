@@ -1,0 +1,222 @@
+"""One connection: order of answers, turns, back-pressure, closing."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable
+
+import pytest
+
+from kraftd.net.connection import Connection
+from kraftd.net.limits import Limits
+from kraftd.net.listener import Connections
+from kraftd.net.transport import MemoryTransport
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+class Peer:
+    """A handler that keeps what it is given, and a loop of which each turn is run by hand."""
+
+    def __init__(self, **limits: int) -> None:
+        self.received: list[tuple[int, bytes]] = []
+        self.turns: list[int] = []
+        self.lost: list[str | None] = []
+        self.later: list[Callable[[], None]] = []
+        self.connections = Connections(self, Limits(**limits), self.later.append)
+
+    def frames_received(self, connection: Connection, first_slot: int, frames: list[memoryview]) -> None:
+        self.turns.append(len(frames))
+        self.received += [(first_slot + i, bytes(frame)) for i, frame in enumerate(frames)]
+
+    def connection_lost(self, connection: Connection, reason: str | None) -> None:
+        self.lost.append(reason)
+
+    def connect(self, host: str = "127.0.0.1") -> tuple[Connection, MemoryTransport]:
+        connection = self.connections.factory("CONTROLLER")()
+        transport = MemoryTransport((host, 5))
+        connection.connection_made(transport)
+        return connection, transport
+
+    def run_later(self) -> None:
+        later, self.later = self.later, []
+        for function in later:
+            function()
+
+
+def test_answers_go_out_in_the_order_of_requests_whatever_the_order_they_are_given_in() -> None:
+    peer = Peer()
+    connection, transport = peer.connect()
+    connection.data_received(b"".join(framed(b"%d" % i) for i in range(20)))
+    slots = list(range(20))
+    random.Random(7).shuffle(slots)
+    for slot in slots:
+        connection.answer(slot, [b"<%d>" % slot])
+        connection.flush()
+    assert transport.take() == b"".join(b"<%d>" % i for i in range(20))
+    assert connection.in_flight == 0
+
+
+def test_all_answers_of_a_turn_go_out_in_one_write() -> None:
+    peer = Peer()
+    connection, transport = peer.connect()
+    connection.data_received(framed(b"a") * 5)
+    for slot in range(5):
+        connection.answer(slot, [b"x", b"y"])
+    connection.flush()
+    assert (transport.writes, transport.take()) == (1, b"xy" * 5)
+
+
+def test_many_frames_are_handed_over_in_turns_and_reading_pauses_meanwhile() -> None:
+    peer = Peer(frames_a_turn=4)
+    connection, transport = peer.connect()
+    connection.data_received(framed(b"a") * 10)
+    assert (peer.turns, transport.reading) == ([4], False)
+    peer.run_later()
+    peer.run_later()
+    assert (peer.turns, transport.reading) == ([4, 4, 2], True)
+    assert [slot for slot, _ in peer.received] == list(range(10))
+
+
+def test_a_peer_that_is_owed_too_many_answers_is_not_read() -> None:
+    peer = Peer(max_in_flight=3)
+    connection, transport = peer.connect()
+    connection.data_received(framed(b"a") * 5)
+    assert (len(peer.received), transport.reading) == (3, False)
+    connection.answer(0, [b"0"])
+    connection.answer(1, [b"1"])
+    connection.flush()
+    peer.run_later()
+    assert (len(peer.received), transport.reading) == (5, True)
+
+
+def test_a_peer_that_does_not_read_its_answers_is_not_read() -> None:
+    peer = Peer()
+    connection, transport = peer.connect()
+    connection.pause_writing()
+    assert not transport.reading
+    connection.resume_writing()
+    assert transport.reading
+
+
+def test_a_malformed_frame_closes_its_connection_after_the_answers_before_it() -> None:
+    peer = Peer()
+    connection, transport = peer.connect()
+    _, other_transport = peer.connect()
+    connection.data_received(framed(b"good") + struct.pack(">i", -5))
+    assert peer.received == [(0, b"good")]
+    assert transport.closed
+    connection.connection_lost(None)
+    assert peer.lost == ["a frame of -5 bytes was announced (limit 104857600)"]
+    assert not other_transport.closed
+    assert len(peer.connections) == 1
+
+
+def test_late_answers_of_a_lost_connection_are_dropped() -> None:
+    peer = Peer()
+    connection, transport = peer.connect()
+    connection.data_received(framed(b"a") * 2)
+    connection.connection_lost(None)
+    connection.answer(1, [b"1"])
+    connection.answer(0, [b"0"])
+    connection.flush()
+    assert transport.take() == b""
+
+
+def test_connections_over_the_limit_are_closed_and_leave_room_when_they_go() -> None:
+    peer = Peer(max_connections=2)
+    first, _ = peer.connect()
+    peer.connect()
+    third, third_transport = peer.connect()
+    assert third_transport.closed
+    third.connection_lost(None)
+    assert peer.lost == ["too many connections"]
+    first.connection_lost(None)
+    assert not peer.connect()[1].closed
+
+
+def test_connections_of_one_address_are_limited_apart() -> None:
+    peer = Peer(max_connections_per_ip=1)
+    peer.connect("10.0.0.1")
+    assert peer.connect("10.0.0.1")[1].closed
+    assert not peer.connect("10.0.0.2")[1].closed
+
+
+def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
+    peer = Peer(idle_ms=1000)
+    _, idle = peer.connect()
+    busy_connection, busy = peer.connect()
+    parked_connection, parked = peer.connect()
+    parked_connection.data_received(framed(b"long poll"))
+    peer.connections.sweep(0)
+    busy_connection.data_received(framed(b"a"))
+    peer.connections.sweep(1500)
+    assert (idle.closed, busy.closed, parked.closed) == (True, False, False)
+
+
+BIG = struct.pack(">i", 50_000)
+
+
+def test_incomplete_frames_share_a_budget_and_small_requests_pass_all_the_same() -> None:
+    peer = Peer(max_buffered_bytes=30_000, free_bytes=1_000)
+    first, first_transport = peer.connect()
+    second, second_transport = peer.connect()
+    small, small_transport = peer.connect()
+    first.data_received(BIG + bytes(20_000))
+    second.data_received(BIG + bytes(20_000))
+    assert (first_transport.reading, second_transport.reading) == (True, False)
+    small.data_received(framed(b"small"))
+    assert peer.received == [(0, b"small")]
+    assert small_transport.reading
+    first.data_received(bytes(30_000))
+    assert second_transport.reading
+    second.data_received(bytes(30_000))
+    assert len(peer.received) == 3
+    assert peer.connections.budget.held_bytes == 0
+
+
+def test_a_frame_larger_than_the_whole_budget_gets_through_alone() -> None:
+    peer = Peer(max_buffered_bytes=10_000, free_bytes=1_000)
+    connection, transport = peer.connect()
+    for _ in range(5):
+        connection.data_received(BIG + bytes(9_996) if _ == 0 else bytes(10_000))
+        assert transport.reading
+    connection.data_received(bytes(4))
+    assert len(peer.received) == 1
+
+
+def test_the_budget_passes_on_when_its_holder_goes() -> None:
+    peer = Peer(max_buffered_bytes=10_000, free_bytes=1_000)
+    first, _ = peer.connect()
+    second, second_transport = peer.connect()
+    first.data_received(BIG + bytes(20_000))
+    second.data_received(BIG + bytes(20_000))
+    assert not second_transport.reading
+    first.connection_lost(None)
+    assert second_transport.reading
+
+
+def test_a_stalled_holder_of_the_budget_is_closed_only_while_others_wait() -> None:
+    peer = Peer(max_buffered_bytes=10_000, free_bytes=1_000, stall_ms=100)
+    first, first_transport = peer.connect()
+    first.data_received(BIG + bytes(20_000))
+    peer.connections.sweep(0)
+    peer.connections.sweep(500)
+    assert not first_transport.closed
+    second, second_transport = peer.connect()
+    second.data_received(BIG + bytes(20_000))
+    peer.connections.sweep(600)
+    assert first_transport.closed
+    first.connection_lost(None)
+    assert second_transport.reading
+
+
+@pytest.mark.parametrize("method", ["answer", "flush"])
+def test_a_closed_connection_takes_calls_without_complaint(method: str) -> None:
+    connection, _ = Peer().connect()
+    connection.close("done")
+    connection.connection_lost(None)
+    getattr(connection, method)(*([0, [b"x"]] if method == "answer" else []))
