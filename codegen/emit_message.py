@@ -71,7 +71,9 @@ def children_first(message: Message) -> list[Struct]:
 def class_lines(message: Message, struct: Struct) -> list[str]:
     """One Struct class."""
     lines = ["", f"class {struct.name}(Message):"]
-    lines += [f"    {field.attribute}: {annotation(field)} = {default_text(field)}" for field in struct.fields]
+    lines += [
+        f"    {field.attribute}: {annotation(field)} = {default_text(field)}" for field in struct.fields
+    ]
     if message.flexible is not None:
         lines.append("    unknown_tags: tuple[tuple[int, bytes], ...] = ()")
     if len(lines) == 2:
@@ -120,7 +122,8 @@ def table_lines(message: Message) -> list[str]:
     lines = [
         "",
         "SCHEMA: Table = (",
-        f"    {text(message.name)}, {message.key}, {text(message.type)}, {message.valid}, {message.flexible},",
+        f"    {text(message.name)}, {message.key}, {text(message.type)},",
+        f"    {message.valid}, {message.flexible},",
         "    (",
     ]
     for struct in message.structs.values():

@@ -27,7 +27,9 @@ from __future__ import annotations
 
 def registry_text(messages: list[Message]) -> str:
     """The text of ``kraftd/messages/registry.py``."""
-    lines = [HEAD + "APIS: dict[int, tuple[str, str, str, str, str, int, int, int, tuple[str, ...], bool]] = {"]
+    lines = [
+        HEAD + "APIS: dict[int, tuple[str, str, str, str, str, int, int, int, tuple[str, ...], bool]] = {"
+    ]
     requests = {message.key: message for message in messages if message.type == "request"}
     responses = {message.key: message for message in messages if message.type == "response"}
     for key, request in sorted(requests.items(), key=lambda item: item[0] or 0):

@@ -14,7 +14,8 @@ class AbortTransactionRecord(Message):
 
 
 SCHEMA: Table = (
-    "AbortTransactionRecord", 25, "metadata", (0, 0), (0, 32767),
+    "AbortTransactionRecord", 25, "metadata",
+    (0, 0), (0, 32767),
     (
         ("AbortTransactionRecord", (
             ("reason", "Reason", "string", 0, (0, 0), (0, 32767), (0, 32767), 0, None, 0, 0, None),

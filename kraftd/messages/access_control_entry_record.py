@@ -21,7 +21,8 @@ class AccessControlEntryRecord(Message):
 
 
 SCHEMA: Table = (
-    "AccessControlEntryRecord", 18, "metadata", (0, 0), (0, 32767),
+    "AccessControlEntryRecord", 18, "metadata",
+    (0, 0), (0, 32767),
     (
         ("AccessControlEntryRecord", (
             ("id", "Id", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),

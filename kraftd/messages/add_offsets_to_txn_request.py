@@ -17,7 +17,8 @@ class AddOffsetsToTxnRequest(Message):
 
 
 SCHEMA: Table = (
-    "AddOffsetsToTxnRequest", 25, "request", (0, 4), (3, 32767),
+    "AddOffsetsToTxnRequest", 25, "request",
+    (0, 4), (3, 32767),
     (
         ("AddOffsetsToTxnRequest", (
             ("transactional_id", "TransactionalId", "string", 0, (0, 4), None, None, None, None, 0, 0, ""),

@@ -15,7 +15,8 @@ class AddOffsetsToTxnResponse(Message):
 
 
 SCHEMA: Table = (
-    "AddOffsetsToTxnResponse", 25, "response", (0, 4), (3, 32767),
+    "AddOffsetsToTxnResponse", 25, "response",
+    (0, 4), (3, 32767),
     (
         ("AddOffsetsToTxnResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 4), None, None, None, None, 0, 0, 0),

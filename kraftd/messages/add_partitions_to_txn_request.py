@@ -33,7 +33,8 @@ class AddPartitionsToTxnRequest(Message):
 
 
 SCHEMA: Table = (
-    "AddPartitionsToTxnRequest", 24, "request", (0, 5), (3, 32767),
+    "AddPartitionsToTxnRequest", 24, "request",
+    (0, 5), (3, 32767),
     (
         ("AddPartitionsToTxnRequest", (
             ("transactions", "Transactions", "AddPartitionsToTxnTransaction", 1, (4, 5), None, None, None, None, 0, 0, ""),

@@ -35,7 +35,8 @@ class AddPartitionsToTxnResponse(Message):
 
 
 SCHEMA: Table = (
-    "AddPartitionsToTxnResponse", 24, "response", (0, 5), (3, 32767),
+    "AddPartitionsToTxnResponse", 24, "response",
+    (0, 5), (3, 32767),
     (
         ("AddPartitionsToTxnResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 5), None, None, None, None, 0, 0, 0),

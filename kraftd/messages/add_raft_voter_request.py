@@ -26,7 +26,8 @@ class AddRaftVoterRequest(Message):
 
 
 SCHEMA: Table = (
-    "AddRaftVoterRequest", 80, "request", (0, 1), (0, 32767),
+    "AddRaftVoterRequest", 80, "request",
+    (0, 1), (0, 32767),
     (
         ("AddRaftVoterRequest", (
             ("cluster_id", "ClusterId", "string", 0, (0, 1), (0, 32767), None, None, None, 0, 0, ""),

@@ -16,7 +16,8 @@ class AddRaftVoterResponse(Message):
 
 
 SCHEMA: Table = (
-    "AddRaftVoterResponse", 80, "response", (0, 1), (0, 32767),
+    "AddRaftVoterResponse", 80, "response",
+    (0, 1), (0, 32767),
     (
         ("AddRaftVoterResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),

@@ -15,7 +15,8 @@ class AllocateProducerIdsRequest(Message):
 
 
 SCHEMA: Table = (
-    "AllocateProducerIdsRequest", 67, "request", (0, 0), (0, 32767),
+    "AllocateProducerIdsRequest", 67, "request",
+    (0, 0), (0, 32767),
     (
         ("AllocateProducerIdsRequest", (
             ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

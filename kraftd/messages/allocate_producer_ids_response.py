@@ -17,7 +17,8 @@ class AllocateProducerIdsResponse(Message):
 
 
 SCHEMA: Table = (
-    "AllocateProducerIdsResponse", 67, "response", (0, 0), (0, 32767),
+    "AllocateProducerIdsResponse", 67, "response",
+    (0, 0), (0, 32767),
     (
         ("AllocateProducerIdsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -34,7 +34,8 @@ class AlterClientQuotasRequest(Message):
 
 
 SCHEMA: Table = (
-    "AlterClientQuotasRequest", 49, "request", (0, 1), (1, 32767),
+    "AlterClientQuotasRequest", 49, "request",
+    (0, 1), (1, 32767),
     (
         ("AlterClientQuotasRequest", (
             ("entries", "Entries", "EntryData", 1, (0, 1), None, None, None, None, 0, 0, ""),

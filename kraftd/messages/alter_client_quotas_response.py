@@ -28,7 +28,8 @@ class AlterClientQuotasResponse(Message):
 
 
 SCHEMA: Table = (
-    "AlterClientQuotasResponse", 49, "response", (0, 1), (1, 32767),
+    "AlterClientQuotasResponse", 49, "response",
+    (0, 1), (1, 32767),
     (
         ("AlterClientQuotasResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),

@@ -28,7 +28,8 @@ class AlterConfigsRequest(Message):
 
 
 SCHEMA: Table = (
-    "AlterConfigsRequest", 33, "request", (0, 2), (2, 32767),
+    "AlterConfigsRequest", 33, "request",
+    (0, 2), (2, 32767),
     (
         ("AlterConfigsRequest", (
             ("resources", "Resources", "AlterConfigsResource", 1, (0, 2), None, None, None, None, 0, 0, ""),

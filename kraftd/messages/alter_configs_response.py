@@ -23,7 +23,8 @@ class AlterConfigsResponse(Message):
 
 
 SCHEMA: Table = (
-    "AlterConfigsResponse", 33, "response", (0, 2), (2, 32767),
+    "AlterConfigsResponse", 33, "response",
+    (0, 2), (2, 32767),
     (
         ("AlterConfigsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),

@@ -28,7 +28,8 @@ class AlterPartitionReassignmentsRequest(Message):
 
 
 SCHEMA: Table = (
-    "AlterPartitionReassignmentsRequest", 45, "request", (0, 1), (0, 32767),
+    "AlterPartitionReassignmentsRequest", 45, "request",
+    (0, 1), (0, 32767),
     (
         ("AlterPartitionReassignmentsRequest", (
             ("timeout_ms", "TimeoutMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 60000),

@@ -31,7 +31,8 @@ class AlterPartitionReassignmentsResponse(Message):
 
 
 SCHEMA: Table = (
-    "AlterPartitionReassignmentsResponse", 45, "response", (0, 1), (0, 32767),
+    "AlterPartitionReassignmentsResponse", 45, "response",
+    (0, 1), (0, 32767),
     (
         ("AlterPartitionReassignmentsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),

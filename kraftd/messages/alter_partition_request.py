@@ -38,7 +38,8 @@ class AlterPartitionRequest(Message):
 
 
 SCHEMA: Table = (
-    "AlterPartitionRequest", 56, "request", (2, 3), (0, 32767),
+    "AlterPartitionRequest", 56, "request",
+    (2, 3), (0, 32767),
     (
         ("AlterPartitionRequest", (
             ("broker_id", "BrokerId", "int32", 0, (2, 3), None, None, None, None, 0, 0, 0),

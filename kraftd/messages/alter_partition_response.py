@@ -33,7 +33,8 @@ class AlterPartitionResponse(Message):
 
 
 SCHEMA: Table = (
-    "AlterPartitionResponse", 56, "response", (2, 3), (0, 32767),
+    "AlterPartitionResponse", 56, "response",
+    (2, 3), (0, 32767),
     (
         ("AlterPartitionResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (2, 3), None, None, None, None, 0, 0, 0),

@@ -26,7 +26,8 @@ class AlterReplicaLogDirsRequest(Message):
 
 
 SCHEMA: Table = (
-    "AlterReplicaLogDirsRequest", 34, "request", (1, 2), (2, 32767),
+    "AlterReplicaLogDirsRequest", 34, "request",
+    (1, 2), (2, 32767),
     (
         ("AlterReplicaLogDirsRequest", (
             ("dirs", "Dirs", "AlterReplicaLogDir", 1, (1, 2), None, None, None, None, 0, 0, ""),

@@ -27,7 +27,8 @@ class AlterReplicaLogDirsResponse(Message):
 
 
 SCHEMA: Table = (
-    "AlterReplicaLogDirsResponse", 34, "response", (1, 2), (2, 32767),
+    "AlterReplicaLogDirsResponse", 34, "response",
+    (1, 2), (2, 32767),
     (
         ("AlterReplicaLogDirsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 2), None, None, None, None, 0, 0, 0),

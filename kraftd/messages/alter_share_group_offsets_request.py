@@ -27,7 +27,8 @@ class AlterShareGroupOffsetsRequest(Message):
 
 
 SCHEMA: Table = (
-    "AlterShareGroupOffsetsRequest", 91, "request", (0, 0), (0, 32767),
+    "AlterShareGroupOffsetsRequest", 91, "request",
+    (0, 0), (0, 32767),
     (
         ("AlterShareGroupOffsetsRequest", (
             ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

@@ -31,7 +31,8 @@ class AlterShareGroupOffsetsResponse(Message):
 
 
 SCHEMA: Table = (
-    "AlterShareGroupOffsetsResponse", 91, "response", (0, 0), (0, 32767),
+    "AlterShareGroupOffsetsResponse", 91, "response",
+    (0, 0), (0, 32767),
     (
         ("AlterShareGroupOffsetsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

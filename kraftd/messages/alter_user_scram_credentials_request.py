@@ -30,7 +30,8 @@ class AlterUserScramCredentialsRequest(Message):
 
 
 SCHEMA: Table = (
-    "AlterUserScramCredentialsRequest", 51, "request", (0, 0), (0, 32767),
+    "AlterUserScramCredentialsRequest", 51, "request",
+    (0, 0), (0, 32767),
     (
         ("AlterUserScramCredentialsRequest", (
             ("deletions", "Deletions", "ScramCredentialDeletion", 1, (0, 0), None, None, None, None, 0, 0, ""),

@@ -22,7 +22,8 @@ class AlterUserScramCredentialsResponse(Message):
 
 
 SCHEMA: Table = (
-    "AlterUserScramCredentialsResponse", 51, "response", (0, 0), (0, 32767),
+    "AlterUserScramCredentialsResponse", 51, "response",
+    (0, 0), (0, 32767),
     (
         ("AlterUserScramCredentialsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

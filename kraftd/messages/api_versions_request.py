@@ -15,7 +15,8 @@ class ApiVersionsRequest(Message):
 
 
 SCHEMA: Table = (
-    "ApiVersionsRequest", 18, "request", (0, 4), (3, 32767),
+    "ApiVersionsRequest", 18, "request",
+    (0, 4), (3, 32767),
     (
         ("ApiVersionsRequest", (
             ("client_software_name", "ClientSoftwareName", "string", 0, (3, 4), None, None, None, None, 1, 0, ""),

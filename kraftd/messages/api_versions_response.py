@@ -41,7 +41,8 @@ class ApiVersionsResponse(Message):
 
 
 SCHEMA: Table = (
-    "ApiVersionsResponse", 18, "response", (0, 4), (3, 32767),
+    "ApiVersionsResponse", 18, "response",
+    (0, 4), (3, 32767),
     (
         ("ApiVersionsResponse", (
             ("error_code", "ErrorCode", "int16", 0, (0, 4), None, None, None, None, 0, 0, 0),

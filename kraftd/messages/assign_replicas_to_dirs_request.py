@@ -33,7 +33,8 @@ class AssignReplicasToDirsRequest(Message):
 
 
 SCHEMA: Table = (
-    "AssignReplicasToDirsRequest", 73, "request", (0, 0), (0, 32767),
+    "AssignReplicasToDirsRequest", 73, "request",
+    (0, 0), (0, 32767),
     (
         ("AssignReplicasToDirsRequest", (
             ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -34,7 +34,8 @@ class AssignReplicasToDirsResponse(Message):
 
 
 SCHEMA: Table = (
-    "AssignReplicasToDirsResponse", 73, "response", (0, 0), (0, 32767),
+    "AssignReplicasToDirsResponse", 73, "response",
+    (0, 0), (0, 32767),
     (
         ("AssignReplicasToDirsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -38,7 +38,8 @@ class BeginQuorumEpochRequest(Message):
 
 
 SCHEMA: Table = (
-    "BeginQuorumEpochRequest", 53, "request", (0, 1), (1, 32767),
+    "BeginQuorumEpochRequest", 53, "request",
+    (0, 1), (1, 32767),
     (
         ("BeginQuorumEpochRequest", (
             ("cluster_id", "ClusterId", "string", 0, (0, 1), (0, 32767), None, None, None, 0, 0, None),

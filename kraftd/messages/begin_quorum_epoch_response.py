@@ -37,7 +37,8 @@ class BeginQuorumEpochResponse(Message):
 
 
 SCHEMA: Table = (
-    "BeginQuorumEpochResponse", 53, "response", (0, 1), (1, 32767),
+    "BeginQuorumEpochResponse", 53, "response",
+    (0, 1), (1, 32767),
     (
         ("BeginQuorumEpochResponse", (
             ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),

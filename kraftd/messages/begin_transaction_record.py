@@ -14,7 +14,8 @@ class BeginTransactionRecord(Message):
 
 
 SCHEMA: Table = (
-    "BeginTransactionRecord", 23, "metadata", (0, 0), (0, 32767),
+    "BeginTransactionRecord", 23, "metadata",
+    (0, 0), (0, 32767),
     (
         ("BeginTransactionRecord", (
             ("name", "Name", "string", 0, (0, 0), (0, 32767), (0, 32767), 0, None, 0, 0, None),

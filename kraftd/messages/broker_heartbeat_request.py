@@ -20,7 +20,8 @@ class BrokerHeartbeatRequest(Message):
 
 
 SCHEMA: Table = (
-    "BrokerHeartbeatRequest", 63, "request", (0, 2), (0, 32767),
+    "BrokerHeartbeatRequest", 63, "request",
+    (0, 2), (0, 32767),
     (
         ("BrokerHeartbeatRequest", (
             ("broker_id", "BrokerId", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),

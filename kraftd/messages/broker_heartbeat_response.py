@@ -18,7 +18,8 @@ class BrokerHeartbeatResponse(Message):
 
 
 SCHEMA: Table = (
-    "BrokerHeartbeatResponse", 63, "response", (0, 2), (0, 32767),
+    "BrokerHeartbeatResponse", 63, "response",
+    (0, 2), (0, 32767),
     (
         ("BrokerHeartbeatResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),

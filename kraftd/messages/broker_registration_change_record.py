@@ -19,7 +19,8 @@ class BrokerRegistrationChangeRecord(Message):
 
 
 SCHEMA: Table = (
-    "BrokerRegistrationChangeRecord", 17, "metadata", (0, 3), (0, 32767),
+    "BrokerRegistrationChangeRecord", 17, "metadata",
+    (0, 3), (0, 32767),
     (
         ("BrokerRegistrationChangeRecord", (
             ("broker_id", "BrokerId", "int32", 0, (0, 3), None, None, None, None, 0, 0, 0),

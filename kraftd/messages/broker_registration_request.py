@@ -37,7 +37,8 @@ class BrokerRegistrationRequest(Message):
 
 
 SCHEMA: Table = (
-    "BrokerRegistrationRequest", 62, "request", (0, 4), (0, 32767),
+    "BrokerRegistrationRequest", 62, "request",
+    (0, 4), (0, 32767),
     (
         ("BrokerRegistrationRequest", (
             ("broker_id", "BrokerId", "int32", 0, (0, 4), None, None, None, None, 0, 0, 0),

@@ -16,7 +16,8 @@ class BrokerRegistrationResponse(Message):
 
 
 SCHEMA: Table = (
-    "BrokerRegistrationResponse", 62, "response", (0, 4), (0, 32767),
+    "BrokerRegistrationResponse", 62, "response",
+    (0, 4), (0, 32767),
     (
         ("BrokerRegistrationResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 4), None, None, None, None, 0, 0, 0),

@@ -14,7 +14,8 @@ class ClearElrRecord(Message):
 
 
 SCHEMA: Table = (
-    "ClearElrRecord", 28, "metadata", (0, 0), (0, 32767),
+    "ClearElrRecord", 28, "metadata",
+    (0, 0), (0, 32767),
     (
         ("ClearElrRecord", (
             ("topic_name", "TopicName", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

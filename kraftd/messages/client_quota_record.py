@@ -23,7 +23,8 @@ class ClientQuotaRecord(Message):
 
 
 SCHEMA: Table = (
-    "ClientQuotaRecord", 14, "metadata", (0, 0), (0, 32767),
+    "ClientQuotaRecord", 14, "metadata",
+    (0, 0), (0, 32767),
     (
         ("ClientQuotaRecord", (
             ("entity", "Entity", "EntityData", 1, (0, 0), None, None, None, None, 0, 0, ""),

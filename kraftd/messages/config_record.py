@@ -17,7 +17,8 @@ class ConfigRecord(Message):
 
 
 SCHEMA: Table = (
-    "ConfigRecord", 4, "metadata", (0, 0), (0, 32767),
+    "ConfigRecord", 4, "metadata",
+    (0, 0), (0, 32767),
     (
         ("ConfigRecord", (
             ("resource_type", "ResourceType", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),

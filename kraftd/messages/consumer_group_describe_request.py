@@ -15,7 +15,8 @@ class ConsumerGroupDescribeRequest(Message):
 
 
 SCHEMA: Table = (
-    "ConsumerGroupDescribeRequest", 69, "request", (0, 1), (0, 32767),
+    "ConsumerGroupDescribeRequest", 69, "request",
+    (0, 1), (0, 32767),
     (
         ("ConsumerGroupDescribeRequest", (
             ("group_ids", "GroupIds", "string", 1, (0, 1), None, None, None, None, 0, 0, ""),

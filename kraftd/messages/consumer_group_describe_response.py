@@ -57,7 +57,8 @@ class ConsumerGroupDescribeResponse(Message):
 
 
 SCHEMA: Table = (
-    "ConsumerGroupDescribeResponse", 69, "response", (0, 1), (0, 32767),
+    "ConsumerGroupDescribeResponse", 69, "response",
+    (0, 1), (0, 32767),
     (
         ("ConsumerGroupDescribeResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),

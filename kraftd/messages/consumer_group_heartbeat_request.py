@@ -29,7 +29,8 @@ class ConsumerGroupHeartbeatRequest(Message):
 
 
 SCHEMA: Table = (
-    "ConsumerGroupHeartbeatRequest", 68, "request", (0, 1), (0, 32767),
+    "ConsumerGroupHeartbeatRequest", 68, "request",
+    (0, 1), (0, 32767),
     (
         ("ConsumerGroupHeartbeatRequest", (
             ("group_id", "GroupId", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),

@@ -31,7 +31,8 @@ class ConsumerGroupHeartbeatResponse(Message):
 
 
 SCHEMA: Table = (
-    "ConsumerGroupHeartbeatResponse", 68, "response", (0, 1), (0, 32767),
+    "ConsumerGroupHeartbeatResponse", 68, "response",
+    (0, 1), (0, 32767),
     (
         ("ConsumerGroupHeartbeatResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),

@@ -19,7 +19,8 @@ class ConsumerProtocolAssignment(Message):
 
 
 SCHEMA: Table = (
-    "ConsumerProtocolAssignment", None, "data", (0, 3), None,
+    "ConsumerProtocolAssignment", None, "data",
+    (0, 3), None,
     (
         ("ConsumerProtocolAssignment", (
             ("assigned_partitions", "AssignedPartitions", "TopicPartition", 1, (0, 3), None, None, None, None, 0, 0, ""),

@@ -22,7 +22,8 @@ class ConsumerProtocolSubscription(Message):
 
 
 SCHEMA: Table = (
-    "ConsumerProtocolSubscription", None, "data", (0, 3), None,
+    "ConsumerProtocolSubscription", None, "data",
+    (0, 3), None,
     (
         ("ConsumerProtocolSubscription", (
             ("topics", "Topics", "string", 1, (0, 3), None, None, None, None, 0, 0, ""),

@@ -13,7 +13,8 @@ class ControlRecordTypeSchema(Message):
 
 
 SCHEMA: Table = (
-    "ControlRecordTypeSchema", None, "data", (0, 0), None,
+    "ControlRecordTypeSchema", None, "data",
+    (0, 0), None,
     (
         ("ControlRecordTypeSchema", (
             ("type", "Type", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),

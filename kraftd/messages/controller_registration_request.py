@@ -33,7 +33,8 @@ class ControllerRegistrationRequest(Message):
 
 
 SCHEMA: Table = (
-    "ControllerRegistrationRequest", 70, "request", (0, 0), (0, 32767),
+    "ControllerRegistrationRequest", 70, "request",
+    (0, 0), (0, 32767),
     (
         ("ControllerRegistrationRequest", (
             ("controller_id", "ControllerId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

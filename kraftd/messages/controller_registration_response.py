@@ -16,7 +16,8 @@ class ControllerRegistrationResponse(Message):
 
 
 SCHEMA: Table = (
-    "ControllerRegistrationResponse", 70, "response", (0, 0), (0, 32767),
+    "ControllerRegistrationResponse", 70, "response",
+    (0, 0), (0, 32767),
     (
         ("ControllerRegistrationResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -25,7 +25,8 @@ class CreateAclsRequest(Message):
 
 
 SCHEMA: Table = (
-    "CreateAclsRequest", 30, "request", (1, 3), (2, 32767),
+    "CreateAclsRequest", 30, "request",
+    (1, 3), (2, 32767),
     (
         ("CreateAclsRequest", (
             ("creations", "Creations", "AclCreation", 1, (1, 3), None, None, None, None, 0, 0, ""),

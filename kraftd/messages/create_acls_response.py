@@ -21,7 +21,8 @@ class CreateAclsResponse(Message):
 
 
 SCHEMA: Table = (
-    "CreateAclsResponse", 30, "response", (1, 3), (2, 32767),
+    "CreateAclsResponse", 30, "response",
+    (1, 3), (2, 32767),
     (
         ("CreateAclsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 3), None, None, None, None, 0, 0, 0),

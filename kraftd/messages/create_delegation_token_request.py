@@ -23,7 +23,8 @@ class CreateDelegationTokenRequest(Message):
 
 
 SCHEMA: Table = (
-    "CreateDelegationTokenRequest", 38, "request", (1, 3), (2, 32767),
+    "CreateDelegationTokenRequest", 38, "request",
+    (1, 3), (2, 32767),
     (
         ("CreateDelegationTokenRequest", (
             ("owner_principal_type", "OwnerPrincipalType", "string", 0, (3, 3), (3, 32767), None, None, None, 0, 0, ""),

@@ -24,7 +24,8 @@ class CreateDelegationTokenResponse(Message):
 
 
 SCHEMA: Table = (
-    "CreateDelegationTokenResponse", 38, "response", (1, 3), (2, 32767),
+    "CreateDelegationTokenResponse", 38, "response",
+    (1, 3), (2, 32767),
     (
         ("CreateDelegationTokenResponse", (
             ("error_code", "ErrorCode", "int16", 0, (1, 3), None, None, None, None, 0, 0, 0),

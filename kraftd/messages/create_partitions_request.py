@@ -28,7 +28,8 @@ class CreatePartitionsRequest(Message):
 
 
 SCHEMA: Table = (
-    "CreatePartitionsRequest", 37, "request", (0, 3), (2, 32767),
+    "CreatePartitionsRequest", 37, "request",
+    (0, 3), (2, 32767),
     (
         ("CreatePartitionsRequest", (
             ("topics", "Topics", "CreatePartitionsTopic", 1, (0, 3), None, None, None, None, 0, 0, ""),

@@ -22,7 +22,8 @@ class CreatePartitionsResponse(Message):
 
 
 SCHEMA: Table = (
-    "CreatePartitionsResponse", 37, "response", (0, 3), (2, 32767),
+    "CreatePartitionsResponse", 37, "response",
+    (0, 3), (2, 32767),
     (
         ("CreatePartitionsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 3), None, None, None, None, 0, 0, 0),

@@ -37,7 +37,8 @@ class CreateTopicsRequest(Message):
 
 
 SCHEMA: Table = (
-    "CreateTopicsRequest", 19, "request", (2, 7), (5, 32767),
+    "CreateTopicsRequest", 19, "request",
+    (2, 7), (5, 32767),
     (
         ("CreateTopicsRequest", (
             ("topics", "Topics", "CreatableTopic", 1, (2, 7), None, None, None, None, 0, 0, ""),

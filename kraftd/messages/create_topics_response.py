@@ -36,7 +36,8 @@ class CreateTopicsResponse(Message):
 
 
 SCHEMA: Table = (
-    "CreateTopicsResponse", 19, "response", (2, 7), (5, 32767),
+    "CreateTopicsResponse", 19, "response",
+    (2, 7), (5, 32767),
     (
         ("CreateTopicsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (2, 7), None, None, None, None, 1, 0, 0),

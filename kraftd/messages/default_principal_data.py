@@ -16,7 +16,8 @@ class DefaultPrincipalData(Message):
 
 
 SCHEMA: Table = (
-    "DefaultPrincipalData", None, "data", (0, 0), (0, 32767),
+    "DefaultPrincipalData", None, "data",
+    (0, 0), (0, 32767),
     (
         ("DefaultPrincipalData", (
             ("type", "Type", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

@@ -20,7 +20,8 @@ class DelegationTokenRecord(Message):
 
 
 SCHEMA: Table = (
-    "DelegationTokenRecord", 10, "metadata", (0, 0), (0, 32767),
+    "DelegationTokenRecord", 10, "metadata",
+    (0, 0), (0, 32767),
     (
         ("DelegationTokenRecord", (
             ("owner", "Owner", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

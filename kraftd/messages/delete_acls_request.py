@@ -25,7 +25,8 @@ class DeleteAclsRequest(Message):
 
 
 SCHEMA: Table = (
-    "DeleteAclsRequest", 31, "request", (1, 3), (2, 32767),
+    "DeleteAclsRequest", 31, "request",
+    (1, 3), (2, 32767),
     (
         ("DeleteAclsRequest", (
             ("filters", "Filters", "DeleteAclsFilter", 1, (1, 3), None, None, None, None, 0, 0, ""),

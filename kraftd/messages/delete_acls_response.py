@@ -35,7 +35,8 @@ class DeleteAclsResponse(Message):
 
 
 SCHEMA: Table = (
-    "DeleteAclsResponse", 31, "response", (1, 3), (2, 32767),
+    "DeleteAclsResponse", 31, "response",
+    (1, 3), (2, 32767),
     (
         ("DeleteAclsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 3), None, None, None, None, 0, 0, 0),

@@ -14,7 +14,8 @@ class DeleteGroupsRequest(Message):
 
 
 SCHEMA: Table = (
-    "DeleteGroupsRequest", 42, "request", (0, 2), (2, 32767),
+    "DeleteGroupsRequest", 42, "request",
+    (0, 2), (2, 32767),
     (
         ("DeleteGroupsRequest", (
             ("groups_names", "GroupsNames", "string", 1, (0, 2), None, None, None, None, 0, 0, ""),

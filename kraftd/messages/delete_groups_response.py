@@ -21,7 +21,8 @@ class DeleteGroupsResponse(Message):
 
 
 SCHEMA: Table = (
-    "DeleteGroupsResponse", 42, "response", (0, 2), (2, 32767),
+    "DeleteGroupsResponse", 42, "response",
+    (0, 2), (2, 32767),
     (
         ("DeleteGroupsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),

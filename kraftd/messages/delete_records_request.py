@@ -27,7 +27,8 @@ class DeleteRecordsRequest(Message):
 
 
 SCHEMA: Table = (
-    "DeleteRecordsRequest", 21, "request", (0, 2), (2, 32767),
+    "DeleteRecordsRequest", 21, "request",
+    (0, 2), (2, 32767),
     (
         ("DeleteRecordsRequest", (
             ("topics", "Topics", "DeleteRecordsTopic", 1, (0, 2), None, None, None, None, 0, 0, ""),

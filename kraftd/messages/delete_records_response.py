@@ -28,7 +28,8 @@ class DeleteRecordsResponse(Message):
 
 
 SCHEMA: Table = (
-    "DeleteRecordsResponse", 21, "response", (0, 2), (2, 32767),
+    "DeleteRecordsResponse", 21, "response",
+    (0, 2), (2, 32767),
     (
         ("DeleteRecordsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),

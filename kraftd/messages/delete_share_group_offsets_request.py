@@ -20,7 +20,8 @@ class DeleteShareGroupOffsetsRequest(Message):
 
 
 SCHEMA: Table = (
-    "DeleteShareGroupOffsetsRequest", 92, "request", (0, 0), (0, 32767),
+    "DeleteShareGroupOffsetsRequest", 92, "request",
+    (0, 0), (0, 32767),
     (
         ("DeleteShareGroupOffsetsRequest", (
             ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

@@ -25,7 +25,8 @@ class DeleteShareGroupOffsetsResponse(Message):
 
 
 SCHEMA: Table = (
-    "DeleteShareGroupOffsetsResponse", 92, "response", (0, 0), (0, 32767),
+    "DeleteShareGroupOffsetsResponse", 92, "response",
+    (0, 0), (0, 32767),
     (
         ("DeleteShareGroupOffsetsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

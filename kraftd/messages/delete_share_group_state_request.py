@@ -26,7 +26,8 @@ class DeleteShareGroupStateRequest(Message):
 
 
 SCHEMA: Table = (
-    "DeleteShareGroupStateRequest", 86, "request", (0, 0), (0, 32767),
+    "DeleteShareGroupStateRequest", 86, "request",
+    (0, 0), (0, 32767),
     (
         ("DeleteShareGroupStateRequest", (
             ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

@@ -27,7 +27,8 @@ class DeleteShareGroupStateResponse(Message):
 
 
 SCHEMA: Table = (
-    "DeleteShareGroupStateResponse", 86, "response", (0, 0), (0, 32767),
+    "DeleteShareGroupStateResponse", 86, "response",
+    (0, 0), (0, 32767),
     (
         ("DeleteShareGroupStateResponse", (
             ("results", "Results", "DeleteStateResult", 1, (0, 0), None, None, None, None, 0, 0, ""),

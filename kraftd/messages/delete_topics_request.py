@@ -22,7 +22,8 @@ class DeleteTopicsRequest(Message):
 
 
 SCHEMA: Table = (
-    "DeleteTopicsRequest", 20, "request", (1, 6), (4, 32767),
+    "DeleteTopicsRequest", 20, "request",
+    (1, 6), (4, 32767),
     (
         ("DeleteTopicsRequest", (
             ("topics", "Topics", "DeleteTopicState", 1, (6, 6), None, None, None, None, 0, 0, ""),

@@ -23,7 +23,8 @@ class DeleteTopicsResponse(Message):
 
 
 SCHEMA: Table = (
-    "DeleteTopicsResponse", 20, "response", (1, 6), (4, 32767),
+    "DeleteTopicsResponse", 20, "response",
+    (1, 6), (4, 32767),
     (
         ("DeleteTopicsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 6), None, None, None, None, 1, 0, 0),

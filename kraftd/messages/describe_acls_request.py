@@ -20,7 +20,8 @@ class DescribeAclsRequest(Message):
 
 
 SCHEMA: Table = (
-    "DescribeAclsRequest", 29, "request", (1, 3), (2, 32767),
+    "DescribeAclsRequest", 29, "request",
+    (1, 3), (2, 32767),
     (
         ("DescribeAclsRequest", (
             ("resource_type_filter", "ResourceTypeFilter", "int8", 0, (1, 3), None, None, None, None, 0, 0, 0),

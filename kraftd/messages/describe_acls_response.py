@@ -33,7 +33,8 @@ class DescribeAclsResponse(Message):
 
 
 SCHEMA: Table = (
-    "DescribeAclsResponse", 29, "response", (1, 3), (2, 32767),
+    "DescribeAclsResponse", 29, "response",
+    (1, 3), (2, 32767),
     (
         ("DescribeAclsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 3), None, None, None, None, 0, 0, 0),

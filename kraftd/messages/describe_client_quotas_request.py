@@ -22,7 +22,8 @@ class DescribeClientQuotasRequest(Message):
 
 
 SCHEMA: Table = (
-    "DescribeClientQuotasRequest", 48, "request", (0, 1), (1, 32767),
+    "DescribeClientQuotasRequest", 48, "request",
+    (0, 1), (1, 32767),
     (
         ("DescribeClientQuotasRequest", (
             ("components", "Components", "ComponentData", 1, (0, 1), None, None, None, None, 0, 0, ""),

@@ -35,7 +35,8 @@ class DescribeClientQuotasResponse(Message):
 
 
 SCHEMA: Table = (
-    "DescribeClientQuotasResponse", 48, "response", (0, 1), (1, 32767),
+    "DescribeClientQuotasResponse", 48, "response",
+    (0, 1), (1, 32767),
     (
         ("DescribeClientQuotasResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),

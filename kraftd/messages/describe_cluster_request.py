@@ -16,7 +16,8 @@ class DescribeClusterRequest(Message):
 
 
 SCHEMA: Table = (
-    "DescribeClusterRequest", 60, "request", (0, 2), (0, 32767),
+    "DescribeClusterRequest", 60, "request",
+    (0, 2), (0, 32767),
     (
         ("DescribeClusterRequest", (
             ("include_cluster_authorized_operations", "IncludeClusterAuthorizedOperations", "bool", 0, (0, 2), None, None, None, None, 0, 0, 0),

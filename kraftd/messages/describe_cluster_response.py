@@ -30,7 +30,8 @@ class DescribeClusterResponse(Message):
 
 
 SCHEMA: Table = (
-    "DescribeClusterResponse", 60, "response", (0, 2), (0, 32767),
+    "DescribeClusterResponse", 60, "response",
+    (0, 2), (0, 32767),
     (
         ("DescribeClusterResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),

@@ -23,7 +23,8 @@ class DescribeConfigsRequest(Message):
 
 
 SCHEMA: Table = (
-    "DescribeConfigsRequest", 32, "request", (1, 4), (4, 32767),
+    "DescribeConfigsRequest", 32, "request",
+    (1, 4), (4, 32767),
     (
         ("DescribeConfigsRequest", (
             ("resources", "Resources", "DescribeConfigsResource", 1, (1, 4), None, None, None, None, 0, 0, ""),

@@ -43,7 +43,8 @@ class DescribeConfigsResponse(Message):
 
 
 SCHEMA: Table = (
-    "DescribeConfigsResponse", 32, "response", (1, 4), (4, 32767),
+    "DescribeConfigsResponse", 32, "response",
+    (1, 4), (4, 32767),
     (
         ("DescribeConfigsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 4), None, None, None, None, 0, 0, 0),

@@ -20,7 +20,8 @@ class DescribeDelegationTokenRequest(Message):
 
 
 SCHEMA: Table = (
-    "DescribeDelegationTokenRequest", 41, "request", (1, 3), (2, 32767),
+    "DescribeDelegationTokenRequest", 41, "request",
+    (1, 3), (2, 32767),
     (
         ("DescribeDelegationTokenRequest", (
             ("owners", "Owners", "DescribeDelegationTokenOwner", 1, (1, 3), (0, 32767), None, None, None, 0, 0, ""),

@@ -36,7 +36,8 @@ class DescribeDelegationTokenResponse(Message):
 
 
 SCHEMA: Table = (
-    "DescribeDelegationTokenResponse", 41, "response", (1, 3), (2, 32767),
+    "DescribeDelegationTokenResponse", 41, "response",
+    (1, 3), (2, 32767),
     (
         ("DescribeDelegationTokenResponse", (
             ("error_code", "ErrorCode", "int16", 0, (1, 3), None, None, None, None, 0, 0, 0),

@@ -15,7 +15,8 @@ class DescribeGroupsRequest(Message):
 
 
 SCHEMA: Table = (
-    "DescribeGroupsRequest", 15, "request", (0, 6), (5, 32767),
+    "DescribeGroupsRequest", 15, "request",
+    (0, 6), (5, 32767),
     (
         ("DescribeGroupsRequest", (
             ("groups", "Groups", "string", 1, (0, 6), None, None, None, None, 0, 0, ""),

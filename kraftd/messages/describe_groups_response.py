@@ -37,7 +37,8 @@ class DescribeGroupsResponse(Message):
 
 
 SCHEMA: Table = (
-    "DescribeGroupsResponse", 15, "response", (0, 6), (5, 32767),
+    "DescribeGroupsResponse", 15, "response",
+    (0, 6), (5, 32767),
     (
         ("DescribeGroupsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 6), None, None, None, None, 1, 0, 0),

@@ -20,7 +20,8 @@ class DescribeLogDirsRequest(Message):
 
 
 SCHEMA: Table = (
-    "DescribeLogDirsRequest", 35, "request", (1, 5), (2, 32767),
+    "DescribeLogDirsRequest", 35, "request",
+    (1, 5), (2, 32767),
     (
         ("DescribeLogDirsRequest", (
             ("topics", "Topics", "DescribableLogDirTopic", 1, (1, 5), (0, 32767), None, None, None, 0, 0, ""),

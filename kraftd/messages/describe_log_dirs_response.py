@@ -40,7 +40,8 @@ class DescribeLogDirsResponse(Message):
 
 
 SCHEMA: Table = (
-    "DescribeLogDirsResponse", 35, "response", (1, 5), (2, 32767),
+    "DescribeLogDirsResponse", 35, "response",
+    (1, 5), (2, 32767),
     (
         ("DescribeLogDirsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 5), None, None, None, None, 0, 0, 0),

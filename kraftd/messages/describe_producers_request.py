@@ -20,7 +20,8 @@ class DescribeProducersRequest(Message):
 
 
 SCHEMA: Table = (
-    "DescribeProducersRequest", 61, "request", (0, 0), (0, 32767),
+    "DescribeProducersRequest", 61, "request",
+    (0, 0), (0, 32767),
     (
         ("DescribeProducersRequest", (
             ("topics", "Topics", "TopicRequest", 1, (0, 0), None, None, None, None, 0, 0, ""),

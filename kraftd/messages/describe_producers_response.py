@@ -39,7 +39,8 @@ class DescribeProducersResponse(Message):
 
 
 SCHEMA: Table = (
-    "DescribeProducersResponse", 61, "response", (0, 0), (0, 32767),
+    "DescribeProducersResponse", 61, "response",
+    (0, 0), (0, 32767),
     (
         ("DescribeProducersResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -25,7 +25,8 @@ class DescribeQuorumRequest(Message):
 
 
 SCHEMA: Table = (
-    "DescribeQuorumRequest", 55, "request", (0, 2), (0, 32767),
+    "DescribeQuorumRequest", 55, "request",
+    (0, 2), (0, 32767),
     (
         ("DescribeQuorumRequest", (
             ("topics", "Topics", "TopicData", 1, (0, 2), None, None, None, None, 0, 0, ""),

@@ -57,7 +57,8 @@ class DescribeQuorumResponse(Message):
 
 
 SCHEMA: Table = (
-    "DescribeQuorumResponse", 55, "response", (0, 2), (0, 32767),
+    "DescribeQuorumResponse", 55, "response",
+    (0, 2), (0, 32767),
     (
         ("DescribeQuorumResponse", (
             ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0, 0),

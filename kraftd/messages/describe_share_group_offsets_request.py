@@ -26,7 +26,8 @@ class DescribeShareGroupOffsetsRequest(Message):
 
 
 SCHEMA: Table = (
-    "DescribeShareGroupOffsetsRequest", 90, "request", (0, 1), (0, 32767),
+    "DescribeShareGroupOffsetsRequest", 90, "request",
+    (0, 1), (0, 32767),
     (
         ("DescribeShareGroupOffsetsRequest", (
             ("groups", "Groups", "DescribeShareGroupOffsetsRequestGroup", 1, (0, 1), None, None, None, None, 0, 0, ""),

@@ -40,7 +40,8 @@ class DescribeShareGroupOffsetsResponse(Message):
 
 
 SCHEMA: Table = (
-    "DescribeShareGroupOffsetsResponse", 90, "response", (0, 1), (0, 32767),
+    "DescribeShareGroupOffsetsResponse", 90, "response",
+    (0, 1), (0, 32767),
     (
         ("DescribeShareGroupOffsetsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),

@@ -27,7 +27,8 @@ class DescribeTopicPartitionsRequest(Message):
 
 
 SCHEMA: Table = (
-    "DescribeTopicPartitionsRequest", 75, "request", (0, 0), (0, 32767),
+    "DescribeTopicPartitionsRequest", 75, "request",
+    (0, 0), (0, 32767),
     (
         ("DescribeTopicPartitionsRequest", (
             ("topics", "Topics", "TopicRequest", 1, (0, 0), None, None, None, None, 0, 0, ""),

@@ -45,7 +45,8 @@ class DescribeTopicPartitionsResponse(Message):
 
 
 SCHEMA: Table = (
-    "DescribeTopicPartitionsResponse", 75, "response", (0, 0), (0, 32767),
+    "DescribeTopicPartitionsResponse", 75, "response",
+    (0, 0), (0, 32767),
     (
         ("DescribeTopicPartitionsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 1, 0, 0),

@@ -14,7 +14,8 @@ class DescribeTransactionsRequest(Message):
 
 
 SCHEMA: Table = (
-    "DescribeTransactionsRequest", 65, "request", (0, 0), (0, 32767),
+    "DescribeTransactionsRequest", 65, "request",
+    (0, 0), (0, 32767),
     (
         ("DescribeTransactionsRequest", (
             ("transactional_ids", "TransactionalIds", "string", 1, (0, 0), None, None, None, None, 0, 0, ""),

@@ -33,7 +33,8 @@ class DescribeTransactionsResponse(Message):
 
 
 SCHEMA: Table = (
-    "DescribeTransactionsResponse", 65, "response", (0, 0), (0, 32767),
+    "DescribeTransactionsResponse", 65, "response",
+    (0, 0), (0, 32767),
     (
         ("DescribeTransactionsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

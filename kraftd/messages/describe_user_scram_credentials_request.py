@@ -19,7 +19,8 @@ class DescribeUserScramCredentialsRequest(Message):
 
 
 SCHEMA: Table = (
-    "DescribeUserScramCredentialsRequest", 50, "request", (0, 0), (0, 32767),
+    "DescribeUserScramCredentialsRequest", 50, "request",
+    (0, 0), (0, 32767),
     (
         ("DescribeUserScramCredentialsRequest", (
             ("users", "Users", "UserName", 1, (0, 0), (0, 32767), None, None, None, 0, 0, ""),

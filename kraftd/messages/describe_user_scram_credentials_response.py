@@ -31,7 +31,8 @@ class DescribeUserScramCredentialsResponse(Message):
 
 
 SCHEMA: Table = (
-    "DescribeUserScramCredentialsResponse", 50, "response", (0, 0), (0, 32767),
+    "DescribeUserScramCredentialsResponse", 50, "response",
+    (0, 0), (0, 32767),
     (
         ("DescribeUserScramCredentialsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -22,7 +22,8 @@ class ElectLeadersRequest(Message):
 
 
 SCHEMA: Table = (
-    "ElectLeadersRequest", 43, "request", (0, 2), (2, 32767),
+    "ElectLeadersRequest", 43, "request",
+    (0, 2), (2, 32767),
     (
         ("ElectLeadersRequest", (
             ("election_type", "ElectionType", "int8", 0, (1, 2), None, None, None, None, 0, 0, 0),

@@ -29,7 +29,8 @@ class ElectLeadersResponse(Message):
 
 
 SCHEMA: Table = (
-    "ElectLeadersResponse", 43, "response", (0, 2), (2, 32767),
+    "ElectLeadersResponse", 43, "response",
+    (0, 2), (2, 32767),
     (
         ("ElectLeadersResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),

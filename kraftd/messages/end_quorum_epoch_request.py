@@ -44,7 +44,8 @@ class EndQuorumEpochRequest(Message):
 
 
 SCHEMA: Table = (
-    "EndQuorumEpochRequest", 54, "request", (0, 1), (1, 32767),
+    "EndQuorumEpochRequest", 54, "request",
+    (0, 1), (1, 32767),
     (
         ("EndQuorumEpochRequest", (
             ("cluster_id", "ClusterId", "string", 0, (0, 1), (0, 32767), None, None, None, 0, 0, None),

@@ -37,7 +37,8 @@ class EndQuorumEpochResponse(Message):
 
 
 SCHEMA: Table = (
-    "EndQuorumEpochResponse", 54, "response", (0, 1), (1, 32767),
+    "EndQuorumEpochResponse", 54, "response",
+    (0, 1), (1, 32767),
     (
         ("EndQuorumEpochResponse", (
             ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),

@@ -13,7 +13,8 @@ class EndTransactionRecord(Message):
 
 
 SCHEMA: Table = (
-    "EndTransactionRecord", 24, "metadata", (0, 0), (0, 32767),
+    "EndTransactionRecord", 24, "metadata",
+    (0, 0), (0, 32767),
     (
         ("EndTransactionRecord", (
         )),

@@ -13,7 +13,8 @@ class EndTxnMarker(Message):
 
 
 SCHEMA: Table = (
-    "EndTxnMarker", None, "data", (0, 0), None,
+    "EndTxnMarker", None, "data",
+    (0, 0), None,
     (
         ("EndTxnMarker", (
             ("coordinator_epoch", "CoordinatorEpoch", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

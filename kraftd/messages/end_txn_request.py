@@ -17,7 +17,8 @@ class EndTxnRequest(Message):
 
 
 SCHEMA: Table = (
-    "EndTxnRequest", 26, "request", (0, 5), (3, 32767),
+    "EndTxnRequest", 26, "request",
+    (0, 5), (3, 32767),
     (
         ("EndTxnRequest", (
             ("transactional_id", "TransactionalId", "string", 0, (0, 5), None, None, None, None, 0, 0, ""),

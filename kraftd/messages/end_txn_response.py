@@ -17,7 +17,8 @@ class EndTxnResponse(Message):
 
 
 SCHEMA: Table = (
-    "EndTxnResponse", 26, "response", (0, 5), (3, 32767),
+    "EndTxnResponse", 26, "response",
+    (0, 5), (3, 32767),
     (
         ("EndTxnResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 5), None, None, None, None, 0, 0, 0),

@@ -16,7 +16,8 @@ class EnvelopeRequest(Message):
 
 
 SCHEMA: Table = (
-    "EnvelopeRequest", 58, "request", (0, 0), (0, 32767),
+    "EnvelopeRequest", 58, "request",
+    (0, 0), (0, 32767),
     (
         ("EnvelopeRequest", (
             ("request_data", "RequestData", "bytes", 0, (0, 0), None, None, None, None, 0, 0, ""),

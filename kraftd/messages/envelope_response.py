@@ -15,7 +15,8 @@ class EnvelopeResponse(Message):
 
 
 SCHEMA: Table = (
-    "EnvelopeResponse", 58, "response", (0, 0), (0, 32767),
+    "EnvelopeResponse", 58, "response",
+    (0, 0), (0, 32767),
     (
         ("EnvelopeResponse", (
             ("response_data", "ResponseData", "bytes", 0, (0, 0), (0, 32767), None, None, None, 0, 0, None),

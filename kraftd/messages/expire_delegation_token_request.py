@@ -15,7 +15,8 @@ class ExpireDelegationTokenRequest(Message):
 
 
 SCHEMA: Table = (
-    "ExpireDelegationTokenRequest", 40, "request", (1, 2), (2, 32767),
+    "ExpireDelegationTokenRequest", 40, "request",
+    (1, 2), (2, 32767),
     (
         ("ExpireDelegationTokenRequest", (
             ("hmac", "Hmac", "bytes", 0, (1, 2), None, None, None, None, 0, 0, ""),

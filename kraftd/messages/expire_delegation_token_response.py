@@ -16,7 +16,8 @@ class ExpireDelegationTokenResponse(Message):
 
 
 SCHEMA: Table = (
-    "ExpireDelegationTokenResponse", 40, "response", (1, 2), (2, 32767),
+    "ExpireDelegationTokenResponse", 40, "response",
+    (1, 2), (2, 32767),
     (
         ("ExpireDelegationTokenResponse", (
             ("error_code", "ErrorCode", "int16", 0, (1, 2), None, None, None, None, 0, 0, 0),

@@ -15,7 +15,8 @@ class FeatureLevelRecord(Message):
 
 
 SCHEMA: Table = (
-    "FeatureLevelRecord", 12, "metadata", (0, 0), (0, 32767),
+    "FeatureLevelRecord", 12, "metadata",
+    (0, 0), (0, 32767),
     (
         ("FeatureLevelRecord", (
             ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

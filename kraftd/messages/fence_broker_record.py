@@ -15,7 +15,8 @@ class FenceBrokerRecord(Message):
 
 
 SCHEMA: Table = (
-    "FenceBrokerRecord", 7, "metadata", (0, 0), (0, 32767),
+    "FenceBrokerRecord", 7, "metadata",
+    (0, 0), (0, 32767),
     (
         ("FenceBrokerRecord", (
             ("id", "Id", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

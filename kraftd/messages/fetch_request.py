@@ -59,7 +59,8 @@ class FetchRequest(Message):
 
 
 SCHEMA: Table = (
-    "FetchRequest", 1, "request", (4, 18), (12, 32767),
+    "FetchRequest", 1, "request",
+    (4, 18), (12, 32767),
     (
         ("FetchRequest", (
             ("cluster_id", "ClusterId", "string", 0, (12, 18), (12, 32767), (12, 32767), 0, None, 1, 0, None),

@@ -74,7 +74,8 @@ class FetchResponse(Message):
 
 
 SCHEMA: Table = (
-    "FetchResponse", 1, "response", (4, 18), (12, 32767),
+    "FetchResponse", 1, "response",
+    (4, 18), (12, 32767),
     (
         ("FetchResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (4, 18), None, None, None, None, 1, 0, 0),

@@ -40,7 +40,8 @@ class FetchSnapshotRequest(Message):
 
 
 SCHEMA: Table = (
-    "FetchSnapshotRequest", 59, "request", (0, 1), (0, 32767),
+    "FetchSnapshotRequest", 59, "request",
+    (0, 1), (0, 32767),
     (
         ("FetchSnapshotRequest", (
             ("cluster_id", "ClusterId", "string", 0, (0, 1), (0, 32767), (0, 32767), 0, None, 0, 0, None),

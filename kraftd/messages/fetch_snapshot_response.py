@@ -55,7 +55,8 @@ class FetchSnapshotResponse(Message):
 
 
 SCHEMA: Table = (
-    "FetchSnapshotResponse", 59, "response", (0, 1), (0, 32767),
+    "FetchSnapshotResponse", 59, "response",
+    (0, 1), (0, 32767),
     (
         ("FetchSnapshotResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 1, 0, 0),

@@ -16,7 +16,8 @@ class FindCoordinatorRequest(Message):
 
 
 SCHEMA: Table = (
-    "FindCoordinatorRequest", 10, "request", (0, 6), (3, 32767),
+    "FindCoordinatorRequest", 10, "request",
+    (0, 6), (3, 32767),
     (
         ("FindCoordinatorRequest", (
             ("key", "Key", "string", 0, (0, 3), None, None, None, None, 0, 0, ""),

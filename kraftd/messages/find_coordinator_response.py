@@ -30,7 +30,8 @@ class FindCoordinatorResponse(Message):
 
 
 SCHEMA: Table = (
-    "FindCoordinatorResponse", 10, "response", (0, 6), (3, 32767),
+    "FindCoordinatorResponse", 10, "response",
+    (0, 6), (3, 32767),
     (
         ("FindCoordinatorResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 6), None, None, None, None, 1, 0, 0),

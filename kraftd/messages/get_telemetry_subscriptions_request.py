@@ -14,7 +14,8 @@ class GetTelemetrySubscriptionsRequest(Message):
 
 
 SCHEMA: Table = (
-    "GetTelemetrySubscriptionsRequest", 71, "request", (0, 0), (0, 32767),
+    "GetTelemetrySubscriptionsRequest", 71, "request",
+    (0, 0), (0, 32767),
     (
         ("GetTelemetrySubscriptionsRequest", (
             ("client_instance_id", "ClientInstanceId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),

@@ -22,7 +22,8 @@ class GetTelemetrySubscriptionsResponse(Message):
 
 
 SCHEMA: Table = (
-    "GetTelemetrySubscriptionsResponse", 71, "response", (0, 0), (0, 32767),
+    "GetTelemetrySubscriptionsResponse", 71, "response",
+    (0, 0), (0, 32767),
     (
         ("GetTelemetrySubscriptionsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -17,7 +17,8 @@ class HeartbeatRequest(Message):
 
 
 SCHEMA: Table = (
-    "HeartbeatRequest", 12, "request", (0, 4), (4, 32767),
+    "HeartbeatRequest", 12, "request",
+    (0, 4), (4, 32767),
     (
         ("HeartbeatRequest", (
             ("group_id", "GroupId", "string", 0, (0, 4), None, None, None, None, 0, 0, ""),

@@ -15,7 +15,8 @@ class HeartbeatResponse(Message):
 
 
 SCHEMA: Table = (
-    "HeartbeatResponse", 12, "response", (0, 4), (4, 32767),
+    "HeartbeatResponse", 12, "response",
+    (0, 4), (4, 32767),
     (
         ("HeartbeatResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 4), None, None, None, None, 1, 0, 0),

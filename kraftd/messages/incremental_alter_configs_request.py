@@ -29,7 +29,8 @@ class IncrementalAlterConfigsRequest(Message):
 
 
 SCHEMA: Table = (
-    "IncrementalAlterConfigsRequest", 44, "request", (0, 1), (1, 32767),
+    "IncrementalAlterConfigsRequest", 44, "request",
+    (0, 1), (1, 32767),
     (
         ("IncrementalAlterConfigsRequest", (
             ("resources", "Resources", "AlterConfigsResource", 1, (0, 1), None, None, None, None, 0, 0, ""),

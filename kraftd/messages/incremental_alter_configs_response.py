@@ -23,7 +23,8 @@ class IncrementalAlterConfigsResponse(Message):
 
 
 SCHEMA: Table = (
-    "IncrementalAlterConfigsResponse", 44, "response", (0, 1), (1, 32767),
+    "IncrementalAlterConfigsResponse", 44, "response",
+    (0, 1), (1, 32767),
     (
         ("IncrementalAlterConfigsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),

@@ -19,7 +19,8 @@ class InitProducerIdRequest(Message):
 
 
 SCHEMA: Table = (
-    "InitProducerIdRequest", 22, "request", (0, 6), (2, 32767),
+    "InitProducerIdRequest", 22, "request",
+    (0, 6), (2, 32767),
     (
         ("InitProducerIdRequest", (
             ("transactional_id", "TransactionalId", "string", 0, (0, 6), (0, 32767), None, None, None, 0, 0, ""),

@@ -19,7 +19,8 @@ class InitProducerIdResponse(Message):
 
 
 SCHEMA: Table = (
-    "InitProducerIdResponse", 22, "response", (0, 6), (2, 32767),
+    "InitProducerIdResponse", 22, "response",
+    (0, 6), (2, 32767),
     (
         ("InitProducerIdResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 6), None, None, None, None, 1, 0, 0),

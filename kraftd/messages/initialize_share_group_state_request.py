@@ -28,7 +28,8 @@ class InitializeShareGroupStateRequest(Message):
 
 
 SCHEMA: Table = (
-    "InitializeShareGroupStateRequest", 83, "request", (0, 0), (0, 32767),
+    "InitializeShareGroupStateRequest", 83, "request",
+    (0, 0), (0, 32767),
     (
         ("InitializeShareGroupStateRequest", (
             ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

@@ -27,7 +27,8 @@ class InitializeShareGroupStateResponse(Message):
 
 
 SCHEMA: Table = (
-    "InitializeShareGroupStateResponse", 83, "response", (0, 0), (0, 32767),
+    "InitializeShareGroupStateResponse", 83, "response",
+    (0, 0), (0, 32767),
     (
         ("InitializeShareGroupStateResponse", (
             ("results", "Results", "InitializeStateResult", 1, (0, 0), None, None, None, None, 0, 0, ""),

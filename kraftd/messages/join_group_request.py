@@ -27,7 +27,8 @@ class JoinGroupRequest(Message):
 
 
 SCHEMA: Table = (
-    "JoinGroupRequest", 11, "request", (0, 9), (6, 32767),
+    "JoinGroupRequest", 11, "request",
+    (0, 9), (6, 32767),
     (
         ("JoinGroupRequest", (
             ("group_id", "GroupId", "string", 0, (0, 9), None, None, None, None, 0, 0, ""),

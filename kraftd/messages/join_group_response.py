@@ -29,7 +29,8 @@ class JoinGroupResponse(Message):
 
 
 SCHEMA: Table = (
-    "JoinGroupResponse", 11, "response", (0, 9), (6, 32767),
+    "JoinGroupResponse", 11, "response",
+    (0, 9), (6, 32767),
     (
         ("JoinGroupResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (2, 9), None, None, None, None, 1, 0, 0),

@@ -15,7 +15,8 @@ class KRaftVersionRecord(Message):
 
 
 SCHEMA: Table = (
-    "KRaftVersionRecord", None, "data", (0, 0), (0, 32767),
+    "KRaftVersionRecord", None, "data",
+    (0, 0), (0, 32767),
     (
         ("KRaftVersionRecord", (
             ("version", "Version", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -23,7 +23,8 @@ class LeaderChangeMessage(Message):
 
 
 SCHEMA: Table = (
-    "LeaderChangeMessage", None, "data", (0, 1), (0, 32767),
+    "LeaderChangeMessage", None, "data",
+    (0, 1), (0, 32767),
     (
         ("LeaderChangeMessage", (
             ("version", "Version", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),

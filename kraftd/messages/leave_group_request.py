@@ -23,7 +23,8 @@ class LeaveGroupRequest(Message):
 
 
 SCHEMA: Table = (
-    "LeaveGroupRequest", 13, "request", (0, 5), (4, 32767),
+    "LeaveGroupRequest", 13, "request",
+    (0, 5), (4, 32767),
     (
         ("LeaveGroupRequest", (
             ("group_id", "GroupId", "string", 0, (0, 5), None, None, None, None, 0, 0, ""),

@@ -23,7 +23,8 @@ class LeaveGroupResponse(Message):
 
 
 SCHEMA: Table = (
-    "LeaveGroupResponse", 13, "response", (0, 5), (4, 32767),
+    "LeaveGroupResponse", 13, "response",
+    (0, 5), (4, 32767),
     (
         ("LeaveGroupResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 5), None, None, None, None, 1, 0, 0),

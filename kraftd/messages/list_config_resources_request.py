@@ -14,7 +14,8 @@ class ListConfigResourcesRequest(Message):
 
 
 SCHEMA: Table = (
-    "ListConfigResourcesRequest", 74, "request", (0, 1), (0, 32767),
+    "ListConfigResourcesRequest", 74, "request",
+    (0, 1), (0, 32767),
     (
         ("ListConfigResourcesRequest", (
             ("resource_types", "ResourceTypes", "int8", 1, (1, 1), None, None, None, None, 0, 0, ""),

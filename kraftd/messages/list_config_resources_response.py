@@ -22,7 +22,8 @@ class ListConfigResourcesResponse(Message):
 
 
 SCHEMA: Table = (
-    "ListConfigResourcesResponse", 74, "response", (0, 1), (0, 32767),
+    "ListConfigResourcesResponse", 74, "response",
+    (0, 1), (0, 32767),
     (
         ("ListConfigResourcesResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),

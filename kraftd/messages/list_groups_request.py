@@ -15,7 +15,8 @@ class ListGroupsRequest(Message):
 
 
 SCHEMA: Table = (
-    "ListGroupsRequest", 16, "request", (0, 5), (3, 32767),
+    "ListGroupsRequest", 16, "request",
+    (0, 5), (3, 32767),
     (
         ("ListGroupsRequest", (
             ("states_filter", "StatesFilter", "string", 1, (4, 5), None, None, None, None, 0, 0, ""),

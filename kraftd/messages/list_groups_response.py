@@ -24,7 +24,8 @@ class ListGroupsResponse(Message):
 
 
 SCHEMA: Table = (
-    "ListGroupsResponse", 16, "response", (0, 5), (3, 32767),
+    "ListGroupsResponse", 16, "response",
+    (0, 5), (3, 32767),
     (
         ("ListGroupsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 5), None, None, None, None, 1, 0, 0),

@@ -30,7 +30,8 @@ class ListOffsetsRequest(Message):
 
 
 SCHEMA: Table = (
-    "ListOffsetsRequest", 2, "request", (1, 11), (6, 32767),
+    "ListOffsetsRequest", 2, "request",
+    (1, 11), (6, 32767),
     (
         ("ListOffsetsRequest", (
             ("replica_id", "ReplicaId", "int32", 0, (1, 11), None, None, None, None, 0, 0, 0),

@@ -30,7 +30,8 @@ class ListOffsetsResponse(Message):
 
 
 SCHEMA: Table = (
-    "ListOffsetsResponse", 2, "response", (1, 11), (6, 32767),
+    "ListOffsetsResponse", 2, "response",
+    (1, 11), (6, 32767),
     (
         ("ListOffsetsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (2, 11), None, None, None, None, 1, 0, 0),

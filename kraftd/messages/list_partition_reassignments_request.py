@@ -21,7 +21,8 @@ class ListPartitionReassignmentsRequest(Message):
 
 
 SCHEMA: Table = (
-    "ListPartitionReassignmentsRequest", 46, "request", (0, 0), (0, 32767),
+    "ListPartitionReassignmentsRequest", 46, "request",
+    (0, 0), (0, 32767),
     (
         ("ListPartitionReassignmentsRequest", (
             ("timeout_ms", "TimeoutMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 60000),

@@ -31,7 +31,8 @@ class ListPartitionReassignmentsResponse(Message):
 
 
 SCHEMA: Table = (
-    "ListPartitionReassignmentsResponse", 46, "response", (0, 0), (0, 32767),
+    "ListPartitionReassignmentsResponse", 46, "response",
+    (0, 0), (0, 32767),
     (
         ("ListPartitionReassignmentsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -17,7 +17,8 @@ class ListTransactionsRequest(Message):
 
 
 SCHEMA: Table = (
-    "ListTransactionsRequest", 66, "request", (0, 2), (0, 32767),
+    "ListTransactionsRequest", 66, "request",
+    (0, 2), (0, 32767),
     (
         ("ListTransactionsRequest", (
             ("state_filters", "StateFilters", "string", 1, (0, 2), None, None, None, None, 0, 0, ""),

@@ -24,7 +24,8 @@ class ListTransactionsResponse(Message):
 
 
 SCHEMA: Table = (
-    "ListTransactionsResponse", 66, "response", (0, 2), (0, 32767),
+    "ListTransactionsResponse", 66, "response",
+    (0, 2), (0, 32767),
     (
         ("ListTransactionsResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),

@@ -23,7 +23,8 @@ class MetadataRequest(Message):
 
 
 SCHEMA: Table = (
-    "MetadataRequest", 3, "request", (0, 13), (9, 32767),
+    "MetadataRequest", 3, "request",
+    (0, 13), (9, 32767),
     (
         ("MetadataRequest", (
             ("topics", "Topics", "MetadataRequestTopic", 1, (0, 13), (1, 32767), None, None, None, 0, 0, ""),

@@ -49,7 +49,8 @@ class MetadataResponse(Message):
 
 
 SCHEMA: Table = (
-    "MetadataResponse", 3, "response", (0, 13), (9, 32767),
+    "MetadataResponse", 3, "response",
+    (0, 13), (9, 32767),
     (
         ("MetadataResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (3, 13), None, None, None, None, 1, 0, 0),

@@ -13,7 +13,8 @@ class NoOpRecord(Message):
 
 
 SCHEMA: Table = (
-    "NoOpRecord", 20, "metadata", (0, 0), (0, 32767),
+    "NoOpRecord", 20, "metadata",
+    (0, 0), (0, 32767),
     (
         ("NoOpRecord", (
         )),

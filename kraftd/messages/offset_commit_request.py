@@ -34,7 +34,8 @@ class OffsetCommitRequest(Message):
 
 
 SCHEMA: Table = (
-    "OffsetCommitRequest", 8, "request", (2, 10), (8, 32767),
+    "OffsetCommitRequest", 8, "request",
+    (2, 10), (8, 32767),
     (
         ("OffsetCommitRequest", (
             ("group_id", "GroupId", "string", 0, (2, 10), None, None, None, None, 0, 0, ""),

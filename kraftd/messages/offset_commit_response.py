@@ -28,7 +28,8 @@ class OffsetCommitResponse(Message):
 
 
 SCHEMA: Table = (
-    "OffsetCommitResponse", 8, "response", (2, 10), (8, 32767),
+    "OffsetCommitResponse", 8, "response",
+    (2, 10), (8, 32767),
     (
         ("OffsetCommitResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (3, 10), None, None, None, None, 1, 0, 0),

@@ -23,7 +23,8 @@ class OffsetDeleteRequest(Message):
 
 
 SCHEMA: Table = (
-    "OffsetDeleteRequest", 47, "request", (0, 0), None,
+    "OffsetDeleteRequest", 47, "request",
+    (0, 0), None,
     (
         ("OffsetDeleteRequest", (
             ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

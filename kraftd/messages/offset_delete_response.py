@@ -25,7 +25,8 @@ class OffsetDeleteResponse(Message):
 
 
 SCHEMA: Table = (
-    "OffsetDeleteResponse", 47, "response", (0, 0), None,
+    "OffsetDeleteResponse", 47, "response",
+    (0, 0), None,
     (
         ("OffsetDeleteResponse", (
             ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),

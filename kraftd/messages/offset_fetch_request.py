@@ -38,7 +38,8 @@ class OffsetFetchRequest(Message):
 
 
 SCHEMA: Table = (
-    "OffsetFetchRequest", 9, "request", (1, 10), (6, 32767),
+    "OffsetFetchRequest", 9, "request",
+    (1, 10), (6, 32767),
     (
         ("OffsetFetchRequest", (
             ("group_id", "GroupId", "string", 0, (1, 7), None, None, None, None, 0, 0, ""),

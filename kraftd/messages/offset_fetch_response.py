@@ -55,7 +55,8 @@ class OffsetFetchResponse(Message):
 
 
 SCHEMA: Table = (
-    "OffsetFetchResponse", 9, "response", (1, 10), (6, 32767),
+    "OffsetFetchResponse", 9, "response",
+    (1, 10), (6, 32767),
     (
         ("OffsetFetchResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (3, 10), None, None, None, None, 1, 0, 0),

@@ -28,7 +28,8 @@ class OffsetForLeaderEpochRequest(Message):
 
 
 SCHEMA: Table = (
-    "OffsetForLeaderEpochRequest", 23, "request", (2, 4), (4, 32767),
+    "OffsetForLeaderEpochRequest", 23, "request",
+    (2, 4), (4, 32767),
     (
         ("OffsetForLeaderEpochRequest", (
             ("replica_id", "ReplicaId", "int32", 0, (3, 4), None, None, None, None, 1, 0, -2),

@@ -29,7 +29,8 @@ class OffsetForLeaderEpochResponse(Message):
 
 
 SCHEMA: Table = (
-    "OffsetForLeaderEpochResponse", 23, "response", (2, 4), (4, 32767),
+    "OffsetForLeaderEpochResponse", 23, "response",
+    (2, 4), (4, 32767),
     (
         ("OffsetForLeaderEpochResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (2, 4), None, None, None, None, 1, 0, 0),

@@ -24,7 +24,8 @@ class PartitionChangeRecord(Message):
 
 
 SCHEMA: Table = (
-    "PartitionChangeRecord", 5, "metadata", (0, 2), (0, 32767),
+    "PartitionChangeRecord", 5, "metadata",
+    (0, 2), (0, 32767),
     (
         ("PartitionChangeRecord", (
             ("partition_id", "PartitionId", "int32", 0, (0, 2), None, None, None, None, 0, 0, -1),

@@ -26,7 +26,8 @@ class PartitionRecord(Message):
 
 
 SCHEMA: Table = (
-    "PartitionRecord", 3, "metadata", (0, 2), (0, 32767),
+    "PartitionRecord", 3, "metadata",
+    (0, 2), (0, 32767),
     (
         ("PartitionRecord", (
             ("partition_id", "PartitionId", "int32", 0, (0, 2), None, None, None, None, 0, 0, -1),

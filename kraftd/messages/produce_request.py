@@ -30,7 +30,8 @@ class ProduceRequest(Message):
 
 
 SCHEMA: Table = (
-    "ProduceRequest", 0, "request", (3, 13), (9, 32767),
+    "ProduceRequest", 0, "request",
+    (3, 13), (9, 32767),
     (
         ("ProduceRequest", (
             ("transactional_id", "TransactionalId", "string", 0, (3, 13), (3, 32767), None, None, None, 0, 0, None),

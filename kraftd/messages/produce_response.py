@@ -57,7 +57,8 @@ class ProduceResponse(Message):
 
 
 SCHEMA: Table = (
-    "ProduceResponse", 0, "response", (3, 13), (9, 32767),
+    "ProduceResponse", 0, "response",
+    (3, 13), (9, 32767),
     (
         ("ProduceResponse", (
             ("responses", "Responses", "TopicProduceResponse", 1, (3, 13), None, None, None, None, 0, 0, ""),

@@ -16,7 +16,8 @@ class ProducerIdsRecord(Message):
 
 
 SCHEMA: Table = (
-    "ProducerIdsRecord", 15, "metadata", (0, 0), (0, 32767),
+    "ProducerIdsRecord", 15, "metadata",
+    (0, 0), (0, 32767),
     (
         ("ProducerIdsRecord", (
             ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -18,7 +18,8 @@ class PushTelemetryRequest(Message):
 
 
 SCHEMA: Table = (
-    "PushTelemetryRequest", 72, "request", (0, 0), (0, 32767),
+    "PushTelemetryRequest", 72, "request",
+    (0, 0), (0, 32767),
     (
         ("PushTelemetryRequest", (
             ("client_instance_id", "ClientInstanceId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),

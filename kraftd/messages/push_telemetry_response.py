@@ -15,7 +15,8 @@ class PushTelemetryResponse(Message):
 
 
 SCHEMA: Table = (
-    "PushTelemetryResponse", 72, "response", (0, 0), (0, 32767),
+    "PushTelemetryResponse", 72, "response",
+    (0, 0), (0, 32767),
     (
         ("PushTelemetryResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

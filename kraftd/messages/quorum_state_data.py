@@ -25,7 +25,8 @@ class QuorumStateData(Message):
 
 
 SCHEMA: Table = (
-    "QuorumStateData", None, "data", (0, 1), (0, 32767),
+    "QuorumStateData", None, "data",
+    (0, 1), (0, 32767),
     (
         ("QuorumStateData", (
             ("cluster_id", "ClusterId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

@@ -27,7 +27,8 @@ class ReadShareGroupStateRequest(Message):
 
 
 SCHEMA: Table = (
-    "ReadShareGroupStateRequest", 84, "request", (0, 0), (0, 32767),
+    "ReadShareGroupStateRequest", 84, "request",
+    (0, 0), (0, 32767),
     (
         ("ReadShareGroupStateRequest", (
             ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

@@ -38,7 +38,8 @@ class ReadShareGroupStateResponse(Message):
 
 
 SCHEMA: Table = (
-    "ReadShareGroupStateResponse", 84, "response", (0, 0), (0, 32767),
+    "ReadShareGroupStateResponse", 84, "response",
+    (0, 0), (0, 32767),
     (
         ("ReadShareGroupStateResponse", (
             ("results", "Results", "ReadStateResult", 1, (0, 0), None, None, None, None, 0, 0, ""),

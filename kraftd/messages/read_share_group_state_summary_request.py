@@ -27,7 +27,8 @@ class ReadShareGroupStateSummaryRequest(Message):
 
 
 SCHEMA: Table = (
-    "ReadShareGroupStateSummaryRequest", 87, "request", (0, 1), (0, 32767),
+    "ReadShareGroupStateSummaryRequest", 87, "request",
+    (0, 1), (0, 32767),
     (
         ("ReadShareGroupStateSummaryRequest", (
             ("group_id", "GroupId", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),

@@ -31,7 +31,8 @@ class ReadShareGroupStateSummaryResponse(Message):
 
 
 SCHEMA: Table = (
-    "ReadShareGroupStateSummaryResponse", 87, "response", (0, 1), (0, 32767),
+    "ReadShareGroupStateSummaryResponse", 87, "response",
+    (0, 1), (0, 32767),
     (
         ("ReadShareGroupStateSummaryResponse", (
             ("results", "Results", "ReadStateSummaryResult", 1, (0, 1), None, None, None, None, 0, 0, ""),

@@ -39,7 +39,8 @@ class RegisterBrokerRecord(Message):
 
 
 SCHEMA: Table = (
-    "RegisterBrokerRecord", 0, "metadata", (0, 4), (0, 32767),
+    "RegisterBrokerRecord", 0, "metadata",
+    (0, 4), (0, 32767),
     (
         ("RegisterBrokerRecord", (
             ("broker_id", "BrokerId", "int32", 0, (0, 4), None, None, None, None, 0, 0, 0),

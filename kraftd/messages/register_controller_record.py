@@ -33,7 +33,8 @@ class RegisterControllerRecord(Message):
 
 
 SCHEMA: Table = (
-    "RegisterControllerRecord", 27, "metadata", (0, 0), (0, 32767),
+    "RegisterControllerRecord", 27, "metadata",
+    (0, 0), (0, 32767),
     (
         ("RegisterControllerRecord", (
             ("controller_id", "ControllerId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

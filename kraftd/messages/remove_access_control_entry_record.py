@@ -14,7 +14,8 @@ class RemoveAccessControlEntryRecord(Message):
 
 
 SCHEMA: Table = (
-    "RemoveAccessControlEntryRecord", 19, "metadata", (0, 0), (0, 32767),
+    "RemoveAccessControlEntryRecord", 19, "metadata",
+    (0, 0), (0, 32767),
     (
         ("RemoveAccessControlEntryRecord", (
             ("id", "Id", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),

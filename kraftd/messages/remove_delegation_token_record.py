@@ -14,7 +14,8 @@ class RemoveDelegationTokenRecord(Message):
 
 
 SCHEMA: Table = (
-    "RemoveDelegationTokenRecord", 26, "metadata", (0, 0), (0, 32767),
+    "RemoveDelegationTokenRecord", 26, "metadata",
+    (0, 0), (0, 32767),
     (
         ("RemoveDelegationTokenRecord", (
             ("token_id", "TokenId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

@@ -16,7 +16,8 @@ class RemoveRaftVoterRequest(Message):
 
 
 SCHEMA: Table = (
-    "RemoveRaftVoterRequest", 81, "request", (0, 0), (0, 32767),
+    "RemoveRaftVoterRequest", 81, "request",
+    (0, 0), (0, 32767),
     (
         ("RemoveRaftVoterRequest", (
             ("cluster_id", "ClusterId", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, ""),

@@ -16,7 +16,8 @@ class RemoveRaftVoterResponse(Message):
 
 
 SCHEMA: Table = (
-    "RemoveRaftVoterResponse", 81, "response", (0, 0), (0, 32767),
+    "RemoveRaftVoterResponse", 81, "response",
+    (0, 0), (0, 32767),
     (
         ("RemoveRaftVoterResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -14,7 +14,8 @@ class RemoveTopicRecord(Message):
 
 
 SCHEMA: Table = (
-    "RemoveTopicRecord", 9, "metadata", (0, 0), (0, 32767),
+    "RemoveTopicRecord", 9, "metadata",
+    (0, 0), (0, 32767),
     (
         ("RemoveTopicRecord", (
             ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),

@@ -15,7 +15,8 @@ class RemoveUserScramCredentialRecord(Message):
 
 
 SCHEMA: Table = (
-    "RemoveUserScramCredentialRecord", 22, "metadata", (0, 0), (0, 32767),
+    "RemoveUserScramCredentialRecord", 22, "metadata",
+    (0, 0), (0, 32767),
     (
         ("RemoveUserScramCredentialRecord", (
             ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

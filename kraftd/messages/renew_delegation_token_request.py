@@ -15,7 +15,8 @@ class RenewDelegationTokenRequest(Message):
 
 
 SCHEMA: Table = (
-    "RenewDelegationTokenRequest", 39, "request", (1, 2), (2, 32767),
+    "RenewDelegationTokenRequest", 39, "request",
+    (1, 2), (2, 32767),
     (
         ("RenewDelegationTokenRequest", (
             ("hmac", "Hmac", "bytes", 0, (1, 2), None, None, None, None, 0, 0, ""),

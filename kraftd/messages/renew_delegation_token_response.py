@@ -16,7 +16,8 @@ class RenewDelegationTokenResponse(Message):
 
 
 SCHEMA: Table = (
-    "RenewDelegationTokenResponse", 39, "response", (1, 2), (2, 32767),
+    "RenewDelegationTokenResponse", 39, "response",
+    (1, 2), (2, 32767),
     (
         ("RenewDelegationTokenResponse", (
             ("error_code", "ErrorCode", "int16", 0, (1, 2), None, None, None, None, 0, 0, 0),

@@ -17,7 +17,8 @@ class RequestHeader(Message):
 
 
 SCHEMA: Table = (
-    "RequestHeader", None, "header", (1, 2), (2, 32767),
+    "RequestHeader", None, "header",
+    (1, 2), (2, 32767),
     (
         ("RequestHeader", (
             ("request_api_key", "RequestApiKey", "int16", 0, (1, 2), None, None, None, None, 0, 0, 0),

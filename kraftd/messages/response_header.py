@@ -14,7 +14,8 @@ class ResponseHeader(Message):
 
 
 SCHEMA: Table = (
-    "ResponseHeader", None, "header", (0, 1), (1, 32767),
+    "ResponseHeader", None, "header",
+    (0, 1), (1, 32767),
     (
         ("ResponseHeader", (
             ("correlation_id", "CorrelationId", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),

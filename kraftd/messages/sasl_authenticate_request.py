@@ -14,7 +14,8 @@ class SaslAuthenticateRequest(Message):
 
 
 SCHEMA: Table = (
-    "SaslAuthenticateRequest", 36, "request", (0, 2), (2, 32767),
+    "SaslAuthenticateRequest", 36, "request",
+    (0, 2), (2, 32767),
     (
         ("SaslAuthenticateRequest", (
             ("auth_bytes", "AuthBytes", "bytes", 0, (0, 2), None, None, None, None, 0, 0, ""),

@@ -17,7 +17,8 @@ class SaslAuthenticateResponse(Message):
 
 
 SCHEMA: Table = (
-    "SaslAuthenticateResponse", 36, "response", (0, 2), (2, 32767),
+    "SaslAuthenticateResponse", 36, "response",
+    (0, 2), (2, 32767),
     (
         ("SaslAuthenticateResponse", (
             ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0, 0),

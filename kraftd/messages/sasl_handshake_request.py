@@ -13,7 +13,8 @@ class SaslHandshakeRequest(Message):
 
 
 SCHEMA: Table = (
-    "SaslHandshakeRequest", 17, "request", (0, 1), None,
+    "SaslHandshakeRequest", 17, "request",
+    (0, 1), None,
     (
         ("SaslHandshakeRequest", (
             ("mechanism", "Mechanism", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),

@@ -14,7 +14,8 @@ class SaslHandshakeResponse(Message):
 
 
 SCHEMA: Table = (
-    "SaslHandshakeResponse", 17, "response", (0, 1), None,
+    "SaslHandshakeResponse", 17, "response",
+    (0, 1), None,
     (
         ("SaslHandshakeResponse", (
             ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),

@@ -37,7 +37,8 @@ class ShareAcknowledgeRequest(Message):
 
 
 SCHEMA: Table = (
-    "ShareAcknowledgeRequest", 79, "request", (1, 2), (0, 32767),
+    "ShareAcknowledgeRequest", 79, "request",
+    (1, 2), (0, 32767),
     (
         ("ShareAcknowledgeRequest", (
             ("group_id", "GroupId", "string", 0, (1, 2), (0, 32767), None, None, None, 0, 0, None),

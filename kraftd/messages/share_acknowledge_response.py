@@ -49,7 +49,8 @@ class ShareAcknowledgeResponse(Message):
 
 
 SCHEMA: Table = (
-    "ShareAcknowledgeResponse", 79, "response", (1, 2), (0, 32767),
+    "ShareAcknowledgeResponse", 79, "response",
+    (1, 2), (0, 32767),
     (
         ("ShareAcknowledgeResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 2), None, None, None, None, 0, 0, 0),

@@ -51,7 +51,8 @@ class ShareFetchRequest(Message):
 
 
 SCHEMA: Table = (
-    "ShareFetchRequest", 78, "request", (1, 2), (0, 32767),
+    "ShareFetchRequest", 78, "request",
+    (1, 2), (0, 32767),
     (
         ("ShareFetchRequest", (
             ("group_id", "GroupId", "string", 0, (1, 2), (0, 32767), None, None, None, 0, 0, None),

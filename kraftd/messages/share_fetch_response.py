@@ -60,7 +60,8 @@ class ShareFetchResponse(Message):
 
 
 SCHEMA: Table = (
-    "ShareFetchResponse", 78, "response", (1, 2), (0, 32767),
+    "ShareFetchResponse", 78, "response",
+    (1, 2), (0, 32767),
     (
         ("ShareFetchResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 2), None, None, None, None, 0, 0, 0),

@@ -15,7 +15,8 @@ class ShareGroupDescribeRequest(Message):
 
 
 SCHEMA: Table = (
-    "ShareGroupDescribeRequest", 77, "request", (1, 1), (0, 32767),
+    "ShareGroupDescribeRequest", 77, "request",
+    (1, 1), (0, 32767),
     (
         ("ShareGroupDescribeRequest", (
             ("group_ids", "GroupIds", "string", 1, (1, 1), None, None, None, None, 0, 0, ""),

@@ -53,7 +53,8 @@ class ShareGroupDescribeResponse(Message):
 
 
 SCHEMA: Table = (
-    "ShareGroupDescribeResponse", 77, "response", (1, 1), (0, 32767),
+    "ShareGroupDescribeResponse", 77, "response",
+    (1, 1), (0, 32767),
     (
         ("ShareGroupDescribeResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 1), None, None, None, None, 0, 0, 0),

@@ -18,7 +18,8 @@ class ShareGroupHeartbeatRequest(Message):
 
 
 SCHEMA: Table = (
-    "ShareGroupHeartbeatRequest", 76, "request", (1, 1), (0, 32767),
+    "ShareGroupHeartbeatRequest", 76, "request",
+    (1, 1), (0, 32767),
     (
         ("ShareGroupHeartbeatRequest", (
             ("group_id", "GroupId", "string", 0, (1, 1), None, None, None, None, 0, 0, ""),

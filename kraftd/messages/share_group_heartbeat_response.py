@@ -31,7 +31,8 @@ class ShareGroupHeartbeatResponse(Message):
 
 
 SCHEMA: Table = (
-    "ShareGroupHeartbeatResponse", 76, "response", (1, 1), (0, 32767),
+    "ShareGroupHeartbeatResponse", 76, "response",
+    (1, 1), (0, 32767),
     (
         ("ShareGroupHeartbeatResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 1), None, None, None, None, 0, 0, 0),

@@ -14,7 +14,8 @@ class SnapshotFooterRecord(Message):
 
 
 SCHEMA: Table = (
-    "SnapshotFooterRecord", None, "data", (0, 0), (0, 32767),
+    "SnapshotFooterRecord", None, "data",
+    (0, 0), (0, 32767),
     (
         ("SnapshotFooterRecord", (
             ("version", "Version", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),

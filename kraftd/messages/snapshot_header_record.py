@@ -15,7 +15,8 @@ class SnapshotHeaderRecord(Message):
 
 
 SCHEMA: Table = (
-    "SnapshotHeaderRecord", None, "data", (0, 0), (0, 32767),
+    "SnapshotHeaderRecord", None, "data",
+    (0, 0), (0, 32767),
     (
         ("SnapshotHeaderRecord", (
             ("version", "Version", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -15,7 +15,8 @@ class StreamsGroupDescribeRequest(Message):
 
 
 SCHEMA: Table = (
-    "StreamsGroupDescribeRequest", 89, "request", (0, 0), (0, 32767),
+    "StreamsGroupDescribeRequest", 89, "request",
+    (0, 0), (0, 32767),
     (
         ("StreamsGroupDescribeRequest", (
             ("group_ids", "GroupIds", "string", 1, (0, 0), None, None, None, None, 0, 0, ""),

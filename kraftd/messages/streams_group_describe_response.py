@@ -104,7 +104,8 @@ class StreamsGroupDescribeResponse(Message):
 
 
 SCHEMA: Table = (
-    "StreamsGroupDescribeResponse", 89, "response", (0, 0), (0, 32767),
+    "StreamsGroupDescribeResponse", 89, "response",
+    (0, 0), (0, 32767),
     (
         ("StreamsGroupDescribeResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -87,7 +87,8 @@ class StreamsGroupHeartbeatRequest(Message):
 
 
 SCHEMA: Table = (
-    "StreamsGroupHeartbeatRequest", 88, "request", (0, 0), (0, 32767),
+    "StreamsGroupHeartbeatRequest", 88, "request",
+    (0, 0), (0, 32767),
     (
         ("StreamsGroupHeartbeatRequest", (
             ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

@@ -60,7 +60,8 @@ class StreamsGroupHeartbeatResponse(Message):
 
 
 SCHEMA: Table = (
-    "StreamsGroupHeartbeatResponse", 88, "response", (0, 0), (0, 32767),
+    "StreamsGroupHeartbeatResponse", 88, "response",
+    (0, 0), (0, 32767),
     (
         ("StreamsGroupHeartbeatResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

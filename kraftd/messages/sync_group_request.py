@@ -26,7 +26,8 @@ class SyncGroupRequest(Message):
 
 
 SCHEMA: Table = (
-    "SyncGroupRequest", 14, "request", (0, 5), (4, 32767),
+    "SyncGroupRequest", 14, "request",
+    (0, 5), (4, 32767),
     (
         ("SyncGroupRequest", (
             ("group_id", "GroupId", "string", 0, (0, 5), None, None, None, None, 0, 0, ""),

@@ -18,7 +18,8 @@ class SyncGroupResponse(Message):
 
 
 SCHEMA: Table = (
-    "SyncGroupResponse", 14, "response", (0, 5), (4, 32767),
+    "SyncGroupResponse", 14, "response",
+    (0, 5), (4, 32767),
     (
         ("SyncGroupResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 5), None, None, None, None, 1, 0, 0),

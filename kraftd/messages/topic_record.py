@@ -15,7 +15,8 @@ class TopicRecord(Message):
 
 
 SCHEMA: Table = (
-    "TopicRecord", 2, "metadata", (0, 0), (0, 32767),
+    "TopicRecord", 2, "metadata",
+    (0, 0), (0, 32767),
     (
         ("TopicRecord", (
             ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

@@ -35,7 +35,8 @@ class TxnOffsetCommitRequest(Message):
 
 
 SCHEMA: Table = (
-    "TxnOffsetCommitRequest", 28, "request", (0, 5), (3, 32767),
+    "TxnOffsetCommitRequest", 28, "request",
+    (0, 5), (3, 32767),
     (
         ("TxnOffsetCommitRequest", (
             ("transactional_id", "TransactionalId", "string", 0, (0, 5), None, None, None, None, 0, 0, ""),

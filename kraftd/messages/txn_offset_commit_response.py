@@ -27,7 +27,8 @@ class TxnOffsetCommitResponse(Message):
 
 
 SCHEMA: Table = (
-    "TxnOffsetCommitResponse", 28, "response", (0, 5), (3, 32767),
+    "TxnOffsetCommitResponse", 28, "response",
+    (0, 5), (3, 32767),
     (
         ("TxnOffsetCommitResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 5), None, None, None, None, 0, 0, 0),

@@ -15,7 +15,8 @@ class UnfenceBrokerRecord(Message):
 
 
 SCHEMA: Table = (
-    "UnfenceBrokerRecord", 8, "metadata", (0, 0), (0, 32767),
+    "UnfenceBrokerRecord", 8, "metadata",
+    (0, 0), (0, 32767),
     (
         ("UnfenceBrokerRecord", (
             ("id", "Id", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

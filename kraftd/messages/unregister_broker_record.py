@@ -15,7 +15,8 @@ class UnregisterBrokerRecord(Message):
 
 
 SCHEMA: Table = (
-    "UnregisterBrokerRecord", 1, "metadata", (0, 0), (0, 32767),
+    "UnregisterBrokerRecord", 1, "metadata",
+    (0, 0), (0, 32767),
     (
         ("UnregisterBrokerRecord", (
             ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -14,7 +14,8 @@ class UnregisterBrokerRequest(Message):
 
 
 SCHEMA: Table = (
-    "UnregisterBrokerRequest", 64, "request", (0, 0), (0, 32767),
+    "UnregisterBrokerRequest", 64, "request",
+    (0, 0), (0, 32767),
     (
         ("UnregisterBrokerRequest", (
             ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

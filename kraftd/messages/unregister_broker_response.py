@@ -16,7 +16,8 @@ class UnregisterBrokerResponse(Message):
 
 
 SCHEMA: Table = (
-    "UnregisterBrokerResponse", 64, "response", (0, 0), (0, 32767),
+    "UnregisterBrokerResponse", 64, "response",
+    (0, 0), (0, 32767),
     (
         ("UnregisterBrokerResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -24,7 +24,8 @@ class UpdateFeaturesRequest(Message):
 
 
 SCHEMA: Table = (
-    "UpdateFeaturesRequest", 57, "request", (0, 2), (0, 32767),
+    "UpdateFeaturesRequest", 57, "request",
+    (0, 2), (0, 32767),
     (
         ("UpdateFeaturesRequest", (
             ("timeout_ms", "timeoutMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 60000),

@@ -24,7 +24,8 @@ class UpdateFeaturesResponse(Message):
 
 
 SCHEMA: Table = (
-    "UpdateFeaturesResponse", 57, "response", (0, 2), (0, 32767),
+    "UpdateFeaturesResponse", 57, "response",
+    (0, 2), (0, 32767),
     (
         ("UpdateFeaturesResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),

@@ -34,7 +34,8 @@ class UpdateRaftVoterRequest(Message):
 
 
 SCHEMA: Table = (
-    "UpdateRaftVoterRequest", 82, "request", (0, 0), (0, 32767),
+    "UpdateRaftVoterRequest", 82, "request",
+    (0, 0), (0, 32767),
     (
         ("UpdateRaftVoterRequest", (
             ("cluster_id", "ClusterId", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, ""),

@@ -26,7 +26,8 @@ class UpdateRaftVoterResponse(Message):
 
 
 SCHEMA: Table = (
-    "UpdateRaftVoterResponse", 82, "response", (0, 0), (0, 32767),
+    "UpdateRaftVoterResponse", 82, "response",
+    (0, 0), (0, 32767),
     (
         ("UpdateRaftVoterResponse", (
             ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -19,7 +19,8 @@ class UserScramCredentialRecord(Message):
 
 
 SCHEMA: Table = (
-    "UserScramCredentialRecord", 11, "metadata", (0, 0), (0, 32767),
+    "UserScramCredentialRecord", 11, "metadata",
+    (0, 0), (0, 32767),
     (
         ("UserScramCredentialRecord", (
             ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),

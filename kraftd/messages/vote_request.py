@@ -34,7 +34,8 @@ class VoteRequest(Message):
 
 
 SCHEMA: Table = (
-    "VoteRequest", 52, "request", (0, 2), (0, 32767),
+    "VoteRequest", 52, "request",
+    (0, 2), (0, 32767),
     (
         ("VoteRequest", (
             ("cluster_id", "ClusterId", "string", 0, (0, 2), (0, 32767), None, None, None, 0, 0, None),

@@ -38,7 +38,8 @@ class VoteResponse(Message):
 
 
 SCHEMA: Table = (
-    "VoteResponse", 52, "response", (0, 2), (0, 32767),
+    "VoteResponse", 52, "response",
+    (0, 2), (0, 32767),
     (
         ("VoteResponse", (
             ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0, 0),

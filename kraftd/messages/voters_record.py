@@ -38,7 +38,8 @@ class VotersRecord(Message):
 
 
 SCHEMA: Table = (
-    "VotersRecord", None, "data", (0, 0), (0, 32767),
+    "VotersRecord", None, "data",
+    (0, 0), (0, 32767),
     (
         ("VotersRecord", (
             ("version", "Version", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),

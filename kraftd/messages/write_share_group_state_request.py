@@ -39,7 +39,8 @@ class WriteShareGroupStateRequest(Message):
 
 
 SCHEMA: Table = (
-    "WriteShareGroupStateRequest", 85, "request", (0, 1), (0, 32767),
+    "WriteShareGroupStateRequest", 85, "request",
+    (0, 1), (0, 32767),
     (
         ("WriteShareGroupStateRequest", (
             ("group_id", "GroupId", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),

@@ -27,7 +27,8 @@ class WriteShareGroupStateResponse(Message):
 
 
 SCHEMA: Table = (
-    "WriteShareGroupStateResponse", 85, "response", (0, 1), (0, 32767),
+    "WriteShareGroupStateResponse", 85, "response",
+    (0, 1), (0, 32767),
     (
         ("WriteShareGroupStateResponse", (
             ("results", "Results", "WriteStateResult", 1, (0, 1), None, None, None, None, 0, 0, ""),

@@ -30,7 +30,8 @@ class WriteTxnMarkersRequest(Message):
 
 
 SCHEMA: Table = (
-    "WriteTxnMarkersRequest", 27, "request", (1, 2), (1, 32767),
+    "WriteTxnMarkersRequest", 27, "request",
+    (1, 2), (1, 32767),
     (
         ("WriteTxnMarkersRequest", (
             ("markers", "Markers", "WritableTxnMarker", 1, (1, 2), None, None, None, None, 0, 0, ""),

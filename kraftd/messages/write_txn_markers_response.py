@@ -32,7 +32,8 @@ class WriteTxnMarkersResponse(Message):
 
 
 SCHEMA: Table = (
-    "WriteTxnMarkersResponse", 27, "response", (1, 2), (1, 32767),
+    "WriteTxnMarkersResponse", 27, "response",
+    (1, 2), (1, 32767),
     (
         ("WriteTxnMarkersResponse", (
             ("markers", "Markers", "WritableTxnMarkerResult", 1, (1, 2), None, None, None, None, 0, 0, ""),

@@ -14,7 +14,8 @@ class ZkMigrationStateRecord(Message):
 
 
 SCHEMA: Table = (
-    "ZkMigrationStateRecord", 21, "metadata", (0, 0), (0, 32767),
+    "ZkMigrationStateRecord", 21, "metadata",
+    (0, 0), (0, 32767),
     (
         ("ZkMigrationStateRecord", (
             ("zk_migration_state", "ZkMigrationState", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),

@@ -1,0 +1,44 @@
+"""What goes wrong between a message and its bytes."""
+
+from __future__ import annotations
+
+
+class ProtocolError(ValueError):
+    """Bytes that are not what they are said to be.
+
+    ``message`` is the name of the message that was read, ``field`` the path of the field in it
+    (``topics[2].partitions``; empty for the message as a whole), ``offset`` the byte in what was
+    given to decode, ``reason`` what is wrong there.
+    """
+
+    def __init__(self, message: str, field: str, offset: int, reason: str) -> None:
+        self.message = message
+        self.field = field
+        self.offset = offset
+        self.reason = reason
+        where = f"{message}.{field}" if field else message
+        super().__init__(f"{where} at byte {offset}: {reason}")
+
+
+class EncodeError(ValueError):
+    """A value that cannot be written: ``message``, ``field`` (its path) and ``reason`` say which and why."""
+
+    def __init__(self, message: str, field: str, reason: str) -> None:
+        self.message = message
+        self.field = field
+        self.reason = reason
+        super().__init__(f"{message}.{field}: {reason}" if field else f"{message}: {reason}")
+
+
+class UnsupportedFieldError(EncodeError):
+    """A value other than the default in a field that the version does not have (and may not drop)."""
+
+
+class UnsupportedVersionError(ValueError):
+    """A version that a message does not have, or a message that is not known; ``valid`` are those it has."""
+
+    def __init__(self, message: str, version: int, valid: tuple[int, int]) -> None:
+        self.message = message
+        self.version = version
+        self.valid = valid
+        super().__init__(f"{message} has versions {valid[0]} to {valid[1]}, not {version}")
