@@ -1,0 +1,94 @@
+"""Requests and responses as frames: a length of four bytes, a header, a message.
+
+What arrives is given without its length, which the connection has taken off.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from kraftd.wire.api import (
+    ApiKey,
+    RequestHeader,
+    ResponseHeader,
+    request_header_version,
+    response_class,
+    response_header_version,
+)
+from kraftd.wire.codec import decode, decode_prefix, encode, encode_bytes
+from kraftd.wire.errors import ProtocolError
+from kraftd.wire.message import Message
+from kraftd.wire.primitives import Buffer
+
+LENGTH = Struct(">i")
+KEY_AND_VERSION = Struct(">hh")
+RESPONSE_V0 = Struct(">ii")
+RESPONSE_V1 = Struct(">iix")
+
+
+def parse_request_header(frame: Buffer) -> tuple[RequestHeader, int, int, int]:
+    """The header of a request, its API key, its API version, and where the message begins.
+
+    Key and version may be unknown ones: the header is then read as far as it can be told, so that the
+    caller can answer.  A null client id is an empty one, as it is for Kafka.  Raises ProtocolError.
+    """
+    if len(frame) < 4:
+        raise ProtocolError("RequestHeader", "", 0, f"{len(frame)} bytes are no header")
+    key, version = KEY_AND_VERSION.unpack_from(frame)
+    header, end = decode_prefix(RequestHeader, request_header_version(key, version), frame)
+    if header.client_id is None:
+        header.client_id = ""
+    return header, key, version, end
+
+
+def encode_response(key: int, version: int, correlation_id: int, response: Message) -> list[Buffer]:
+    """A response in an API version as parts to write, the length first; raises as ``encode`` does."""
+    parts = encode(response, version)
+    size = sum(map(len, parts)) + 4
+    if response_header_version(key, version):
+        head = RESPONSE_V1.pack(size + 1, correlation_id)
+    else:
+        head = RESPONSE_V0.pack(size, correlation_id)
+    return prefixed(head, parts)
+
+
+def encode_request(
+    key: int, version: int, correlation_id: int, client_id: str | None, request: Message
+) -> list[Buffer]:
+    """A request in an API version as parts to write, the length first; raises as ``encode`` does."""
+    header = RequestHeader(key, version, correlation_id, client_id)
+    head = encode_bytes(header, request_header_version(key, version))
+    parts = encode(request, version)
+    return prefixed(LENGTH.pack(len(head) + sum(map(len, parts))) + head, parts)
+
+
+def prefixed(head: bytes, parts: list[Buffer]) -> list[Buffer]:
+    """Parts with a head before them, which joins the first one if that is bytes."""
+    if parts and type(parts[0]) is bytes:
+        parts[0] = head + parts[0]
+        return parts
+    return [head, *parts]
+
+
+def correlation_id(frame: Buffer) -> int:
+    """Which request a response belongs to; raises ProtocolError for a frame that is too short."""
+    if len(frame) < 4:
+        raise ProtocolError("ResponseHeader", "correlation_id", 0, f"{len(frame)} bytes are no header")
+    (number,) = LENGTH.unpack_from(frame)
+    return int(number)
+
+
+def parse_response(key: int, version: int, frame: Buffer) -> tuple[ResponseHeader, Message]:
+    """The header and the message of a response to a request of an API version.
+
+    ApiVersions may be answered in version 0 by a side that does not know the version asked in.
+    Raises ProtocolError.
+    """
+    header, at = decode_prefix(ResponseHeader, response_header_version(key, version), frame)
+    cls = response_class(key)
+    try:
+        return header, decode(cls, version, frame, at)
+    except ProtocolError:
+        if key != ApiKey.API_VERSIONS or version == 0:
+            raise
+        return header, decode(cls, 0, frame, at)
