@@ -1,0 +1,44 @@
+"""What a decision comes out as: an answer, the records that make it true, or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.record_frame import VersionedRecord
+
+A = TypeVar("A")
+
+
+@dataclass(slots=True)
+class Decision(Generic[A]):
+    """The answer to give once the records are committed.  Nothing has changed yet.
+
+    atomic: the records go into one batch, all or nothing.
+    after: soft state to change once the records are appended (at once, when there are none); it is called on the
+    leader only, with the offset that follows the last of them.
+    """
+
+    answer: A
+    records: list[VersionedRecord] = field(default_factory=list)
+    atomic: bool = True
+    after: Callable[[int], None] | None = None
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(type(record.message).__name__ for record in self.records[:4])
+        more = ", …" if len(self.records) > 4 else ""
+        return f"<Decision {len(self.records)} records [{kinds}{more}] answer {self.answer!r}>"
+
+
+class Refusal(Exception):
+    """Refuses a whole request with an error code and a text that goes into the answer where it has room for one."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.message}" if self.message else self.code.name

@@ -1,0 +1,414 @@
+"""The metadata image: the state that the records of the metadata log amount to.
+
+Changed by ``apply`` only, record by record, in offset order; what a record means stands in ``replay_*.py``.
+All changes go through the setters below, which keep the indexes and, when asked, the undo journal.
+What comes out is read-only: values are immutable, and the mappings are the image's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from kraftd.metadata import journal as j
+from kraftd.metadata.errors import ReplayError
+from kraftd.metadata.metadata_version import METADATA_VERSION, MINIMUM_VERSION
+from kraftd.metadata.partition_index import PartitionSet, TopicPartition
+from kraftd.metadata.replay import REPLAY
+from kraftd.metadata.snapshot_records import snapshot_records
+from kraftd.metadata.state import (
+    AclState,
+    BrokerState,
+    ConfigResource,
+    ControllerState,
+    DelegationTokenState,
+    PartitionState,
+    QuotaEntity,
+    ScramState,
+    TopicState,
+)
+from kraftd.types import uuid_text
+from kraftd.wire.record_frame import VersionedRecord
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_PARTITIONS = PartitionSet()
+_SHARED_TUPLES_LIMIT = 1 << 16
+
+# What two images must agree on to be equal.
+_TABLES = (
+    "features",
+    "brokers",
+    "controllers",
+    "topics",
+    "configs",
+    "quotas",
+    "acls",
+    "scram",
+    "delegation_tokens",
+    "next_producer_id",
+)
+
+
+class Image:
+    """The whole metadata of a cluster as of one offset.
+
+    offset and epoch are those of the last applied record (-1 at first).  Equality compares the state, not
+    offsets, indexes or the journal.
+    """
+
+    def __init__(self) -> None:
+        self.offset = -1
+        self.epoch = -1
+        self.features: dict[str, int] = {}  # finalized levels; kraft.version is the quorum's, not here
+        self.brokers: dict[int, BrokerState] = {}
+        self.controllers: dict[int, ControllerState] = {}
+        self.topics: dict[bytes, TopicState] = {}  # by id
+        self.configs: dict[ConfigResource, dict[str, str]] = {}
+        self.quotas: dict[QuotaEntity, dict[str, float]] = {}
+        self.acls: dict[bytes, AclState] = {}  # by id
+        self.scram: dict[tuple[int, str], ScramState] = {}  # by (mechanism, user)
+        self.delegation_tokens: dict[str, DelegationTokenState] = {}  # by token id
+        self.next_producer_id = -1  # before the first block
+        self.transaction_offset: int | None = None  # where the open metadata transaction began (KIP-868)
+        self.partition_count = 0
+        self._topic_ids: dict[str, bytes] = {}
+        self._dotted: dict[str, tuple[str, ...]] = {}  # names with "_" for "." -> the names with a "."
+        self._hosted: dict[int, PartitionSet] = {}
+        self._led_count: dict[int, int] = {}
+        self._leaderless = PartitionSet()
+        self._not_preferred = PartitionSet()
+        self._reassigning = PartitionSet()
+        self._with_elr = PartitionSet()
+        self._journal: j.Journal | None = None
+        self._marked = False  # a leader's records may be taken back
+        self._ended_transactions: list[tuple[int, int]] = []  # began, ended: the end may yet be taken back
+        self._shared: dict[Any, Any] = {}
+        self._shared_ids: dict[bytes, bytes] = {}
+
+    # Records
+
+    def apply(self, message: object, offset: int, epoch: int) -> None:
+        """Replay one record.  Raises ReplayError when it contradicts the image or is of no known type."""
+        replay = REPLAY.get(type(message))
+        if replay is None:
+            raise ReplayError(f"offset {offset}: {type(message).__name__} is not a metadata record")
+        if self._journal is not None:
+            entries = self._journal.entries
+            entries.append((offset, j.FIELD, None, "epoch", self.epoch))
+            entries.append((offset, j.FIELD, None, "offset", self.offset))
+        self.offset = offset
+        self.epoch = epoch
+        try:
+            replay(self, message)
+        except ReplayError as error:
+            raise ReplayError(f"offset {offset}: {type(message).__name__}: {error}") from None
+
+    def records(self) -> Iterator[VersionedRecord]:
+        """The image written back as records, in the order of Kafka's snapshots; equal images give equal records.
+
+        Raises UnwritableMetadataError when the metadata version cannot carry what the image holds.
+        """
+        return snapshot_records(self)
+
+    # Taking records back
+
+    def mark(self) -> None:
+        """From the next record on, keep a journal: what is applied may be taken back (a leader's records)."""
+        self._marked = True
+        self._journal = self._journal or j.Journal()
+
+    def commit(self, offset: int) -> None:
+        """Records up to the offset are committed and will not be taken back."""
+        if self._journal is None:
+            return
+        self._ended_transactions = [both for both in self._ended_transactions if both[1] > offset]
+        # An abort takes back what was committed, and an uncommitted end of a transaction may itself be taken back.
+        if self._ended_transactions:
+            offset = min(offset, self._ended_transactions[0][0] - 1)
+        elif self.transaction_offset is not None:
+            offset = min(offset, self.transaction_offset - 1)
+        self._journal.forget_to(offset)
+
+    def undo_to(self, offset: int) -> None:
+        """Take back the records after an offset, newest first, and stop journaling (leadership was lost)."""
+        journal = self._journal
+        if journal is not None:
+            self._journal = None  # taking back is not itself journaled
+            while journal.entries and journal.entries[-1][0] > offset:
+                self._put_back(journal.entries.pop())
+            self._journal = journal
+        self._marked = False
+        self._ended_transactions.clear()
+        self._settle()
+
+    @property
+    def uncommitted_change_count(self) -> int:
+        return len(self._journal.entries) if self._journal is not None else 0
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.transaction_offset is not None
+
+    def begin_transaction(self) -> None:
+        self._journal = self._journal or j.Journal()
+        self.set_field("transaction_offset", self.offset)
+
+    def end_transaction(self) -> None:
+        self._note_transaction_end()
+        self.set_field("transaction_offset", None)
+        self._settle()
+
+    def abort_transaction(self) -> None:
+        """Take back what the open transaction applied; with a mark, the taking back can be taken back too."""
+        began = self.transaction_offset
+        self._note_transaction_end()
+        assert self._journal is not None and began is not None
+        changes = [entry for entry in self._journal.entries if entry[0] >= began]
+        for entry in reversed(changes):
+            if entry[1] != j.FIELD or entry[3] not in ("offset", "epoch"):
+                self._put_back(entry)
+        self._settle()
+
+    def _note_transaction_end(self) -> None:
+        if self._marked and self.transaction_offset is not None:
+            self._ended_transactions.append((self.transaction_offset, self.offset))
+
+    def _settle(self) -> None:
+        if not self._marked and self.transaction_offset is None:
+            self._journal = None
+
+    def _put_back(self, entry: j.Entry) -> None:
+        _, kind, place, key, before = entry
+        if kind == j.PARTITION:
+            self.set_partition(place, key, before)
+        elif kind == j.TABLE:
+            self.put(place, key, before)
+        elif kind == j.TOPIC:
+            self.set_topic(key, before)
+        else:
+            self.set_field(key, before)
+
+    # Setters: the only places that change the image
+
+    def put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        """Set a key of one of the plain tables; ABSENT removes it."""
+        if self._journal is not None:
+            self._journal.entries.append((self.offset, j.TABLE, table, key, table.get(key, j.ABSENT)))
+        if value is j.ABSENT:
+            table.pop(key, None)
+        else:
+            table[key] = value
+
+    def set_field(self, name: str, value: Any) -> None:
+        """Set a plain field of the image."""
+        if self._journal is not None:
+            self._journal.entries.append((self.offset, j.FIELD, None, name, getattr(self, name)))
+        setattr(self, name, value)
+
+    def set_topic(self, topic_id: bytes, topic: TopicState | None) -> None:
+        """Add a topic (without partitions), or remove one whose partitions are gone."""
+        before = self.topics.get(topic_id)
+        if self._journal is not None:
+            self._journal.entries.append((self.offset, j.TOPIC, None, topic_id, before))
+        if before is not None:
+            del self.topics[topic_id]
+            del self._topic_ids[before.name]
+            if "." in before.name:
+                metric = before.name.replace(".", "_")
+                rest = tuple(name for name in self._dotted.pop(metric) if name != before.name)
+                if rest:
+                    self._dotted[metric] = rest
+        if topic is not None:
+            self.topics[topic_id] = topic
+            self._topic_ids[topic.name] = topic_id
+            if "." in topic.name:
+                metric = topic.name.replace(".", "_")
+                self._dotted[metric] = (*self._dotted.get(metric, ()), topic.name)
+
+    def set_partition(self, topic: TopicState, index: int, state: PartitionState | None) -> None:
+        """Set or remove (None) a partition and bring every index up to date."""
+        before = topic.partitions.get(index)
+        if self._journal is not None:
+            self._journal.entries.append((self.offset, j.PARTITION, topic, index, before))
+        topic_id = topic.id
+        if state is None:
+            topic.partitions.pop(index, None)
+        else:
+            topic.partitions[index] = state
+        if before is None:
+            if state is None:
+                return
+            self.partition_count += 1
+            for replica in state.replicas:
+                self._host(replica).add(topic_id, index)
+            self._count_led(state.leader, 1)
+        elif state is None:
+            self.partition_count -= 1
+            for replica in before.replicas:
+                self._hosted[replica].discard(topic_id, index)
+            self._count_led(before.leader, -1)
+        else:
+            if before.replicas is not state.replicas and before.replicas != state.replicas:
+                for replica in before.replicas:
+                    self._hosted[replica].discard(topic_id, index)
+                for replica in state.replicas:
+                    self._host(replica).add(topic_id, index)
+            if before.leader != state.leader:
+                self._count_led(before.leader, -1)
+                self._count_led(state.leader, 1)
+        # The sparse indexes: most partitions are in none of them.
+        replicas = () if state is None else state.replicas
+        leader = -1 if state is None else state.leader
+        _set(self._leaderless, topic_id, index, state is not None and leader < 0)
+        _set(self._not_preferred, topic_id, index, bool(replicas) and replicas[0] != leader)
+        _set(
+            self._reassigning,
+            topic_id,
+            index,
+            state is not None and bool(state.adding_replicas or state.removing_replicas),
+        )
+        _set(self._with_elr, topic_id, index, state is not None and bool(state.elr or state.last_known_elr))
+
+    def _host(self, broker_id: int) -> PartitionSet:
+        hosted = self._hosted.get(broker_id)
+        if hosted is None:
+            hosted = self._hosted[broker_id] = PartitionSet()
+        return hosted
+
+    def _count_led(self, leader: int, change: int) -> None:
+        if leader >= 0:
+            count = self._led_count.get(leader, 0) + change
+            if count:
+                self._led_count[leader] = count
+            else:
+                del self._led_count[leader]
+
+    def share_ids(self, ids: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """As share, for directory ids: each id is kept once, however many tuples have it."""
+        kept: tuple[bytes, ...] | None = self._shared.get(ids)
+        if kept is not None:
+            return kept
+        known = self._shared_ids
+        shared: tuple[bytes, ...] = self.share(tuple([known.setdefault(one, one) for one in ids]))
+        return shared
+
+    def share(self, value: Any) -> Any:
+        """The one equal object that the image already keeps: a million partitions repeat few ids and tuples."""
+        shared = self._shared
+        kept = shared.get(value)
+        if kept is not None:
+            return kept
+        if len(shared) < _SHARED_TUPLES_LIMIT:
+            shared[value] = value
+        return value
+
+    # Reading
+
+    @property
+    def metadata_version(self) -> int:
+        """The finalized level of metadata.version; the lowest supported one until a record has set it."""
+        return self.features.get(METADATA_VERSION, MINIMUM_VERSION)
+
+    @property
+    def topic_count(self) -> int:
+        return len(self.topics)
+
+    def topic(self, topic_id: bytes) -> TopicState | None:
+        return self.topics.get(topic_id)
+
+    def topic_named(self, name: str) -> TopicState | None:
+        topic_id = self._topic_ids.get(name)
+        return None if topic_id is None else self.topics[topic_id]
+
+    def colliding_topic(self, name: str) -> str | None:
+        """Another topic whose name is the same in metrics, where "." and "_" are one."""
+        metric = name.replace(".", "_")
+        if metric != name and metric in self._topic_ids:
+            return metric
+        return next((other for other in self._dotted.get(metric, ()) if other != name), None)
+
+    def topic_names(self) -> Mapping[str, bytes]:
+        """Names to ids, a live view."""
+        return MappingProxyType(self._topic_ids)
+
+    def partition(self, topic_id: bytes, index: int) -> PartitionState | None:
+        topic = self.topics.get(topic_id)
+        return None if topic is None else topic.partitions.get(index)
+
+    def config(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """The explicit dynamic values of a resource, empty where there are none."""
+        return self.configs.get((resource_type, name), _NOTHING)
+
+    # Which partitions: the order is that of topics and partitions as first hosted.  Not to be changed while iterating.
+
+    def partitions_of(self, broker_id: int) -> Iterator[TopicPartition]:
+        """Every partition that has a replica on the broker."""
+        return iter(self._hosted.get(broker_id, _NO_PARTITIONS))
+
+    def partitions_with_isr_member(self, broker_id: int) -> Iterator[TopicPartition]:
+        for topic_id, index in self.partitions_of(broker_id):
+            if broker_id in self.topics[topic_id].partitions[index].isr:
+                yield topic_id, index
+
+    def partitions_led_by(self, broker_id: int) -> Iterator[TopicPartition]:
+        for topic_id, index in self.partitions_of(broker_id):
+            if self.topics[topic_id].partitions[index].leader == broker_id:
+                yield topic_id, index
+
+    def partitions_with_elr_member(self, broker_id: int) -> Iterator[TopicPartition]:
+        """Partitions whose ELR has the broker; the last known ELR does not count."""
+        for topic_id, index in self._with_elr:
+            if broker_id in self.topics[topic_id].partitions[index].elr:
+                yield topic_id, index
+
+    def partitions_without_leader(self) -> Iterator[TopicPartition]:
+        return iter(self._leaderless)
+
+    def partitions_with_non_preferred_leader(self) -> Iterator[TopicPartition]:
+        """Those led by another than their first replica, leaderless ones among them."""
+        return iter(self._not_preferred)
+
+    def reassigning_partitions(self) -> Iterator[TopicPartition]:
+        return iter(self._reassigning)
+
+    def partitions_with_any_elr(self) -> Iterator[TopicPartition]:
+        """Those with an ELR or a last known ELR."""
+        return iter(self._with_elr)
+
+    def led_count(self, broker_id: int) -> int:
+        """How many partitions the broker leads, in O(1)."""
+        return self._led_count.get(broker_id, 0)
+
+    @property
+    def leaderless_count(self) -> int:
+        return len(self._leaderless)
+
+    @property
+    def non_preferred_count(self) -> int:
+        return len(self._not_preferred)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Image):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in _TABLES)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Image at {self.offset}@{self.epoch}: {len(self.brokers)} brokers, {len(self.topics)} topics, "
+            f"{self.partition_count} partitions, metadata.version {self.metadata_version}>"
+        )
+
+
+def _set(partitions: PartitionSet, topic_id: bytes, index: int, member: bool) -> None:
+    if member:
+        partitions.add(topic_id, index)
+    elif topic_id in partitions.masks:
+        partitions.discard(topic_id, index)
+
+
+def partition_text(topic_id: bytes, index: int) -> str:
+    """How a partition is named in errors."""
+    return f"{uuid_text(topic_id)}-{index}"

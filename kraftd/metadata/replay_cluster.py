@@ -1,0 +1,155 @@
+"""Replay of brokers, controllers, features, producer ids and metadata transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from kraftd.messages.abort_transaction_record import AbortTransactionRecord
+from kraftd.messages.begin_transaction_record import BeginTransactionRecord
+from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kraftd.messages.end_transaction_record import EndTransactionRecord
+from kraftd.messages.feature_level_record import FeatureLevelRecord
+from kraftd.messages.fence_broker_record import FenceBrokerRecord
+from kraftd.messages.producer_ids_record import ProducerIdsRecord
+from kraftd.messages.register_broker_record import RegisterBrokerRecord
+from kraftd.messages.register_controller_record import RegisterControllerRecord
+from kraftd.messages.unfence_broker_record import UnfenceBrokerRecord
+from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraftd.metadata.errors import ReplayError
+from kraftd.metadata.journal import ABSENT
+from kraftd.metadata.metadata_version import KRAFT_VERSION, METADATA_VERSION, MINIMUM_VERSION, is_known
+from kraftd.metadata.state import BrokerState, ControllerState
+from kraftd.types import Endpoint
+
+if TYPE_CHECKING:
+    from kraftd.metadata.image import Image
+
+
+def register_broker(image: Image, record: RegisterBrokerRecord) -> None:
+    """A registration replaces the one before of the same id, whole."""
+    state = BrokerState(
+        record.broker_id,
+        record.broker_epoch,
+        record.incarnation_id,
+        _endpoints(record.end_points),
+        {f.name: (f.min_supported_version, f.max_supported_version) for f in record.features},
+        record.rack,
+        record.fenced,
+        record.in_controlled_shutdown,
+        record.is_migrating_zk_broker,
+        image.share_ids(tuple(sorted(record.log_dirs))),
+        None if record.cordoned_log_dirs is None else image.share_ids(record.cordoned_log_dirs),
+    )
+    image.put(image.brokers, state.id, state)
+
+
+def unregister_broker(image: Image, record: UnregisterBrokerRecord) -> None:
+    _broker(image, record.broker_id, record.broker_epoch)
+    image.put(image.brokers, record.broker_id, ABSENT)
+
+
+def fence_broker(image: Image, record: FenceBrokerRecord) -> None:
+    broker = _broker(image, record.id, record.epoch)
+    image.put(image.brokers, broker.id, replace(broker, fenced=True))
+
+
+def unfence_broker(image: Image, record: UnfenceBrokerRecord) -> None:
+    broker = _broker(image, record.id, record.epoch)
+    image.put(image.brokers, broker.id, replace(broker, fenced=False))
+
+
+def change_broker(image: Image, record: BrokerRegistrationChangeRecord) -> None:
+    """fenced: 1 fences, -1 unfences, 0 leaves; in_controlled_shutdown: 1 or 0; no directories leave those there."""
+    broker = _broker(image, record.broker_id, record.broker_epoch)
+    if record.fenced not in (-1, 0, 1):
+        raise ReplayError(f"broker {broker.id}: fenced is {record.fenced}, not -1, 0 or 1")
+    if record.in_controlled_shutdown not in (0, 1):
+        raise ReplayError(
+            f"broker {broker.id}: in controlled shutdown is {record.in_controlled_shutdown}, not 0 or 1"
+        )
+    directories, cordoned = broker.directories, broker.cordoned_directories
+    if record.log_dirs:
+        directories = image.share_ids(tuple(sorted(record.log_dirs)))
+    if record.cordoned_log_dirs is not None:
+        cordoned = image.share_ids(record.cordoned_log_dirs)
+    changed = replace(
+        broker,
+        fenced=broker.fenced if record.fenced == 0 else record.fenced == 1,
+        in_controlled_shutdown=broker.in_controlled_shutdown or record.in_controlled_shutdown == 1,
+        directories=directories,
+        cordoned_directories=cordoned,
+    )
+    image.put(image.brokers, broker.id, changed)
+
+
+def register_controller(image: Image, record: RegisterControllerRecord) -> None:
+    state = ControllerState(
+        record.controller_id,
+        record.incarnation_id,
+        record.zk_migration_ready,
+        _endpoints(record.end_points),
+        {f.name: (f.min_supported_version, f.max_supported_version) for f in record.features},
+    )
+    image.put(image.controllers, state.id, state)
+
+
+def set_feature(image: Image, record: FeatureLevelRecord) -> None:
+    """Level 0 takes a feature away.  kraft.version is passed over: its level is the quorum's own control record."""
+    name, level = record.name, record.feature_level
+    if name == KRAFT_VERSION:
+        return
+    if name == METADATA_VERSION:
+        if not is_known(level):
+            raise ReplayError(
+                f"metadata.version {level} is not supported; known are {MINIMUM_VERSION} and later. "
+                "Upgrade metadata.version with the software that wrote the log first"
+            )
+        image.put(image.features, name, level)
+    elif level == 0:
+        image.put(image.features, name, ABSENT)
+    else:
+        image.put(image.features, name, level)
+
+
+def set_producer_ids(image: Image, record: ProducerIdsRecord) -> None:
+    if record.next_producer_id <= image.next_producer_id:
+        raise ReplayError(f"next producer id {record.next_producer_id} is not above {image.next_producer_id}")
+    image.set_field("next_producer_id", record.next_producer_id)
+
+
+def begin_transaction(image: Image, record: BeginTransactionRecord) -> None:
+    if image.transaction_offset is not None:
+        raise ReplayError(f"the transaction of offset {image.transaction_offset} is still open")
+    image.begin_transaction()
+
+
+def end_transaction(image: Image, record: EndTransactionRecord) -> None:
+    if image.transaction_offset is None:
+        raise ReplayError("no transaction is open")
+    image.end_transaction()
+
+
+def abort_transaction(image: Image, record: AbortTransactionRecord) -> None:
+    if image.transaction_offset is None:
+        raise ReplayError("no transaction is open")
+    image.abort_transaction()
+
+
+def nothing(image: Image, record: object) -> None:
+    """A record that only moves the offset: NoOp, and the state of a ZooKeeper migration, long over."""
+
+
+def _broker(image: Image, broker_id: int, broker_epoch: int) -> BrokerState:
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        raise ReplayError(f"broker {broker_id} is not registered")
+    if broker.epoch != broker_epoch:
+        raise ReplayError(f"broker {broker_id} has broker epoch {broker.epoch}, not {broker_epoch}")
+    return broker
+
+
+def _endpoints(endpoints: Iterable[Any]) -> tuple[Endpoint, ...]:
+    return tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in endpoints)
