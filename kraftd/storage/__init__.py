@@ -1,1 +1,1 @@
-"""Files on disk, byte-compatible with Apache Kafka 4.3."""
+"""What lies on disk: the log, checkpoints, quorum-state, meta.properties; everything behind a Disk."""

@@ -8,15 +8,16 @@ only, with records that have neither headers nor (outside control batches) keys.
 from __future__ import annotations
 
 import enum
-import importlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from kraftd.wire.api import control_record_class
 from kraftd.wire.codec import decode, encode_bytes
 from kraftd.wire.crc32c import crc32c
 from kraftd.wire.message import Message
+from kraftd.wire.table import table_of
 
 HEADER_BYTES = 61
 MAGIC = 2
@@ -46,7 +47,7 @@ class CorruptBatch(ValueError):
 
 
 class ControlRecordType(enum.IntEnum):
-    """What a control record says; the second int16 of its key. The transaction markers 0 and 1 have no place here."""
+    """What a control record says; the second int16 of its key (0 and 1 mark transactions)."""
 
     LEADER_CHANGE = 2
     SNAPSHOT_HEADER = 3
@@ -56,7 +57,7 @@ class ControlRecordType(enum.IntEnum):
 
 
 class BatchHeader(NamedTuple):
-    """The 61 bytes in front of the records, field by field. length_bytes counts what is behind the length field."""
+    """The 61 bytes in front of the records. length_bytes counts what is behind the length field."""
 
     base_offset: int
     length_bytes: int
@@ -119,7 +120,7 @@ class RecordView(NamedTuple):
 
 
 class ControlRecord(NamedTuple):
-    """One decoded control record. message and version are None where the type is unknown here (to be skipped)."""
+    """One decoded control record. message and version are None where the type is unknown: to be skipped."""
 
     offset: int
     type: int
@@ -206,7 +207,7 @@ def build_control_batch(
     leader_epoch: int,
     timestamp_ms: int,
 ) -> bytes:
-    """One control batch of (type, message, version); key is version 0 and the type, value the plain message."""
+    """One control batch of (type, message, version). Keys hold version 0 and the type."""
     return build_batch(
         [encode_bytes(message, version) for _, message, version in records],
         base_offset,
@@ -259,7 +260,7 @@ def check_crc(view: memoryview, header: BatchHeader, position: int = 0) -> None:
 
 
 def read_batch(data: bytes | memoryview, position: int = 0, *, verify: bool = True) -> Batch:
-    """The batch that begins at position; its checksum is checked unless verify is false. Raises CorruptBatch."""
+    """The batch at position; its checksum is checked unless verify is false. Raises CorruptBatch."""
     view = memoryview(data)
     header = parse_header(view, position)
     if verify:
@@ -391,12 +392,11 @@ def values(batch: Batch) -> list[memoryview]:
 
 
 def control_records(batch: Batch) -> list[ControlRecord]:
-    """The decoded records of a control batch; types unknown here have no message, as in Kafka they are skipped.
+    """The decoded records of a control batch; those of unknown types have no message and are to be skipped.
 
     Each message begins with its own version; a newer one than is known here is read as the newest known.
     Raises CorruptBatch for keys that are none, ProtocolError for values that are none.
     """
-    types = _control_types()
     found = []
     for offset, _, key, value in records(batch):
         if key is None or len(key) < _CONTROL_KEY.size:
@@ -406,31 +406,22 @@ def control_records(batch: Batch) -> list[ControlRecord]:
             raise CorruptBatch(f"control record {offset} has key version {key_version}", batch.position)
         if value is None or len(value) < 2:
             raise CorruptBatch(f"control record {offset} has no value", batch.position)
-        if record_type not in types:
+        if not ControlRecordType.LEADER_CHANGE <= record_type <= ControlRecordType.KRAFT_VOTERS:
             found.append(ControlRecord(offset, record_type, None, None))
             continue
-        cls, first, last = types[record_type]
+        cls = control_record_class(record_type)
+        first, last = table_of(cls).valid
         version = max(first, min(last, int.from_bytes(value[:2], "big", signed=True)))
         found.append(ControlRecord(offset, record_type, decode(cls, version, value), version))
     return found
-
-
-@lru_cache(maxsize=1)
-def _control_types() -> dict[int, tuple[type[Any], int, int]]:
-    """Record type to (class, first version, last version). By name: messages are a layer above."""
-    registry = importlib.import_module("kraftd.messages.registry")
-    return {
-        key: (getattr(importlib.import_module(f"kraftd.messages.{module}"), name), first, last)
-        for key, (module, name, first, last) in registry.CONTROL_RECORDS.items()
-    }
 
 
 def _refuse_compression(batch: Batch) -> None:
     header = batch.header
     if header.attributes & 7:
         raise CorruptBatch(
-            f"compressed with {header.compression} (offset {header.base_offset}); batches of a metadata log are "
-            "not compressed",
+            f"compressed with {header.compression} (offset {header.base_offset}); "
+            "batches of a metadata log are not compressed",
             batch.position,
         )
 
@@ -464,7 +455,7 @@ def _read_varint(view: memoryview, pos: int) -> tuple[int, int]:
 
 
 def _skip_headers(view: memoryview, pos: int, count: int, end: int) -> int:
-    """The position behind count record headers, which a metadata log never has. Bounded by the record's bytes."""
+    """The position behind count record headers (a metadata log has none); -1 where they pass the end."""
     if not 0 <= count <= end - pos:
         return -1
     for _ in range(count):
