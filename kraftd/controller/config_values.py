@@ -1,0 +1,131 @@
+"""Effective configs of topics: the topic's own, else this node's, the cluster's, the .properties file's,
+the default.
+
+As Kafka's KafkaConfigSchema resolves them: a server config may stand in for a topic config under another
+name and in another unit (``log.retention.hours`` for ``retention.ms``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from kraftd.configdef import facts
+from kraftd.configdef.definition import ConfigKey, topic_def
+from kraftd.configdef.node import NodeConfig
+from kraftd.configdef.text import parse_integer, trim
+from kraftd.controller.config_resources import (
+    CLUSTER,
+    MIN_INSYNC_REPLICAS,
+    UNCLEAN_LEADER_ELECTION,
+    ConfigSource,
+    ResourceType,
+)
+from kraftd.controller.context import Context
+from kraftd.messages.create_topics_response import CreatableTopicConfigs
+
+Items = tuple[tuple[str, str], ...]
+
+NONE_SET: Mapping[str, str] = {}
+
+
+def node_config(ctx: Context) -> NodeConfig:
+    """The static configuration of this controller."""
+    return NodeConfig.of(ctx.settings.static_config)
+
+
+def cluster_configs(ctx: Context) -> Mapping[str, str]:
+    """Dynamic configs that hold for all nodes."""
+    return ctx.image.config(ResourceType.BROKER, CLUSTER)
+
+
+def node_configs(ctx: Context) -> Mapping[str, str]:
+    """Dynamic configs of this controller alone."""
+    return ctx.image.config(ResourceType.BROKER, str(ctx.settings.node_id))
+
+
+def effective_topic_config(ctx: Context, topic_name: str, key: str) -> str | None:
+    """The value of a topic's config that holds now, as text; None where it is null. Raises KeyError for no
+    topic key.
+    """
+    own = ctx.image.config(ResourceType.TOPIC, topic_name)
+    return resolve(topic_def()[key], own, node_configs(ctx), cluster_configs(ctx), node_config(ctx))[0]
+
+
+def min_insync_replicas(ctx: Context, topic_name: str) -> int:
+    """The topic's ``min.insync.replicas``, not yet limited to its number of replicas."""
+    text = effective_topic_config(ctx, topic_name, MIN_INSYNC_REPLICAS)
+    return int(text) if text else 1
+
+
+def unclean_leader_election_enabled(ctx: Context, topic_name: str) -> bool:
+    """Whether a replica out of sync may lead the topic's partitions when there is no other."""
+    text = effective_topic_config(ctx, topic_name, UNCLEAN_LEADER_ELECTION)
+    return text is not None and text.lower() == "true"
+
+
+def effective_topic_configs(ctx: Context, configs: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+    """All configs of a topic that is created with these, by name, for the answer of CreateTopics (v5+,
+    KIP-525).
+
+    The list is made once for each distinct set of configs and shared: it is not to be changed.
+    """
+    return _effective(node_config(ctx), items(node_configs(ctx)), items(cluster_configs(ctx)), items(configs))
+
+
+def items(configs: Mapping[str, str]) -> Items:
+    return tuple(sorted(configs.items())) if configs else ()
+
+
+@lru_cache(maxsize=256)
+def _effective(static: NodeConfig, node: Items, cluster: Items, topic: Items) -> list[CreatableTopicConfigs]:
+    own, of_node, of_cluster = dict(topic), dict(node), dict(cluster)
+    answers = []
+    for name, key in sorted(topic_def().items()):
+        if key.internal and name not in own:
+            continue
+        value, source = resolve(key, own, of_node, of_cluster, static)
+        answers.append(
+            CreatableTopicConfigs(
+                name=name,
+                value=None if key.sensitive else value,
+                config_source=source,
+                is_sensitive=key.sensitive,
+            )
+        )
+    return answers
+
+
+def resolve(
+    key: ConfigKey,
+    topic: Mapping[str, str],
+    node: Mapping[str, str],
+    cluster: Mapping[str, str],
+    static: Mapping[str, str],
+) -> tuple[str | None, ConfigSource]:
+    """The text of a topic config and where it comes from."""
+    if key.name in topic:
+        return topic[key.name], ConfigSource.TOPIC
+    servers = facts.TOPIC_SYNONYMS.get(key.name, ())
+    for layer, source in (
+        (node, ConfigSource.DYNAMIC_BROKER),
+        (cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER),
+        (static, ConfigSource.STATIC_BROKER),
+    ):
+        if layer:
+            for name, factor in servers:
+                if name in layer:
+                    return scaled(layer[name], factor), source
+    return key.default, ConfigSource.DEFAULT
+
+
+def scaled(text: str, factor: int) -> str:
+    """A server config's text in the unit of the topic config; what is not a number counts as 0, as with
+    Kafka.
+    """
+    if factor == 1:
+        return text
+    try:
+        return str(parse_integer(trim(text), 32) * factor)
+    except ValueError:
+        return "0"
