@@ -1,0 +1,163 @@
+"""What the state of a broker means for its partitions: fenced, set free, stopping, gone, disks lost.
+
+Each function returns the records of the partitions it concerns and, with them, that of the broker.  Called
+where that state changes: heartbeats, sessions that time out, registrations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from kraftd.controller.context import Context
+from kraftd.controller.partition_edits import PartitionEdits, elr_enabled
+from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraftd.metadata.image import Image
+from kraftd.metadata.metadata_version import allows_cordoned_directories, allows_directory_assignment
+from kraftd.metadata.state import NO_LEADER
+from kraftd.wire.record_frame import VersionedRecord
+
+# The values of BrokerRegistrationChangeRecord's fenced and inControlledShutdown; 0 is no change.
+FENCE = 1
+UNFENCE = -1
+IN_CONTROLLED_SHUTDOWN = 1
+
+
+def handle_broker_fenced(ctx: Context, broker_id: int) -> list[VersionedRecord]:
+    """A broker leaves every ISR and leads no more, then is fenced.  Raises KeyError if unregistered."""
+    records = _updates(ctx, ctx.image.partitions_with_isr_member(broker_id), leaving=broker_id)
+    change = BrokerRegistrationChangeRecord(broker_id, ctx.image.brokers[broker_id].epoch, FENCE)
+    records.append(VersionedRecord(change, 0))
+    return records
+
+
+def handle_broker_unfenced(ctx: Context, broker_id: int, broker_epoch: int) -> list[VersionedRecord]:
+    """A broker is set free and leads what had no leader and can now have one."""
+    unfence = VersionedRecord(BrokerRegistrationChangeRecord(broker_id, broker_epoch, UNFENCE), 0)
+    return [unfence, *_updates(ctx, ctx.image.partitions_without_leader(), joining=broker_id)]
+
+
+def handle_broker_in_controlled_shutdown(
+    ctx: Context, broker_id: int, broker_epoch: int
+) -> list[VersionedRecord]:
+    """A broker that wants to stop: marked so once, and taken out of every ISR as far as others can go on
+    (KIP-841).
+    """
+    records = []
+    broker = ctx.image.brokers.get(broker_id)
+    if broker is None or not broker.in_controlled_shutdown:
+        change = BrokerRegistrationChangeRecord(
+            broker_id, broker_epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
+        )
+        records.append(VersionedRecord(change, 1))
+    records += _updates(ctx, ctx.image.partitions_with_isr_member(broker_id), leaving=broker_id)
+    return records
+
+
+def handle_broker_unregistered(ctx: Context, broker_id: int, broker_epoch: int) -> list[VersionedRecord]:
+    """A broker leaves every ISR and is forgotten; its replicas stay assigned to it."""
+    records = _updates(ctx, ctx.image.partitions_with_isr_member(broker_id), leaving=broker_id)
+    records += _updates(ctx, ctx.image.partitions_with_elr_member(broker_id), leaving=broker_id)
+    records.append(VersionedRecord(UnregisterBrokerRecord(broker_id, broker_epoch), 0))
+    return records
+
+
+def handle_broker_shutdown(ctx: Context, broker_id: int, clean: bool) -> list[VersionedRecord]:
+    """What a broker's new registration tells of its last end: partitions only, the registration is the
+    caller's.
+
+    After an unclean one it may have lost what it had not synced, so with ELR it is neither in sync nor
+    eligible.
+    """
+    image = ctx.image
+    if clean or not elr_enabled(image):
+        return _updates(ctx, image.partitions_with_isr_member(broker_id), leaving=broker_id)
+    records = _updates(ctx, image.partitions_with_isr_member(broker_id), leaving=broker_id, unclean=True)
+    records += _updates(ctx, image.partitions_with_elr_member(broker_id), leaving=broker_id, unclean=True)
+    return records
+
+
+def handle_directories_offline(
+    ctx: Context, broker_id: int, broker_epoch: int, offline_directories: Collection[bytes]
+) -> list[VersionedRecord]:
+    """Directories that a broker has just lost: its replicas there leave their ISRs (KIP-858).
+
+    Nothing for directories that were known to be lost, nor before metadata.version 3.7-IV2.
+    """
+    image = ctx.image
+    if not offline_directories or not allows_directory_assignment(image.metadata_version):
+        return []
+    present = image.brokers[broker_id].directories
+    lost = frozenset(present).intersection(offline_directories)
+    if not lost:
+        return []
+    records = _updates(ctx, _hosted_in(image, broker_id, lost), leaving=broker_id)
+    left = tuple([directory for directory in present if directory not in lost])
+    change = BrokerRegistrationChangeRecord(broker_id, broker_epoch, log_dirs=left)
+    records.append(VersionedRecord(change, 2))
+    return records
+
+
+def handle_directories_cordoned(
+    ctx: Context, broker_id: int, broker_epoch: int, cordoned_directories: Collection[bytes] | None
+) -> list[VersionedRecord]:
+    """Directories that shall get no new replicas (KIP-1066), when they are others than before; None is not
+    known yet.
+    """
+    image = ctx.image
+    if cordoned_directories is None or not allows_cordoned_directories(image.metadata_version):
+        return []
+    before = image.brokers[broker_id].cordoned_directories
+    if before is not None and set(before) == set(cordoned_directories):
+        return []
+    change = BrokerRegistrationChangeRecord(
+        broker_id, broker_epoch, cordoned_log_dirs=tuple(cordoned_directories)
+    )
+    return [VersionedRecord(change, 3)]
+
+
+def _hosted_in(image: Image, broker_id: int, directories: Collection[bytes]) -> Iterator[tuple[bytes, int]]:
+    for topic_id, index in image.partitions_of(broker_id):
+        if image.topics[topic_id].partitions[index].directory(broker_id) in directories:
+            yield topic_id, index
+
+
+def _updates(
+    ctx: Context,
+    partitions: Iterable[tuple[bytes, int]],
+    *,
+    leaving: int = NO_LEADER,
+    joining: int = NO_LEADER,
+    unclean: bool = False,
+) -> list[VersionedRecord]:
+    """Each partition without the leaving broker in its ISR, and with a leader that may lead."""
+    edits = PartitionEdits(ctx, leaving=leaving, joining=joining)
+    update_isr_and_leaders(edits, ctx.image, partitions, leaving=leaving, unclean=unclean)
+    return edits.records
+
+
+def update_isr_and_leaders(
+    edits: PartitionEdits,
+    image: Image,
+    partitions: Iterable[tuple[bytes, int]],
+    *,
+    leaving: int = NO_LEADER,
+    unclean: bool = False,
+) -> None:
+    """Take a broker out of the ISR of each of these partitions and elect where a leader is needed.
+
+    unclean: it may have lost what it had not synced, so it is not eligible either.
+    """
+    topics = image.topics
+    for topic_id, index in partitions:
+        topic = topics[topic_id]
+        partition = topic.partitions[index]
+        isr = partition.isr
+        edits.change(
+            topic,
+            index,
+            partition,
+            election=edits.election(topic),
+            isr=tuple([member for member in isr if member != leaving]) if leaving in isr else isr,
+            unclean_shutdown=leaving if unclean else NO_LEADER,
+        )

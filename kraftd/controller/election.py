@@ -1,0 +1,127 @@
+"""Leader elections that are asked for (ElectLeaders) or due from time to time: preferred leaders, unclean
+ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.partition_change import Election
+from kraftd.controller.partition_edits import PartitionEdits
+from kraftd.controller.record_limit import check_record_count
+from kraftd.messages.elect_leaders_request import ElectLeadersRequest
+from kraftd.messages.elect_leaders_response import (
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from kraftd.metadata.state import NO_LEADER, TopicState
+from kraftd.wire.error_code import ErrorCode
+
+# How many elections one run of a periodic task makes at most; more are left to the next run.
+MAX_ELECTIONS_PER_RUN = 1_000
+
+_ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}  # by Kafka's ElectionType
+
+
+def elect_leaders(ctx: Context, request: ElectLeadersRequest, version: int) -> Decision[ElectLeadersResponse]:
+    """Elect leaders of the given partitions, or of all when none are given (KIP-183, KIP-460).
+
+    Raises Refusal: INVALID_REQUEST for an unknown type of election, POLICY_VIOLATION for more than 10,000 new
+    leaders.  Per partition: UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE,
+    ELIGIBLE_LEADERS_NOT_AVAILABLE.  Where all are asked for, those that need none are left out of the answer.
+    """
+    wanted = request.topic_partitions
+    answer = ElectLeadersResponse(replica_election_results=[])
+    if wanted is not None and not wanted:
+        return Decision(answer, atomic=False)
+    election = _ELECTIONS.get(request.election_type)
+    if election is None:
+        raise Refusal(
+            ErrorCode.INVALID_REQUEST,
+            f"Unknown election type {request.election_type}: 0 is preferred, 1 is unclean.",
+        )
+    edits = PartitionEdits(ctx)
+    image = ctx.image
+    if wanted is None:
+        for topic in image.topics.values():
+            results = []
+            for index in topic.partitions:
+                result = _elect(edits, topic, topic.name, index, election)
+                if result.error_code != ErrorCode.ELECTION_NOT_NEEDED:
+                    results.append(result)
+            answer.replica_election_results.append(ReplicaElectionResult(topic.name, results))
+    else:
+        for asked in wanted:
+            named = image.topic_named(asked.topic)
+            results = [_elect(edits, named, asked.topic, index, election) for index in asked.partitions]
+            answer.replica_election_results.append(ReplicaElectionResult(asked.topic, results))
+    return Decision(answer, edits.records, atomic=False)
+
+
+def _elect(
+    edits: PartitionEdits, topic: TopicState | None, name: str, index: int, election: Election
+) -> PartitionResult:
+    partition = None if topic is None else topic.partitions.get(index)
+    if topic is None or partition is None:
+        missing = f"topic {name!r}" if topic is None else f"partition {name}-{index}"
+        return PartitionResult(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {missing}.")
+    if election is Election.PREFERRED:
+        if partition.has_preferred_leader:
+            return PartitionResult(
+                index, ErrorCode.ELECTION_NOT_NEEDED, "The preferred replica is the leader already."
+            )
+    elif partition.leader != NO_LEADER:
+        return PartitionResult(index, ErrorCode.ELECTION_NOT_NEEDED, "The partition has a leader.")
+    if edits.change(topic, index, partition, election=election) is None:
+        if election is Election.PREFERRED:
+            return PartitionResult(
+                index, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred replica cannot lead now."
+            )
+        return PartitionResult(
+            index,
+            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+            "No replica can lead now, whether in sync or not.",
+        )
+    check_record_count(len(edits.records))
+    return PartitionResult(index, ErrorCode.NONE, None)
+
+
+def balance_leaders(ctx: Context) -> Decision[bool]:
+    """Give partitions back to their preferred leaders, at most 1,000 a run; the answer is whether to run
+    again at once.
+
+    Due every leader.imbalance.check.interval.seconds where auto.leader.rebalance.enable holds.
+    """
+    edits = PartitionEdits(ctx)
+    topics = ctx.image.topics
+    for topic_id, index in ctx.image.partitions_with_non_preferred_leader():
+        if len(edits.records) >= MAX_ELECTIONS_PER_RUN:
+            break
+        topic = topics[topic_id]
+        edits.change(topic, index, topic.partitions[index], election=Election.PREFERRED)
+    return Decision(len(edits.records) >= MAX_ELECTIONS_PER_RUN, edits.records, atomic=False)
+
+
+def elect_unclean_leaders(ctx: Context) -> Decision[bool]:
+    """Elect leaders, uncleanly if need be, where there are none and unclean.leader.election.enable allows it.
+
+    At most 1,000 a run; the answer is whether to run again at once.  Due every
+    unclean.leader.election.interval.ms, and so the way in which a topic that was just allowed to gets its
+    leader.
+    """
+    return _elect_uncleanly(ctx, ctx.image.partitions_without_leader())
+
+
+def _elect_uncleanly(ctx: Context, partitions: Iterable[tuple[bytes, int]]) -> Decision[bool]:
+    edits = PartitionEdits(ctx)
+    topics = ctx.image.topics
+    for topic_id, index in partitions:
+        if len(edits.records) >= MAX_ELECTIONS_PER_RUN:
+            break
+        topic = topics[topic_id]
+        if edits.election(topic) is Election.UNCLEAN:
+            edits.change(topic, index, topic.partitions[index], election=Election.UNCLEAN)
+    return Decision(len(edits.records) >= MAX_ELECTIONS_PER_RUN, edits.records, atomic=False)

@@ -1,0 +1,102 @@
+"""CreatePartitions: more partitions for topics that exist (KIP-195)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kraftd.controller.assignment import Replicas, assigned_isr, check_assignment, new_partition, placed_isr
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.partition_edits import default_directories
+from kraftd.controller.placement import Racks, place
+from kraftd.controller.record_limit import MAX_RECORDS_PER_REQUEST
+from kraftd.controller.topic_names import NameFilter, everything
+from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kraftd.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
+from kraftd.metadata.state import TopicState
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.record_frame import VersionedRecord
+
+
+def create_partitions(
+    ctx: Context,
+    request: CreatePartitionsRequest,
+    version: int,
+    *,
+    alterable: NameFilter = everything,
+) -> Decision[CreatePartitionsResponse]:
+    """The new partitions of all topics that can have them, in one batch; per topic why one cannot.
+
+    With validate_only the same answer and no records.  alterable leaves those names that the sender may
+    alter. Per topic: INVALID_REQUEST (named twice), TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION,
+    INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, and POLICY_VIOLATION from
+    where on the request would add more than 10,000 partitions (Kafka answers UNKNOWN_SERVER_ERROR then, and
+    adds some).
+    """
+    counts = Counter([topic.name for topic in request.topics])
+    authorized = alterable([name for name, count in counts.items() if count == 1])
+    answer = CreatePartitionsResponse(results=[])
+    for name, count in counts.items():
+        if count > 1:
+            message = "The request has this topic name more than once."
+            answer.results.append(CreatePartitionsTopicResult(name, ErrorCode.INVALID_REQUEST, message))
+        elif name not in authorized:
+            answer.results.append(CreatePartitionsTopicResult(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    records: list[VersionedRecord] = []
+    for topic in request.topics:
+        if counts[topic.name] > 1 or topic.name not in authorized:
+            continue
+        try:
+            records += _grow(ctx, topic, MAX_RECORDS_PER_REQUEST - len(records))
+        except Refusal as refusal:
+            answer.results.append(CreatePartitionsTopicResult(topic.name, refusal.code, refusal.message))
+        else:
+            answer.results.append(CreatePartitionsTopicResult(topic.name))
+    return Decision(answer, [] if request.validate_only else records)
+
+
+def _grow(ctx: Context, wanted: CreatePartitionsTopic, most: int) -> list[VersionedRecord]:
+    """The new partitions of one topic.  Raises Refusal for this topic."""
+    image = ctx.image
+    topic = image.topic_named(wanted.name)
+    if topic is None:
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    present = len(topic.partitions)
+    added = wanted.count - present
+    if added == 0:
+        raise Refusal(ErrorCode.INVALID_PARTITIONS, f"The topic has {present} partition(s) already.")
+    if added < 0:
+        raise Refusal(
+            ErrorCode.INVALID_PARTITIONS,
+            f"Topic {wanted.name} has {present} partition(s), {wanted.count} would not be more.",
+        )
+    if wanted.assignments is not None and len(wanted.assignments) != added:
+        raise Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"{added} partition(s) are to be added, but {len(wanted.assignments)} assignment(s) were given.",
+        )
+    if added > most:
+        raise Refusal(
+            ErrorCode.POLICY_VIOLATION,
+            f"{added} partitions are too many to add: a request may add {MAX_RECORDS_PER_REQUEST} in all.",
+        )
+    partitions = _replicas(ctx, topic, wanted, added)
+    make = new_partition(image, default_directories(image))
+    return [make(topic.id, present + i, replicas, isr) for i, (replicas, isr) in enumerate(partitions)]
+
+
+def _replicas(
+    ctx: Context, topic: TopicState, wanted: CreatePartitionsTopic, added: int
+) -> list[tuple[Replicas, Replicas]]:
+    """Replicas and ISR of each new partition; as many replicas as the topic's first partition has."""
+    image = ctx.image
+    present = len(topic.partitions)
+    replication_factor = len(next(iter(topic.partitions.values())).replicas)
+    if wanted.assignments is None:
+        placed = place(Racks(image.brokers.values()), ctx.dice, added, replication_factor)
+        return [(replicas, placed_isr(image, replicas)) for replicas in placed]
+    partitions = []
+    for index, assignment in enumerate(wanted.assignments, present):
+        check_assignment(image, assignment.broker_ids, replication_factor)
+        partitions.append((assignment.broker_ids, assigned_isr(image, index, assignment.broker_ids)))
+    return partitions

@@ -1,0 +1,327 @@
+"""CreateTopics and DeleteTopics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Set
+
+from kraftd.controller.assignment import Replicas, assigned_isr, check_assignment, new_partition, placed_isr
+from kraftd.controller.config_changes import new_topic_configs
+from kraftd.controller.config_values import effective_topic_configs
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.partition_edits import default_directories
+from kraftd.controller.placement import Racks, Striper
+from kraftd.controller.record_limit import MAX_PARTITIONS_PER_REQUEST, check_record_count
+from kraftd.controller.topic_names import NameFilter, everything, may_collide, topic_name_problem
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest
+from kraftd.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from kraftd.messages.remove_topic_record import RemoveTopicRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.metadata.image import Image
+from kraftd.types import METADATA_TOPIC, ONE_UUID, ZERO_UUID
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.record_frame import VersionedRecord
+
+_DEFAULT = -1  # of the number of partitions and the replication factor (KIP-464)
+
+
+def create_topics(
+    ctx: Context,
+    request: CreateTopicsRequest,
+    version: int,
+    *,
+    creatable: NameFilter = everything,
+    describable: NameFilter = everything,
+) -> Decision[CreateTopicsResponse]:
+    """The topics that can be created, with their configs and partitions, in one batch; per topic why one
+    cannot.
+
+    With validate_only the same answer and no records.  creatable and describable leave those names that the
+    sender may create, and whose configs it may see.  Raises Refusal(POLICY_VIOLATION) for more than 10,000
+    partitions or records in a request.
+    """
+    answer = CreateTopicsResponse(topics=[])
+    counts = Counter([topic.name for topic in request.topics])
+    allowed = [name for name, count in counts.items() if count == 1 and name != METADATA_TOPIC]
+    authorized = creatable(allowed)
+    described = describable(allowed)
+    topics = [topic for topic in request.topics if counts[topic.name] == 1 and topic.name in authorized]
+    _check_partition_count(topics, ctx.settings.num_partitions)
+    creation = _Creation(ctx, described)
+    for topic in topics:
+        try:
+            answer.topics.append(creation.create(topic))
+        except Refusal as refusal:
+            answer.topics.append(
+                CreatableTopicResult(topic.name, error_code=refusal.code, error_message=refusal.message)
+            )
+        check_record_count(len(creation.records))
+    for name, count in counts.items():
+        if count > 1:
+            code, message = ErrorCode.INVALID_REQUEST, "The request has this topic name more than once."
+        elif name == METADATA_TOPIC:
+            code, message = ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} is internal and cannot be created."
+        elif name not in authorized:
+            code, message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Not authorized to create this topic."
+        else:
+            continue
+        answer.topics.append(CreatableTopicResult(name, error_code=code, error_message=message))
+    return Decision(answer, [] if request.validate_only else creation.records)
+
+
+def _check_partition_count(topics: list[CreatableTopic], default_partition_count: int) -> None:
+    total = 0
+    for topic in topics:
+        if topic.assignments:
+            total += len(topic.assignments)
+        elif topic.num_partitions == _DEFAULT:
+            total += default_partition_count
+        else:
+            total += max(topic.num_partitions, 0)
+    if total > MAX_PARTITIONS_PER_REQUEST:
+        raise Refusal(
+            ErrorCode.POLICY_VIOLATION,
+            f"The request asks for {total} partitions, the most at once is {MAX_PARTITIONS_PER_REQUEST}.",
+        )
+
+
+class _Creation:
+    """One request's creation of topics: what its topics share, and the records so far."""
+
+    __slots__ = ("_ctx", "_described", "_image", "_new_partition", "_racks", "records")
+
+    def __init__(self, ctx: Context, described: Set[str]) -> None:
+        self._ctx = ctx
+        self._image = ctx.image
+        self._described = described
+        self._racks: Racks | None = None
+        self._new_partition = new_partition(ctx.image, default_directories(ctx.image))
+        self.records: list[VersionedRecord] = []
+
+    def create(self, topic: CreatableTopic) -> CreatableTopicResult:
+        """The answer for one topic, its records added.  Raises Refusal for this topic, nothing added."""
+        name = topic.name
+        _check_new_name(self._image, name)
+        configs: dict[str, str] = {}
+        config_records: list[VersionedRecord] = []
+        if topic.configs:
+            without_value = [config.name for config in topic.configs if config.value is None]
+            if without_value:
+                raise Refusal(
+                    ErrorCode.INVALID_CONFIG, f"These topic configs have no value: {','.join(without_value)}"
+                )
+            configs = {config.name: config.value for config in topic.configs if config.value is not None}
+            config_records = new_topic_configs(self._ctx, name, configs)
+        partitions = self._assigned(topic) if topic.assignments else self._placed(topic)
+        topic_id = _new_topic_id(self._ctx)
+        records = self.records
+        records.append(VersionedRecord(TopicRecord(name, topic_id), 0))
+        records += config_records
+        make = self._new_partition
+        records += [make(topic_id, index, *replicas) for index, replicas in enumerate(partitions)]
+        if name not in self._described:
+            return CreatableTopicResult(
+                name, topic_id, ErrorCode.NONE, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            )
+        return CreatableTopicResult(
+            name,
+            topic_id,
+            ErrorCode.NONE,
+            None,
+            ErrorCode.NONE,
+            len(partitions),
+            len(partitions[0][0]),
+            effective_topic_configs(self._ctx, configs),
+        )
+
+    def _assigned(self, topic: CreatableTopic) -> list[tuple[Replicas, Replicas]]:
+        """Replicas and ISR of each partition as the request has them."""
+        if topic.replication_factor != _DEFAULT:
+            raise Refusal(
+                ErrorCode.INVALID_REQUEST, "With replicas assigned, the replication factor has to be -1."
+            )
+        if topic.num_partitions != _DEFAULT:
+            raise Refusal(
+                ErrorCode.INVALID_REQUEST, "With replicas assigned, the number of partitions has to be -1."
+            )
+        partitions: dict[int, tuple[Replicas, Replicas]] = {}
+        replication_factor = None
+        for assignment in topic.assignments:
+            index, replicas = assignment.partition_index, assignment.broker_ids
+            if index in partitions:
+                raise Refusal(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Replicas of partition {index} are assigned twice."
+                )
+            check_assignment(self._image, replicas, replication_factor)
+            replication_factor = len(replicas)
+            partitions[index] = (replicas, assigned_isr(self._image, index, replicas))
+        if any(index not in partitions for index in range(len(partitions))):
+            raise Refusal(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "Partitions have to be numbered from 0 on without a gap.",
+            )
+        return [partitions[index] for index in range(len(partitions))]
+
+    def _placed(self, topic: CreatableTopic) -> list[tuple[Replicas, Replicas]]:
+        """Replicas and ISR of each partition as the placer has them."""
+        settings = self._ctx.settings
+        replication_factor = topic.replication_factor
+        if replication_factor < _DEFAULT or replication_factor == 0:
+            raise Refusal(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                "The replication factor has to be greater than 0, or -1 for the default.",
+            )
+        count = topic.num_partitions
+        if count < _DEFAULT or count == 0:
+            raise Refusal(
+                ErrorCode.INVALID_PARTITIONS,
+                "The number of partitions has to be greater than 0, or -1 for the default.",
+            )
+        if replication_factor == _DEFAULT:
+            replication_factor = settings.default_replication_factor
+        if count == _DEFAULT:
+            count = settings.num_partitions
+        if self._racks is None:
+            self._racks = Racks(self._image.brokers.values())
+        try:
+            self._racks.check(replication_factor)
+            striper = Striper(self._racks, self._ctx.dice)
+            placed = [striper.place(replication_factor) for _ in range(count)]
+            return [(replicas, placed_isr(self._image, replicas)) for replicas in placed]
+        except Refusal as refusal:
+            raise Refusal(
+                refusal.code,
+                f"Unable to replicate the partition {replication_factor} time(s): {refusal.message}.",
+            ) from None
+
+
+def _check_new_name(image: Image, name: str) -> None:
+    """Raises Refusal: INVALID_TOPIC_EXCEPTION or TOPIC_ALREADY_EXISTS."""
+    problem = topic_name_problem(name)
+    if problem is not None:
+        raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if image.topic_named(name) is not None:
+        raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    if may_collide(name):
+        colliding = image.colliding_topic(name)
+        if colliding is not None:
+            raise Refusal(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Topic '{name}' collides with topic '{colliding}': metrics show '.' as '_'.",
+            )
+
+
+def _new_topic_id(ctx: Context) -> bytes:
+    """An id that no topic has, not a reserved one, and whose text does not begin with a dash."""
+    while True:
+        topic_id = ctx.dice.uuid()
+        dash_first = topic_id[0] >> 2 == 62
+        if topic_id not in (ZERO_UUID, ONE_UUID) and not dash_first and ctx.image.topic(topic_id) is None:
+            return topic_id
+
+
+def delete_topics(
+    ctx: Context,
+    request: DeleteTopicsRequest,
+    version: int,
+    *,
+    deletable: NameFilter = everything,
+    describable: NameFilter = everything,
+) -> Decision[DeleteTopicsResponse]:
+    """The topics removed, named by name or by id (KIP-516), and per topic why one is not.
+
+    deletable and describable leave those names that the sender may delete, and may know of.  Raises Refusal:
+    TOPIC_DELETION_DISABLED (INVALID_REQUEST before version 3) where delete.topic.enable is false,
+    POLICY_VIOLATION for more than 10,000 topics.
+    """
+    if not ctx.settings.topic_deletion:
+        if version < 3:
+            raise Refusal(
+                ErrorCode.INVALID_REQUEST, "Topics cannot be deleted: delete.topic.enable is false."
+            )
+        raise Refusal(ErrorCode.TOPIC_DELETION_DISABLED)
+    image = ctx.image
+    answer = DeleteTopicsResponse(responses=[])
+    names: Counter[str] = Counter(request.topic_names)
+    ids: Counter[bytes] = Counter()
+    for topic in request.topics:
+        if topic.name is None and topic.topic_id == ZERO_UUID:
+            _refuse(answer, None, ZERO_UUID, ErrorCode.INVALID_REQUEST, "Neither a name nor an id was given.")
+        elif topic.name is None:
+            ids[topic.topic_id] += 1
+        elif topic.topic_id == ZERO_UUID:
+            names[topic.name] += 1
+        else:
+            _refuse(
+                answer,
+                topic.name,
+                topic.topic_id,
+                ErrorCode.INVALID_REQUEST,
+                "Either a name or an id can be given, not both.",
+            )
+    for name, count in names.items():
+        if count > 1:
+            _refuse(
+                answer,
+                name,
+                ZERO_UUID,
+                ErrorCode.INVALID_REQUEST,
+                "The request has this name more than once.",
+            )
+    for topic_id, count in ids.items():
+        if count > 1:
+            _refuse(
+                answer, None, topic_id, ErrorCode.INVALID_REQUEST, "The request has this id more than once."
+            )
+    by_id = {id_: image.topics[id_].name for id_, count in ids.items() if count == 1 and id_ in image.topics}
+    single_names = [name for name, count in names.items() if count == 1]
+    asked = {*single_names, *by_id.values()}
+    may_delete, may_describe = deletable(asked), describable(asked)
+
+    doomed: dict[bytes, str] = {}
+    for topic_id, count in ids.items():
+        found = by_id.get(topic_id)
+        if count > 1:
+            continue
+        if found is None:
+            _refuse(answer, None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+        elif found not in may_delete:
+            shown = found if found in may_describe else None
+            _refuse(answer, shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        else:
+            doomed[topic_id] = found
+    refused_ids = {topic_id for topic_id, count in ids.items() if count > 1}
+    for name in single_names:
+        named = image.topic_named(name)
+        if name not in may_describe:
+            _refuse(answer, name, ZERO_UUID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif named is None:
+            _refuse(answer, name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        elif name not in may_delete:
+            _refuse(answer, name, ZERO_UUID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif named.id in refused_ids or named.id in doomed:
+            # Named twice, once by its id: what is not clear is not deleted.
+            refused_ids.add(named.id)
+            doomed.pop(named.id, None)
+            _refuse(answer, name, named.id, ErrorCode.INVALID_REQUEST, "This topic was also given by its id.")
+        else:
+            doomed[named.id] = name
+    check_record_count(len(doomed))
+    records = []
+    for topic_id, name in doomed.items():
+        records.append(VersionedRecord(RemoveTopicRecord(topic_id), 0))
+        answer.responses.append(DeletableTopicResult(name, topic_id))
+    return Decision(answer, records)
+
+
+def _refuse(
+    answer: DeleteTopicsResponse,
+    name: str | None,
+    topic_id: bytes,
+    code: ErrorCode,
+    message: str | None = None,
+) -> None:
+    answer.responses.append(DeletableTopicResult(name, topic_id, code, message or code.message))
