@@ -62,6 +62,9 @@ class Image:
         self.epoch = -1
         self.features: dict[str, int] = {}  # finalized levels; kraft.version is the quorum's, not here
         self.brokers: dict[int, BrokerState] = {}
+        self.registration_offsets: dict[
+            int, int
+        ] = {}  # of each broker's last RegisterBrokerRecord; not in snapshots
         self.controllers: dict[int, ControllerState] = {}
         self.topics: dict[bytes, TopicState] = {}  # by id
         self.configs: dict[ConfigResource, dict[str, str]] = {}
@@ -149,6 +152,18 @@ class Image:
     @property
     def in_transaction(self) -> bool:
         return self.transaction_offset is not None
+
+    def features_before_transaction(self) -> Mapping[str, int]:
+        """The finalized features as they would be if the open transaction were aborted; as they are without one."""
+        features = dict(self.features)
+        if self._journal is not None and self.transaction_offset is not None:
+            for offset, _, place, name, before in reversed(self._journal.entries):
+                if offset >= self.transaction_offset and place is self.features:
+                    if before is j.ABSENT:
+                        features.pop(name, None)
+                    else:
+                        features[name] = before
+        return features
 
     def begin_transaction(self) -> None:
         self._journal = self._journal or j.Journal()

@@ -84,7 +84,7 @@ def parse_version(text: str, *, unstable: bool = False) -> int:
             best = level.level
     if best is None:
         names = ", ".join(level.name for level in LEVELS if level.level <= latest)
-        raise ValueError(f"Unknown metadata.version '{text}'. Supported metadata.version are: {names}")
+        raise ValueError(f"{text!r} is no release or metadata.version known here; known are {names}")
     return best
 
 

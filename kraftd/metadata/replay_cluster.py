@@ -44,11 +44,13 @@ def register_broker(image: Image, record: RegisterBrokerRecord) -> None:
         None if record.cordoned_log_dirs is None else image.share_ids(record.cordoned_log_dirs),
     )
     image.put(image.brokers, state.id, state)
+    image.put(image.registration_offsets, state.id, image.offset)
 
 
 def unregister_broker(image: Image, record: UnregisterBrokerRecord) -> None:
     _broker(image, record.broker_id, record.broker_epoch)
     image.put(image.brokers, record.broker_id, ABSENT)
+    image.put(image.registration_offsets, record.broker_id, ABSENT)
 
 
 def fence_broker(image: Image, record: FenceBrokerRecord) -> None:

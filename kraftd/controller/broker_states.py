@@ -1,0 +1,133 @@
+"""BrokerHeartbeat and sessions: when a broker is fenced, freed, or may shut down (KIP-631, KIP-841).
+
+The states of a broker, and where a heartbeat takes it:
+
+  fenced      -> shut down        it wants to shut down
+              -> active           it no longer wants the fence, and has read its own registration
+  active      -> fenced           it wants the fence
+              -> shut down        it wants to shut down and leads nothing, or wants the fence as well
+              -> shutting down    it wants to shut down and leads partitions
+  shutting    -> shut down        it leads nothing, and every active broker has read that it does not
+   down
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kraftd.controller.broker_transitions import (
+    handle_broker_fenced,
+    handle_broker_in_controlled_shutdown,
+    handle_broker_unfenced,
+    handle_directories_cordoned,
+    handle_directories_offline,
+)
+from kraftd.controller.brokers import check_broker_epoch
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.heartbeats import NO_OFFSET
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraftd.metadata.state import BrokerState
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.record_frame import VersionedRecord
+
+FENCED: Final = "fenced"
+ACTIVE: Final = "active"
+SHUTTING_DOWN: Final = "shutting down"
+SHUT_DOWN: Final = "shut down"
+
+
+def broker_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> Decision[BrokerHeartbeatResponse]:
+    """BrokerHeartbeat: the records that its new state means for the broker and its partitions.
+
+    To be called after ``ctx.heartbeats.heard``, which counts even when this refuses.
+    Raises Refusal(STALE_BROKER_EPOCH).
+    """
+    registered_at = ctx.image.registration_offsets.get(request.broker_id)
+    if registered_at is None:
+        raise Refusal(ErrorCode.STALE_BROKER_EPOCH, f"Broker {request.broker_id} is not registered.")
+    broker = check_broker_epoch(ctx, request.broker_id, request.broker_epoch)
+    before = current_state(ctx, broker)
+    after = next_state(ctx, broker, before, request, registered_at)
+    records: list[VersionedRecord] = []
+    if after is not before:
+        if after is ACTIVE:
+            records += handle_broker_unfenced(ctx, broker.id, broker.epoch)
+        elif after is SHUTTING_DOWN:
+            records += handle_broker_in_controlled_shutdown(ctx, broker.id, broker.epoch)
+        else:
+            records += handle_broker_fenced(ctx, broker.id)
+    if request.offline_log_dirs:
+        records += handle_directories_offline(ctx, broker.id, broker.epoch, request.offline_log_dirs)
+    if request.cordoned_log_dirs is not None:
+        records += handle_directories_cordoned(ctx, broker.id, broker.epoch, request.cordoned_log_dirs)
+
+    def note_heartbeat(end_offset: int) -> None:
+        shutdown_offset = NO_OFFSET
+        if after is SHUTTING_DOWN:
+            # The first time, complete once everybody has read the records that move its leaderships away.
+            known = ctx.heartbeats.of(broker).shutdown_offset
+            shutdown_offset = known if known >= 0 else end_offset - 1
+        ctx.heartbeats.note(broker, request.current_metadata_offset, shutdown_offset)
+
+    answer = BrokerHeartbeatResponse(
+        is_caught_up=request.current_metadata_offset >= registered_at,
+        is_fenced=after is FENCED or after is SHUT_DOWN,
+        should_shut_down=after is SHUT_DOWN,
+    )
+    return Decision(answer, records, atomic=False, after=note_heartbeat)
+
+
+def current_state(ctx: Context, broker: BrokerState) -> str:
+    """A new leader does not know of controlled shutdowns under way: the next heartbeat tells it."""
+    if broker.fenced:
+        return FENCED
+    return SHUTTING_DOWN if ctx.heartbeats.of(broker).is_shutting_down else ACTIVE
+
+
+def next_state(
+    ctx: Context, broker: BrokerState, state: str, request: BrokerHeartbeatRequest, registered_at: int
+) -> str:
+    """The table at the top of this module."""
+    if state is FENCED:
+        if request.want_shut_down:
+            return SHUT_DOWN
+        may_leave = not request.want_fence and request.current_metadata_offset >= registered_at
+        return ACTIVE if may_leave else FENCED
+    leads = ctx.image.led_count(broker.id) > 0
+    if state is ACTIVE:
+        if request.want_fence:
+            return SHUT_DOWN if request.want_shut_down else FENCED
+        if request.want_shut_down:
+            return SHUTTING_DOWN if leads else SHUT_DOWN
+        return ACTIVE
+    if leads:
+        return SHUTTING_DOWN
+    everybody_read = ctx.heartbeats.of(broker).shutdown_offset <= ctx.heartbeats.lowest_active_offset(
+        ctx.image.brokers
+    )
+    return SHUT_DOWN if everybody_read else SHUTTING_DOWN
+
+
+def fence_stale_broker(ctx: Context) -> Decision[bool]:
+    """Fence the broker that has been silent for longest, if its session is over.
+
+    One at a time, so that the next decision sees what this one did.  The answer says whether to call again at once;
+    when it is False, call again at ``ctx.heartbeats.next_deadline_ms()``.
+    """
+    stale = ctx.heartbeats.stale(ctx.now_ms)
+    if stale is None:
+        return Decision(False)
+    broker_id, broker_epoch = stale
+    broker = ctx.image.brokers.get(broker_id)
+    records: list[VersionedRecord] = []
+    if broker is not None and broker.epoch == broker_epoch:
+        records = handle_broker_fenced(ctx, broker_id)
+
+    def end_session(_end_offset: int) -> None:
+        ctx.heartbeats.end_session(broker_id, broker_epoch)
+        if records:
+            ctx.heartbeats.forget(broker_id)
+
+    return Decision(True, records, atomic=False, after=end_session)
