@@ -1,5 +1,5 @@
-"""What a leader writes of itself: the first records of a new cluster, the end of what a leader before left open,
-and a record now and then while nothing happens.
+"""What a leader writes of itself: the first records of a new cluster, the end of what a leader before
+left open, and a record now and then while nothing happens.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def activate(ctx: Context, bootstrap: Sequence[VersionedRecord]) -> Decision[Non
     """The first decision of a leader, before any other.
 
     An empty log gets the bootstrap records, in one metadata transaction where the metadata.version allows it
-    (KIP-868), else in one batch; a transaction left open is aborted first.  Any other log only gets the abort.
-    Raises ActivationError.
+    (KIP-868), else in one batch; a transaction left open is aborted first.  Any other log only gets the
+    abort. Raises ActivationError.
     """
     in_transaction = ctx.image.in_transaction
     current = ctx.image.features_before_transaction().get(METADATA_VERSION)
@@ -66,7 +66,9 @@ def activate(ctx: Context, bootstrap: Sequence[VersionedRecord]) -> Decision[Non
 
 
 def write_no_op(_ctx: Context) -> Decision[None]:
-    """Every ``settings.max_idle_interval_ms``, whatever else was written, so that the high watermark moves."""
+    """Every ``settings.max_idle_interval_ms``, whatever else was written, so that the high watermark
+    moves.
+    """
     return Decision(None, [VersionedRecord(NoOpRecord(), 0)])
 
 

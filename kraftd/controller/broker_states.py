@@ -113,8 +113,8 @@ def next_state(
 def fence_stale_broker(ctx: Context) -> Decision[bool]:
     """Fence the broker that has been silent for longest, if its session is over.
 
-    One at a time, so that the next decision sees what this one did.  The answer says whether to call again at once;
-    when it is False, call again at ``ctx.heartbeats.next_deadline_ms()``.
+    One at a time, so that the next decision sees what this one did.  The answer says whether to call again
+    at once; when it is False, call again at ``ctx.heartbeats.next_deadline_ms()``.
     """
     stale = ctx.heartbeats.stale(ctx.now_ms)
     if stale is None:

@@ -1,4 +1,6 @@
-"""Brokers come and go: registration (KIP-631, KIP-858, KIP-966) and unregistration, and whose requests are stale."""
+"""Brokers come and go: registration (KIP-631, KIP-858, KIP-966) and unregistration, and whose requests
+are stale.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +45,12 @@ def check_broker_epoch(ctx: Context, broker_id: int, broker_epoch: int) -> Broke
 def register_broker(
     ctx: Context, request: BrokerRegistrationRequest, version: int
 ) -> Decision[BrokerRegistrationResponse]:
-    """BrokerRegistration: the records of the registration, last after those that clean up behind a former incarnation.
+    """BrokerRegistration: the records of the registration, last after those that clean up behind a
+    former incarnation.
 
-    The broker epoch is the offset at which the first of the records will stand; the same incarnation keeps its
-    epoch and its state and only tells new facts.  The records need not be one batch: a broker that is not told of
-    its registration registers again.
+    The broker epoch is the offset at which the first of the records will stand; the same incarnation keeps
+    its epoch and its state and only tells new facts.  The records need not be one batch: a broker that is
+    not told of its registration registers again.
 
     Raises Refusal: INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION (another incarnation is alive),
     BROKER_ID_NOT_REGISTERED (a broker that migrates from ZooKeeper), INVALID_REGISTRATION (directories, no
@@ -56,7 +59,7 @@ def register_broker(
     if request.cluster_id != ctx.settings.cluster_id:
         raise Refusal(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
-            f"This cluster is {ctx.settings.cluster_id}; broker {request.broker_id} is of {request.cluster_id}.",
+            f"Broker {request.broker_id} is of cluster {request.cluster_id}, not {ctx.settings.cluster_id}.",
         )
     existing = ctx.image.brokers.get(request.broker_id)
     same_incarnation = existing is not None and existing.incarnation_id == request.incarnation_id
@@ -154,7 +157,9 @@ def _check_directories(ctx: Context, request: BrokerRegistrationRequest) -> None
 
 
 def _check_features(ctx: Context, request: BrokerRegistrationRequest) -> None:
-    """What is finalized must be in the range of the broker; a feature that it does not tell has the range 0 to 0."""
+    """What is finalized must be in the range of the broker; a feature that it does not tell has the
+    range 0 to 0.
+    """
     finalized = {**ctx.image.features, KRAFT_VERSION: ctx.kraft_version}
     finalized.setdefault(METADATA_VERSION, ctx.image.metadata_version)
     told = set()

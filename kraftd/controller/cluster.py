@@ -1,4 +1,6 @@
-"""DescribeCluster as a controller answers it (KIP-919): its nodes are the controllers, its controller the leader."""
+"""DescribeCluster as a controller answers it (KIP-919): its nodes are the controllers, its controller
+the leader.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,10 @@ def describe_cluster(
 ) -> DescribeClusterResponse:
     """Any controller answers, from its own image, with the endpoints of the listener that was asked.
 
-    The leader is -1 while unknown or not registered on that listener.  The wrong endpoint type is an error in the
-    answer: MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE, INVALID_REQUEST in version 0, which cannot name one.
-    Raises Refusal(UNSUPPORTED_VERSION) before controllers registered (metadata.version 3.7-IV0).
+    The leader is -1 while unknown or not registered on that listener.  The wrong endpoint type is an error
+    in the answer: MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE, INVALID_REQUEST in version 0, which
+    cannot name one. Raises Refusal(UNSUPPORTED_VERSION) before controllers registered (metadata.version
+    3.7-IV0).
     """
     if not allows_controller_registration(image.metadata_version):
         raise Refusal(

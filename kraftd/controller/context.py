@@ -46,8 +46,8 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
 class Context:
     """One per leader and moment; a decision changes nothing in it.
 
-    now_ms: milliseconds that never go back.  next_offset: where the next record will be appended, which is also the
-    broker epoch of a broker registered now.  kraft_version: the quorum's finalized kraft.version.
+    now_ms: milliseconds that never go back.  next_offset: where the next record will be appended, which is
+    also the broker epoch of a broker registered now.  kraft_version: the quorum's finalized kraft.version.
     """
 
     image: Image

@@ -20,7 +20,9 @@ from kraftd.wire.record_frame import VersionedRecord
 def register_controller(
     ctx: Context, request: ControllerRegistrationRequest
 ) -> Decision[ControllerRegistrationResponse]:
-    """The registration replaces the one before.  Raises Refusal(UNSUPPORTED_VERSION) before metadata.version 3.7-IV0."""
+    """The registration replaces the one before.  Raises Refusal(UNSUPPORTED_VERSION) before
+    metadata.version 3.7-IV0.
+    """
     if not allows_controller_registration(ctx.image.metadata_version):
         raise Refusal(
             ErrorCode.UNSUPPORTED_VERSION,

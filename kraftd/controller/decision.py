@@ -17,8 +17,8 @@ class Decision(Generic[A]):
     """The answer to give once the records are committed.  Nothing has changed yet.
 
     atomic: the records go into one batch, all or nothing.
-    after: soft state to change once the records are appended (at once, when there are none); it is called on the
-    leader only, with the offset that follows the last of them.
+    after: soft state to change once the records are appended (at once, when there are none); it is called
+    on the leader only, with the offset that follows the last of them.
     """
 
     answer: A
@@ -33,7 +33,9 @@ class Decision(Generic[A]):
 
 
 class Refusal(Exception):
-    """Refuses a whole request with an error code and a text that goes into the answer where it has room for one."""
+    """Refuses a whole request with an error code and a text that goes into the answer where it has room
+    for one.
+    """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(code, message)

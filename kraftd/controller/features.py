@@ -32,7 +32,8 @@ class UpgradeType(IntEnum):
 
 @dataclass(slots=True)
 class FeatureUpdate(Decision[UpdateFeaturesResponse]):
-    """kraft_version is not None when the quorum must change that as well, which is raft's to do and to refuse.
+    """kraft_version is not None when the quorum must change that as well, which is raft's to do and to
+    refuse.
 
     With validate_only raft only says whether it would.  What raft refuses is answered with ``refused``.
     """
@@ -42,7 +43,9 @@ class FeatureUpdate(Decision[UpdateFeaturesResponse]):
 
 
 def update_features(ctx: Context, request: UpdateFeaturesRequest, version: int) -> FeatureUpdate:
-    """All updates or none.  Errors stand in the answer: INVALID_UPDATE_VERSION with the feature and the reason."""
+    """All updates or none.  Errors stand in the answer: INVALID_UPDATE_VERSION with the feature and the
+    reason.
+    """
     updates = {update.feature: update for update in request.feature_updates}
     proposed = {**ctx.image.features, METADATA_VERSION: ctx.image.metadata_version}
     proposed |= {name: update.max_version_level for name, update in updates.items()}
@@ -114,7 +117,9 @@ def _why_no_metadata_version(current: int, level: int) -> str | None:
 
 
 def _unsupported(ctx: Context, name: str, level: int) -> str | None:
-    """Who in the cluster does not support a level of a feature: this controller, a broker, another controller."""
+    """Who in the cluster does not support a level of a feature: this controller, a broker, another
+    controller.
+    """
     settings = ctx.settings
     here = {f"controller {settings.node_id}": supported_features(unstable=settings.unstable_features)}
     for who, ranges in (*here.items(), *_others(ctx)):

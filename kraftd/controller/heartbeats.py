@@ -1,7 +1,8 @@
 """What the leader remembers of brokers' heartbeats: soft state, lost with leadership, never in a record.
 
-Whether a broker is fenced or shutting down is the image's to say; here is when each registration was last heard of,
-how far the broker has read the metadata, and the offset at which its controlled shutdown is complete.
+Whether a broker is fenced or shutting down is the image's to say; here is when each registration was last
+heard of, how far the broker has read the metadata, and the offset at which its controlled shutdown is
+complete.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class BrokerHeartbeats:
         return heartbeat
 
     def note(self, broker: BrokerState, metadata_offset: int, shutdown_offset: int) -> None:
-        """How far the broker has read, and where its controlled shutdown is complete (NO_OFFSET outside of one)."""
+        """How far the broker has read, and where its controlled shutdown is complete (NO_OFFSET outside
+        of one).
+        """
         self._heartbeats[broker.id] = Heartbeat(broker.epoch, metadata_offset, shutdown_offset)
 
     def forget(self, broker_id: int) -> None:
@@ -71,7 +74,9 @@ class BrokerHeartbeats:
         self._heartbeats.pop(broker_id, None)
 
     def lowest_active_offset(self, brokers: Mapping[int, BrokerState]) -> int:
-        """How far the slowest unfenced broker that is not shutting down has read; all of it when there is none."""
+        """How far the slowest unfenced broker that is not shutting down has read; all of it when there
+        is none.
+        """
         lowest = EVERY_OFFSET
         for broker in brokers.values():
             if not broker.fenced:

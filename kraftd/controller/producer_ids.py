@@ -1,4 +1,6 @@
-"""AllocateProducerIds: blocks of producer ids, each handed to one broker, never again to another (KIP-730)."""
+"""AllocateProducerIds: blocks of producer ids, each handed to one broker, never again to another
+(KIP-730).
+"""
 
 from __future__ import annotations
 

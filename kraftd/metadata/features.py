@@ -90,7 +90,9 @@ def supported_features(*, unstable: bool = False) -> dict[str, tuple[int, int]]:
 
 
 def check_dependencies(name: str, level: int, levels: Mapping[str, int]) -> None:
-    """Raises ValueError when a level of a feature (not metadata.version) lacks what it depends on in levels."""
+    """Raises ValueError when a level of a feature (not metadata.version) lacks what it depends on in
+    levels.
+    """
     metadata_version = levels.get(METADATA_VERSION)
     if level >= 1 and (metadata_version is None or metadata_version < mv.MINIMUM_VERSION):
         raise ValueError(
@@ -109,20 +111,22 @@ def format_levels(
     dynamic_quorum: bool,
     unstable: bool = False,
 ) -> dict[str, int]:
-    """The levels of every feature that a new cluster starts with, metadata.version and kraft.version among them.
+    """The levels of every feature that a new cluster starts with, metadata.version and kraft.version
+    among them.
 
-    requested: what --feature named; release: the level that --release-version means; dynamic_quorum: whether the
-    voters are kept in the log (KIP-853).  Raises ValueError with a text for the operator.
+    requested: what --feature named; release: the level that --release-version means; dynamic_quorum:
+    whether the voters are kept in the log (KIP-853).  Raises ValueError with a text for the operator.
     """
     if METADATA_VERSION in requested:
         if release is not None:
             raise ValueError(
-                f"--release-version and --feature {METADATA_VERSION}=… both say the metadata.version: give one of them."
+                f"--release-version and --feature {METADATA_VERSION}=… say the same thing: give one of them."
             )
         release = requested[METADATA_VERSION]
         if not mv.is_known(release):
             raise ValueError(
-                f"metadata.version has no level {release}: its levels are {mv.MINIMUM_VERSION} to {mv.LATEST_TESTING}."
+                f"metadata.version has no level {release}: "
+                f"its levels are {mv.MINIMUM_VERSION} to {mv.LATEST_TESTING}."
             )
     if release is None:
         release = mv.LATEST_TESTING if unstable else mv.LATEST_PRODUCTION
@@ -155,14 +159,13 @@ def _kraft_version_level(requested: int | None, *, dynamic_quorum: bool) -> int:
         return 1 if dynamic_quorum else 0
     if requested == 0 and dynamic_quorum:
         raise ValueError(
-            "Cannot set kraft.version to 0 with a dynamic quorum, which is what an empty controller.quorum.voters "
-            "with --standalone, --initial-controllers or --no-initial-controllers makes. "
-            "Leave out --feature kraft.version=0."
+            "kraft.version cannot be 0 with a dynamic quorum, which is what --standalone, --initial-controllers "
+            "and --no-initial-controllers make. Leave out --feature kraft.version=0."
         )
     if requested != 0 and not dynamic_quorum:
         raise ValueError(
-            f"Cannot set kraft.version to {requested} with a static quorum. Remove controller.quorum.voters and use "
-            "one of --standalone, --initial-controllers or --no-initial-controllers."
+            f"kraft.version cannot be {requested} with a static quorum. Remove controller.quorum.voters and "
+            "use one of --standalone, --initial-controllers and --no-initial-controllers."
         )
     return requested
 

@@ -108,7 +108,8 @@ class Image:
             raise ReplayError(f"offset {offset}: {type(message).__name__}: {error}") from None
 
     def records(self) -> Iterator[VersionedRecord]:
-        """The image written back as records, in the order of Kafka's snapshots; equal images give equal records.
+        """The image written back as records, in the order of Kafka's snapshots; equal images give equal
+        records.
 
         Raises UnwritableMetadataError when the metadata version cannot carry what the image holds.
         """
@@ -126,7 +127,8 @@ class Image:
         if self._journal is None:
             return
         self._ended_transactions = [both for both in self._ended_transactions if both[1] > offset]
-        # An abort takes back what was committed, and an uncommitted end of a transaction may itself be taken back.
+        # An abort takes back what was committed, and an uncommitted end of a transaction may itself be
+        # taken back.
         if self._ended_transactions:
             offset = min(offset, self._ended_transactions[0][0] - 1)
         elif self.transaction_offset is not None:
@@ -154,7 +156,9 @@ class Image:
         return self.transaction_offset is not None
 
     def features_before_transaction(self) -> Mapping[str, int]:
-        """The finalized features as they would be if the open transaction were aborted; as they are without one."""
+        """The finalized features as they would be if the open transaction were aborted; as they are
+        without one.
+        """
         features = dict(self.features)
         if self._journal is not None and self.transaction_offset is not None:
             for offset, _, place, name, before in reversed(self._journal.entries):
@@ -272,18 +276,18 @@ class Image:
             if before.leader != state.leader:
                 self._count_led(before.leader, -1)
                 self._count_led(state.leader, 1)
-        # The sparse indexes: most partitions are in none of them.
-        replicas = () if state is None else state.replicas
-        leader = -1 if state is None else state.leader
-        _set(self._leaderless, topic_id, index, state is not None and leader < 0)
+        # The sparse indexes: most partitions are, and were, in none of them.
+        if state is None:
+            for partitions in (self._leaderless, self._not_preferred, self._reassigning, self._with_elr):
+                partitions.discard(topic_id, index)
+            return
+        leader, replicas = state.leader, state.replicas
+        _set(self._leaderless, topic_id, index, leader < 0)
         _set(self._not_preferred, topic_id, index, bool(replicas) and replicas[0] != leader)
-        _set(
-            self._reassigning,
-            topic_id,
-            index,
-            state is not None and bool(state.adding_replicas or state.removing_replicas),
-        )
-        _set(self._with_elr, topic_id, index, state is not None and bool(state.elr or state.last_known_elr))
+        if state.adding_replicas or state.removing_replicas or topic_id in self._reassigning.masks:
+            _set(self._reassigning, topic_id, index, bool(state.adding_replicas or state.removing_replicas))
+        if state.elr or state.last_known_elr or topic_id in self._with_elr.masks:
+            _set(self._with_elr, topic_id, index, bool(state.elr or state.last_known_elr))
 
     def _host(self, broker_id: int) -> PartitionSet:
         hosted = self._hosted.get(broker_id)
@@ -309,7 +313,9 @@ class Image:
         return shared
 
     def share(self, value: Any) -> Any:
-        """The one equal object that the image already keeps: a million partitions repeat few ids and tuples."""
+        """The one equal object that the image already keeps: a million partitions repeat few ids and
+        tuples.
+        """
         shared = self._shared
         kept = shared.get(value)
         if kept is not None:
@@ -355,7 +361,8 @@ class Image:
         """The explicit dynamic values of a resource, empty where there are none."""
         return self.configs.get((resource_type, name), _NOTHING)
 
-    # Which partitions: the order is that of topics and partitions as first hosted.  Not to be changed while iterating.
+    # Which partitions: the order is that of topics and partitions as first hosted.  Not to be changed
+    # while iterating.
 
     def partitions_of(self, broker_id: int) -> Iterator[TopicPartition]:
         """Every partition that has a replica on the broker."""

@@ -71,7 +71,8 @@ def version_name(level: int) -> str:
 
 
 def parse_version(text: str, *, unstable: bool = False) -> int:
-    """The level that a release ("4.3", "4.3.1") or a level's name ("4.3-IV0") means; a release means its last level.
+    """The level that a release ("4.3", "4.3.1") or a level's name ("4.3-IV0") means; a release means its
+    last level.
 
     Raises ValueError with the known names when there is none.
     """
@@ -89,7 +90,9 @@ def parse_version(text: str, *, unstable: bool = False) -> int:
 
 
 def records_changed_between(one: int, other: int) -> bool:
-    """Whether any record's form changed between two levels, in either direction: a downgrade then loses metadata."""
+    """Whether any record's form changed between two levels, in either direction: a downgrade then loses
+    metadata.
+    """
     low, high = sorted((one, other))
     return any(level.records_changed for level in LEVELS if low < level.level <= high)
 

@@ -64,7 +64,9 @@ def unfence_broker(image: Image, record: UnfenceBrokerRecord) -> None:
 
 
 def change_broker(image: Image, record: BrokerRegistrationChangeRecord) -> None:
-    """fenced: 1 fences, -1 unfences, 0 leaves; in_controlled_shutdown: 1 or 0; no directories leave those there."""
+    """fenced: 1 fences, -1 unfences, 0 leaves; in_controlled_shutdown: 1 or 0; no directories leave
+    those there.
+    """
     broker = _broker(image, record.broker_id, record.broker_epoch)
     if record.fenced not in (-1, 0, 1):
         raise ReplayError(f"broker {broker.id}: fenced is {record.fenced}, not -1, 0 or 1")
@@ -99,7 +101,9 @@ def register_controller(image: Image, record: RegisterControllerRecord) -> None:
 
 
 def set_feature(image: Image, record: FeatureLevelRecord) -> None:
-    """Level 0 takes a feature away.  kraft.version is passed over: its level is the quorum's own control record."""
+    """Level 0 takes a feature away.  kraft.version is passed over: its level is the quorum's own control
+    record.
+    """
     name, level = record.name, record.feature_level
     if name == KRAFT_VERSION:
         return

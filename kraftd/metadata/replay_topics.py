@@ -47,6 +47,8 @@ def set_partition(image: Image, record: PartitionRecord) -> None:
     topic = image.topics.get(record.topic_id)
     if topic is None:
         raise ReplayError(f"no topic {uuid_text(record.topic_id)}")
+    if record.partition_id < 0:
+        raise ReplayError(f"partition {record.partition_id} of topic {topic.name}")
     replicas = image.share(record.replicas)
     try:
         directories = image.share_ids(replica_directories(record.directories, replicas))
@@ -94,7 +96,9 @@ def change_partition(image: Image, record: PartitionChangeRecord) -> None:
 
 
 def clear_elr(image: Image, record: ClearElrRecord) -> None:
-    """Empty both ELRs of one topic, or of all when the name is empty (KIP-966); the partition epoch moves with it."""
+    """Empty both ELRs of one topic, or of all when the name is empty (KIP-966); the partition epoch
+    moves with it.
+    """
     name = record.topic_name
     topic = image.topic_named(name) if name else None
     if name and topic is None:

@@ -1,8 +1,9 @@
 """The image written back as records: what a snapshot holds.
 
-The order of kinds is Kafka's (features, cluster, topics, configs, quotas, producer ids, ACLs, SCRAM, tokens), with
-metadata.version first because it says how to read the rest.  Within a kind it is sorted, so that equal images give
-equal bytes on every node.  What a metadata.version cannot carry is an error, never dropped.
+The order of kinds is Kafka's (features, cluster, topics, configs, quotas, producer ids, ACLs, SCRAM,
+tokens), with metadata.version first because it says how to read the rest.  Within a kind it is sorted, so
+that equal images give equal bytes on every node.  What a metadata.version cannot carry is an error, never
+dropped.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ ELR_VERSION = "eligible.leader.replicas.version"
 def snapshot_records(image: Image) -> Iterator[VersionedRecord]:
     """Every record of the image, lazily; the image must not change meanwhile.
 
-    Raises UnwritableMetadataError when there is no metadata.version yet but something to write, when a transaction
-    is open, or when the metadata.version cannot carry something.
+    Raises UnwritableMetadataError when there is no metadata.version yet but something to write, when a
+    transaction is open, or when the metadata.version cannot carry something.
     """
     if image.in_transaction:
         raise UnwritableMetadataError(f"the transaction of offset {image.transaction_offset} is open")

@@ -24,7 +24,9 @@ _MIGRATING = tuple((DIRECTORY_MIGRATING,) * count for count in range(16))
 
 
 class PartitionState(Struct, frozen=True, gc=False):
-    """A partition (KIP-631, KIP-858, KIP-966).  directories[i] is where replicas[i] lives; replicas[0] is preferred."""
+    """A partition (KIP-631, KIP-858, KIP-966).  directories[i] is where replicas[i] lives; replicas[0]
+    is preferred.
+    """
 
     replicas: tuple[int, ...]
     directories: tuple[bytes, ...]
@@ -51,8 +53,9 @@ class PartitionState(Struct, frozen=True, gc=False):
         return self.directories[self.replicas.index(replica)]
 
     def merged(self, change: PartitionChangeRecord) -> PartitionState:
-        """This partition after a change: what is None stays; a leader, even the same, makes a new leader epoch;
-        every change makes a new partition epoch.  Raises ValueError when directories and replicas differ in number.
+        """This partition after a change: what is None stays; a leader, even the same, makes a new leader
+        epoch; every change makes a new partition epoch.  Raises ValueError when directories and
+        replicas differ in number.
         """
         replicas = self.replicas if change.replicas is None else change.replicas
         leader, leader_epoch = self.leader, self.leader_epoch
@@ -87,7 +90,8 @@ class PartitionState(Struct, frozen=True, gc=False):
 
 
 def replica_directories(directories: tuple[bytes, ...], replicas: tuple[int, ...]) -> tuple[bytes, ...]:
-    """The directories of replicas as a record tells them: all "migrating" where it tells none, or none but that.
+    """The directories of replicas as a record tells them: all "migrating" where it tells none, or none
+    but that.
 
     Raises ValueError when their number is not that of the replicas.
     """
@@ -111,7 +115,9 @@ class TopicState(Struct, gc=False):
 
 
 class BrokerState(Struct, frozen=True, gc=False):
-    """A registered broker.  epoch is the broker epoch; cordoned_directories is None until the broker has told them."""
+    """A registered broker.  epoch is the broker epoch; cordoned_directories is None until the broker has
+    told them.
+    """
 
     id: int
     epoch: int
@@ -197,7 +203,8 @@ class DelegationTokenState(Struct, frozen=True, gc=False):
 
 # A quota's entity: pairs of (entity type, name or None for the default), sorted by type.
 QuotaEntity = tuple[tuple[str, str | None], ...]
-# The kind and name of a configured resource: (2, topic), (4, broker id or "" for all), (16, subscription), (32, group).
+# The kind and name of a configured resource: (2, topic), (4, broker id or "" for all), (16, subscription),
+# (32, group).
 ConfigResource = tuple[int, str]
 
 TOPIC_RESOURCE = 2
