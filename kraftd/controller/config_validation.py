@@ -126,8 +126,8 @@ def validate_topic(configs: Mapping[str, str], existing: Mapping[str, str], node
     elif existing.get(REMOTE_STORAGE, "").lower() == "true" and not values[REMOTE_DELETE_ON_DISABLE]:
         raise invalid_config(
             f"{REMOTE_STORAGE}=false would leave data in the remote storage: to delete it, set "
-            f"{REMOTE_DELETE_ON_DISABLE}=true as well; to keep it for reading, let {REMOTE_STORAGE} be true and "
-            f"set {REMOTE_COPY_DISABLE}=true."
+            f"{REMOTE_DELETE_ON_DISABLE}=true as well; to keep it for reading, let {REMOTE_STORAGE} be "
+            f"true and set {REMOTE_COPY_DISABLE}=true."
         )
 
 
@@ -157,7 +157,7 @@ def validate_tiered_topic(values: Mapping[str, Value], node: NodeConfig) -> None
         limited = whole > -1 if unit == "bytes" else whole != -1
         if limited and local != DERIVED and (local == -1 or local > whole):
             raise invalid_config(
-                f"local.retention.{unit} ({local}) must be limited too, to at most retention.{unit} ({whole})."
+                f"local.retention.{unit} ({local}) must be limited, to at most retention.{unit} ({whole})."
             )
     if values[REMOTE_COPY_DISABLE]:
         for unit in ("bytes", "ms"):

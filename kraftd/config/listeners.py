@@ -1,0 +1,113 @@
+"""Listeners: what ``listeners``, ``advertised.listeners`` and the protocol map say together
+(AbstractKafkaConfig).
+
+Every function raises ValueError with what is wrong and what would do; the caller adds the key and its place.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+
+from kraftd.config.unknown import probably_meant
+from kraftd.types import Endpoint
+
+_LISTENER = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)]?:(-?[0-9]+)")
+PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+WILDCARD = "0.0.0.0"
+
+
+def parse_protocol_map(text: str) -> dict[str, str]:
+    """Listener name -> security protocol, of ``NAME:PROTOCOL,NAME:PROTOCOL``."""
+    protocols = {}
+    for item in filter(None, re.split(r"\s*,\s*", text.strip())):
+        name, colon, protocol = item.rpartition(":")
+        if not colon:
+            raise ValueError(f"{item!r} must be NAME:PROTOCOL, like CONTROLLER:PLAINTEXT")
+        protocol = protocol.strip().upper()
+        if protocol not in PROTOCOLS:
+            raise ValueError(f"{protocol!r} is no security protocol; there are {', '.join(PROTOCOLS)}")
+        protocols[name.strip().upper()] = protocol
+    return protocols
+
+
+def with_default_protocols(
+    protocols: Mapping[str, str], listeners: Sequence[str], controller_names: Sequence[str]
+) -> dict[str, str]:
+    """The map when nobody set it: controller listeners are PLAINTEXT, unless a secured protocol is in use."""
+    names = [*controller_names, *(listener.partition(":")[0].upper() for listener in listeners)]
+    if any(name in ("SSL", "SASL_SSL", "SASL_PLAINTEXT") for name in names):
+        return dict(protocols)
+    return {**protocols, **{name.upper(): "PLAINTEXT" for name in controller_names}}
+
+
+def parse_listeners(
+    listeners: Sequence[str], protocols: Mapping[str, str], *, distinct_ports: bool = True
+) -> tuple[Endpoint, ...]:
+    """The endpoints of a list like ``CONTROLLER://:9093``; host "" is every interface."""
+    endpoints = tuple(parse_listener(text, protocols) for text in listeners)
+    if len({endpoint.listener for endpoint in endpoints}) < len(endpoints):
+        raise ValueError("each listener must have a name of its own")
+    if distinct_ports:
+        for port in {endpoint.port for endpoint in endpoints if endpoint.port}:
+            check_shared_port(port, [endpoint.host for endpoint in endpoints if endpoint.port == port])
+    return endpoints
+
+
+def parse_listener(text: str, protocols: Mapping[str, str]) -> Endpoint:
+    match = _LISTENER.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} must be NAME://host:port, like CONTROLLER://:9093")
+    name, host, port = match[1].upper(), match[2], int(match[3])
+    if not 0 <= port <= 65535:
+        raise ValueError(f"{port} is no port; ports are from 0 to 65535")
+    if name not in protocols:
+        meant = probably_meant(name, protocols)
+        hint = f"did you mean {meant}?" if meant else f"add {name}:PLAINTEXT there"
+        raise ValueError(f"no listener named {name} in listener.security.protocol.map; {hint}")
+    return Endpoint(name, host, port, PROTOCOLS[protocols[name]])
+
+
+def check_shared_port(port: int, hosts: Sequence[str]) -> None:
+    """Two listeners may share a port when one is an IPv4 address and the other an IPv6 address, and only
+    then.
+    """
+    if len(hosts) > 1 and sorted(map(address_family, hosts)) != [4, 6]:
+        raise ValueError(
+            f"several listeners have port {port}; give each its own, or one an IPv4 and one an IPv6 address"
+        )
+
+
+def address_family(host: str) -> int:
+    """4 or 6, 0 for a name."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).version
+    except ValueError:
+        return 0
+
+
+def advertise(
+    controller_names: Sequence[str],
+    listeners: Sequence[Endpoint],
+    advertised: Sequence[Endpoint],
+    voter_address: tuple[str, int] | None,
+) -> tuple[Endpoint, ...]:
+    """How each controller listener is announced, in the order of ``controller.listener.names``.
+
+    As advertised, else as listened on; the first, when it listens everywhere, at the address that
+    ``controller.quorum.voters`` gives this node. Host "" is left where nothing says more.
+    """
+    announced = []
+    for position, name in enumerate(controller_names):
+        given = next((endpoint for endpoint in advertised if endpoint.listener == name.upper()), None)
+        own = next((endpoint for endpoint in listeners if endpoint.listener == name.upper()), None)
+        if given is None and own is not None:
+            everywhere = own.host in ("", WILDCARD)
+            if everywhere and position == 0 and voter_address is not None:
+                given = own._replace(host=voter_address[0], port=voter_address[1])
+            else:
+                given = own._replace(host="") if everywhere else own
+        if given is not None:
+            announced.append(given)
+    return tuple(announced)

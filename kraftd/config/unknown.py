@@ -1,0 +1,42 @@
+"""Which key was probably meant by one that nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+MAX_EDITS = 2
+SHORT_KEY = 8  # up to this length a single edit is all that still looks like a slip
+
+
+def probably_meant(text: str, known: Iterable[str]) -> str | None:
+    """The known text that is at most two slips away (one, for short texts), the nearest; None when there
+    is none.
+
+    A slip is a character too many, too few, another one, or two in the wrong order. Case does not count.
+    """
+    most = 1 if len(text) <= SHORT_KEY else MAX_EDITS
+    lowered = text.lower()
+    best, best_edits = None, most + 1
+    for candidate in known:
+        if abs(len(candidate) - len(text)) < best_edits:
+            edits = edit_distance(lowered, candidate.lower(), best_edits - 1)
+            if edits < best_edits:
+                best, best_edits = candidate, edits
+    return best
+
+
+def edit_distance(left: str, right: str, limit: int) -> int:
+    """How many slips lie between two texts; ``limit + 1`` when there are more than the limit."""
+    before: list[int] = []
+    row = list(range(len(right) + 1))
+    for i, a in enumerate(left, 1):
+        previous, row, older = row, [i], before
+        for j, b in enumerate(right, 1):
+            edits = min(previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
+                edits = min(edits, older[j - 2] + 1)
+            row.append(edits)
+        if min(row) > limit and min(previous) > limit:
+            return limit + 1
+        before = previous
+    return min(row[-1], limit + 1)
