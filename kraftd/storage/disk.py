@@ -23,7 +23,7 @@ class File(Protocol):
     def read(self, position: int, size_bytes: int) -> bytes:
         """Up to size_bytes from position; fewer only at the end of the file."""
 
-    def write(self, position: int, data: bytes) -> None:
+    def write(self, position: int, data: bytes | memoryview) -> None:
         """All of data at position. Raises DiskFull (may be tried again), StorageFailure."""
 
     def truncate(self, size_bytes: int) -> None: ...
@@ -106,7 +106,7 @@ class RealFile:
             raise _storage_error(error, self.path, "read") from error
         return data
 
-    def write(self, position: int, data: bytes) -> None:
+    def write(self, position: int, data: bytes | memoryview) -> None:
         view = memoryview(data)
         try:
             while view:

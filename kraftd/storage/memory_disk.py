@@ -63,12 +63,12 @@ class MemoryFile:
         self._disk.check_alive()
         return bytes(self._inode.data[position : position + size_bytes])
 
-    def write(self, position: int, data: bytes) -> None:
+    def write(self, position: int, data: bytes | memoryview) -> None:
         self._disk.step("write", self.path)
         fits = self._disk.room_for(position + len(data) - len(self._inode.data))
         kept = data if fits is None else data[: max(0, len(data) - fits)]
         if kept:
-            _apply(self._inode.data, position, kept)
+            _apply(self._inode.data, position, bytes(kept))
             self._inode.unsynced.append((position, bytes(kept)))
         if fits is not None:
             raise DiskFull(f"cannot write to {self.path}: no space left on device. Make room on that disk")

@@ -1,0 +1,105 @@
+"""Where each epoch begins in the log, and the `leader-epoch-checkpoint` file that keeps it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from kraftd.types import OffsetAndEpoch
+
+FILE_NAME = "leader-epoch-checkpoint"
+
+
+class EpochCache:
+    """Epochs and their first offsets, both ascending (Kafka's LeaderEpochFileCache)."""
+
+    __slots__ = ("_epochs", "_starts")
+
+    def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
+        self._epochs: list[int] = []
+        self._starts: list[int] = []
+        for epoch, start_offset in entries:
+            self.assign(epoch, start_offset)
+
+    def __repr__(self) -> str:
+        return f"<EpochCache {', '.join(f'{epoch}@{start}' for epoch, start in self.entries)}>"
+
+    @property
+    def entries(self) -> list[tuple[int, int]]:
+        """(epoch, start offset), ascending."""
+        return list(zip(self._epochs, self._starts, strict=True))
+
+    @property
+    def latest(self) -> int | None:
+        return self._epochs[-1] if self._epochs else None
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """Let epoch begin at start_offset; entries that contradict it go. Returns whether anything changed."""
+        if self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]:
+            return False
+        while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):
+            self._epochs.pop()
+            self._starts.pop()
+        self._epochs.append(epoch)
+        self._starts.append(start_offset)
+        return True
+
+    def end_offset_for(self, epoch: int, log_end: int) -> OffsetAndEpoch | None:
+        """The largest epoch at or below epoch and where it ended; None where all known epochs are below it.
+
+        An epoch below all known ones is answered with its own number and the start of the lowest.
+        """
+        if self._epochs and epoch == self._epochs[-1]:
+            return OffsetAndEpoch(log_end, epoch)
+        above = bisect_right(self._epochs, epoch)
+        if above == len(self._epochs):
+            return None
+        return OffsetAndEpoch(self._starts[above], self._epochs[above - 1] if above else epoch)
+
+    def epoch_of(self, offset: int) -> int | None:
+        """The epoch of the record at offset; None below the first known."""
+        at = bisect_right(self._starts, offset) - 1
+        return self._epochs[at] if at >= 0 else None
+
+    def truncate_from_end(self, end_offset: int) -> bool:
+        """Forget the epochs that begin at end_offset or behind it. Returns whether anything changed."""
+        before = len(self._epochs)
+        while self._starts and self._starts[-1] >= end_offset:
+            self._epochs.pop()
+            self._starts.pop()
+        return len(self._epochs) != before
+
+    def truncate_from_start(self, start_offset: int) -> bool:
+        """Let the epoch of start_offset begin there, and forget those before. Returns whether anything changed."""
+        at = bisect_right(self._starts, start_offset) - 1
+        if at < 0 or (at == 0 and self._starts[0] == start_offset):
+            return False
+        del self._epochs[:at], self._starts[:at]
+        self._starts[0] = start_offset
+        return True
+
+    def clear(self) -> None:
+        self._epochs.clear()
+        self._starts.clear()
+
+
+def encode_epochs(entries: list[tuple[int, int]]) -> bytes:
+    """Content of `leader-epoch-checkpoint`: a version, a count, a line an epoch."""
+    lines = ["0", str(len(entries)), *(f"{epoch} {start}" for epoch, start in entries)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def decode_epochs(data: bytes) -> list[tuple[int, int]] | None:
+    """The entries in the file, None when it is not one (the log tells them too)."""
+    try:
+        lines = data.decode().split("\n")
+        if lines[0].strip() != "0":
+            return None
+        count = int(lines[1])
+        entries = [
+            (int(epoch), int(start)) for epoch, start in (line.split() for line in lines[2:] if line.strip())
+        ]
+    except (ValueError, IndexError):
+        return None
+    ascending = all(a[0] < b[0] and a[1] <= b[1] for a, b in zip(entries, entries[1:], strict=False))
+    return entries if len(entries) == count and ascending and all(e >= 0 <= s for e, s in entries) else None

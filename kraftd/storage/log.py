@@ -1,0 +1,467 @@
+"""The metadata log of one replica: appended in memory, written and synced by a thread of its own.
+
+append, truncate and the like change what is in memory at once and leave the work on the disk behind in order;
+sync does that work, so that everything that waits goes out together with one fsync. Reads see appends at once.
+Opening and recovery are in `recovery`.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from kraftd.storage.checkpoint import by_epoch, checkpoint_path
+from kraftd.storage.disk import Disk, write_atomically
+from kraftd.storage.epochs import FILE_NAME as EPOCHS_FILE_NAME
+from kraftd.storage.epochs import EpochCache, encode_epochs
+from kraftd.storage.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
+from kraftd.storage.segment import INDEX_INTERVAL_BYTES, Segment, scan
+from kraftd.storage.tail import Tail
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
+
+
+class LogSettings(NamedTuple):
+    """metadata.log.segment.bytes, metadata.log.segment.ms, index.interval.bytes; memory for the log's newest part."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3600 * 1000
+    index_interval_bytes: int = INDEX_INTERVAL_BYTES
+    tail_bytes: int = 8 << 20
+
+
+class OffsetOutOfRange(ValueError):
+    """A read below the log start or past the log end."""
+
+
+class _Write:
+    """Bytes for the end of a segment, gathered until the next sync."""
+
+    __slots__ = ("chunks", "position", "segment")
+
+    def __init__(self, segment: Segment, position: int) -> None:
+        self.segment = segment
+        self.position = position
+        self.chunks: list[bytes | memoryview] = []
+
+    def __call__(self) -> None:
+        file = self.segment.file
+        assert file is not None  # made by an earlier piece of work
+        file.write(self.position, self.chunks[0] if _is_one(self.chunks) else b"".join(self.chunks))
+
+
+def _is_one(chunks: list[bytes | memoryview]) -> bool:
+    return len(chunks) == 1
+
+
+class MetadataLog:
+    """See the module. All methods belong to one thread, sync alone to another.
+
+    Offsets: log_start is the first that can be read, log_end the next to be written, synced_end the end of what
+    survives a crash. After a failed write or sync every change raises StorageFailure; only reads go on.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        settings: LogSettings,
+        segments: list[Segment],
+        epochs: EpochCache,
+        log_start: int,
+        log_end: int,
+        snapshots: Iterable[OffsetAndEpoch] = (),
+    ) -> None:
+        self.directory = directory
+        self.settings = settings
+        self.log_start = log_start
+        self.log_end = log_end
+        self.epochs = epochs
+        self.snapshots: list[OffsetAndEpoch] = sorted(snapshots, key=by_epoch)
+        self._disk = disk
+        self._segments = segments
+        self._bases = [segment.base_offset for segment in segments]
+        self._tail = Tail(log_end)
+        self._work: list[Callable[[], None]] = []
+        self._lock = threading.Lock()  # of the fields that sync changes, and of _work
+        self._syncing = threading.Lock()
+        self._synced_end = log_end
+        self._lowest_truncation = log_end  # since the running sync began
+        self._unsynced: Segment | None = None
+        self._failure: StorageError | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<MetadataLog {self.log_start}..{self.log_end}, synced to {self._synced_end}, "
+            f"{len(self._segments)} segments, epoch {self.last_epoch}>"
+        )
+
+    # --- what it is ---
+
+    @property
+    def synced_end(self) -> int:
+        return self._synced_end
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether sync has anything to do."""
+        return bool(self._work)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.end_position for segment in self._segments)
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._segments)
+
+    @property
+    def latest_snapshot(self) -> OffsetAndEpoch | None:
+        return self.snapshots[-1] if self.snapshots else None
+
+    @property
+    def earliest_snapshot(self) -> OffsetAndEpoch | None:
+        return self.snapshots[0] if self.snapshots else None
+
+    @property
+    def last_epoch(self) -> int:
+        """Epoch of the last record, of the snapshot the log starts at when it is empty, else 0."""
+        if self.epochs.latest is not None:
+            return self.epochs.latest
+        snapshot = self.latest_snapshot
+        return snapshot.epoch if snapshot is not None and snapshot.offset == self.log_end else 0
+
+    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
+        """The largest epoch at or below epoch and the offset where it ended, as KafkaRaftLog answers it."""
+        end = self.epochs.end_offset_for(epoch, self.log_end)
+        if end is None:
+            return OffsetAndEpoch(self.log_end, self.last_epoch)
+        earliest = self.earliest_snapshot
+        if earliest is not None and end == (earliest.offset, epoch):
+            return earliest
+        return end
+
+    # --- changes, durable after the next sync ---
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Whole batches that continue the log. Cheap: nothing is written here.
+
+        Raises CorruptBatch when they are not valid, ValueError when they do not continue the log or go back in
+        epochs, StorageFailure when the log has failed; nothing is appended then.
+        """
+        self._check_alive()
+        batches = list(iter_batches(data))
+        expected, epoch = self.log_end, self.last_epoch
+        for header, _, _ in batches:
+            if header.base_offset != expected:
+                raise ValueError(
+                    f"a batch of offset {header.base_offset} cannot follow a log end of {expected}"
+                )
+            if header.leader_epoch < epoch:
+                raise ValueError(f"a batch of epoch {header.leader_epoch} cannot follow epoch {epoch}")
+            expected, epoch = header.next_offset, header.leader_epoch
+        if not batches:
+            return
+        self._roll_for(len(data), expected - 1, max(batch.header.max_timestamp_ms for batch in batches))
+        segment = self._segments[-1]
+        start = segment.end_position
+        whole = data if len(batches) == 1 else None
+        for header, view, _ in batches:
+            if self.epochs.assign(header.leader_epoch, header.base_offset):
+                self._write_epochs()
+            position = segment.add(header)
+            self._tail.add(
+                header.base_offset, header.next_offset, position, whole if whole is not None else view
+            )
+        with self._lock:
+            last = self._work[-1] if self._work else None
+            if type(last) is not _Write or last.segment is not segment:
+                last = _Write(segment, start)
+                self._work.append(last)
+            last.chunks.append(data)
+        self.log_end = expected
+        self._tail.evict(self.settings.tail_bytes, self._synced_end)
+
+    def roll(self) -> None:
+        """Begin a new segment at the log end, unless the last one is empty."""
+        self._check_alive()
+        closed = self._segments[-1]
+        if closed.end_position == 0:
+            return
+
+        def close() -> None:
+            assert closed.file is not None
+            closed.file.sync()  # before the next segment has a name: only the last may have a torn tail
+            closed.write_indexes(self._disk)
+
+        self._do(close)
+        self._start_segment(self.log_end)
+
+    def truncate_to(self, offset: int) -> int:
+        """Drop the batch that holds offset and all behind it; returns the new log end.
+
+        Raises ValueError outside of log_start and log_end.
+        """
+        self._check_alive()
+        if not self.log_start <= offset <= self.log_end:
+            raise ValueError(f"cannot truncate to {offset} a log of {self.log_start} to {self.log_end}")
+        if offset == self.log_end:
+            return offset
+        if offset >= self._tail.first_offset:
+            end, position = self._tail.place(offset)
+        else:
+            end, position = self._place_on_disk(self._segment_of(offset), offset)
+        keep = bisect_right(self._bases, end)
+        removed = self._segments[keep:]
+        del self._segments[keep:], self._bases[keep:]
+        segment = self._segments[-1]
+        segment.index.truncate(end, position)
+        segment.end_position = position
+        if position == 0:
+            segment.first_timestamp_ms = None
+        if self.epochs.truncate_from_end(end):
+            self._write_epochs()
+
+        def cut() -> None:
+            # Newest first, so that what a crash leaves is a prefix of the log; and synced before anything is
+            # written behind the cut, so that it never leaves new batches followed by pieces of old ones.
+            for each in reversed(removed):
+                self._remove_segment(each)
+            assert segment.file is not None
+            segment.file.truncate(position)
+            segment.file.sync()
+
+        self._do(cut)
+        self._end_at(end, min(self._synced_end, end))
+        return end
+
+    def truncate_fully_to(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Drop the whole log and the older snapshots; it starts and ends at this snapshot, which must be there."""
+        self._check_alive()
+        removed = list(self._segments)
+        self._segments.clear()
+        self._bases.clear()
+        self.epochs.clear()
+
+        def clear() -> None:
+            # Oldest first: whatever a crash leaves begins past 0 and ends before the snapshot, and is dropped
+            # on the next start for that reason.
+            for each in removed:
+                self._remove_segment(each)
+
+        self._do(clear)
+        self._start_segment(snapshot_id.offset)
+        self._write_epochs()
+        self.log_start = snapshot_id.offset
+        self._end_at(snapshot_id.offset, snapshot_id.offset)  # the snapshot is durable
+        self._forget_snapshots_before(snapshot_id)
+
+    def add_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        """A checkpoint of this id is now on disk."""
+        if snapshot_id not in self.snapshots:
+            self.snapshots = sorted([*self.snapshots, snapshot_id], key=by_epoch)
+
+    def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Let the log start at this snapshot: older snapshots and the segments wholly below it go.
+
+        Returns False, and changes nothing, when there is no such snapshot or the log starts there already.
+        """
+        self._check_alive()
+        if snapshot_id not in self.snapshots or not self.log_start < snapshot_id.offset <= self.log_end:
+            return False
+        self.log_start = snapshot_id.offset
+        keep = bisect_right(self._bases, snapshot_id.offset) - 1
+        removed = self._segments[:keep]
+        del self._segments[:keep], self._bases[:keep]
+        if self.epochs.truncate_from_start(snapshot_id.offset):
+            self._write_epochs()
+
+        def remove() -> None:
+            for each in removed:
+                self._remove_segment(each)
+
+        if removed:
+            self._do(remove)
+        self._forget_snapshots_before(snapshot_id)
+        return True
+
+    # --- the other thread's part ---
+
+    def sync(self) -> int:
+        """Do the waiting work and make it durable; returns synced_end. Blocks: run it off the loop.
+
+        Raises DiskFull, after which it may be called again once there is room (nothing is lost, reads go on);
+        or StorageFailure, after which the log only reads and the process should end.
+        """
+        with self._syncing:
+            with self._lock:
+                self._check_alive()
+                work, self._work = self._work, []
+                end = self._lowest_truncation = self.log_end
+            done = 0
+            try:
+                for piece in work:
+                    if type(piece) is _Write:
+                        self._unsynced = piece.segment
+                    piece()
+                    done += 1
+                if self._unsynced is not None and self._unsynced.file is not None:
+                    self._unsynced.file.sync()
+                self._unsynced = None
+            except DiskFull:
+                with self._lock:
+                    self._work[:0] = work[done:]
+                raise
+            except BaseException as error:
+                failure = (
+                    error
+                    if isinstance(error, StorageError)
+                    else StorageFailure(f"{self.directory}: {error!r}")
+                )
+                with self._lock:
+                    self._failure = failure
+                if isinstance(error, StorageError) or not isinstance(error, Exception):
+                    raise
+                raise failure from error
+            with self._lock:
+                self._synced_end = max(self._synced_end, min(end, self._lowest_truncation))
+                return self._synced_end
+
+    def close(self) -> None:
+        """Sync, write the indexes, close the files. With a failed log, only close them."""
+        try:
+            if self._failure is None:
+                self.sync()
+                self._segments[-1].write_indexes(self._disk)
+        finally:
+            for segment in self._segments:
+                if segment.file is not None:
+                    segment.file.close()
+
+    # --- reads ---
+
+    def read(self, offset: int, max_bytes: int, end_offset: int | None = None) -> bytes | memoryview:
+        """Whole batches from the one that holds offset on, at least one, as many as fit into max_bytes.
+
+        None reaches past end_offset (the log end where it is None); empty at or past it. Raises
+        OffsetOutOfRange, CorruptStorage.
+        """
+        end_offset = self.log_end if end_offset is None else min(end_offset, self.log_end)
+        if not self.log_start <= offset <= self.log_end:
+            raise OffsetOutOfRange(f"offset {offset} is not in {self.log_start} to {self.log_end}")
+        if offset >= end_offset:
+            return b""
+        if offset >= self._tail.first_offset:
+            return self._tail.read(offset, max_bytes, end_offset)
+        segment = self._segment_of(offset)
+        _, start = self._place_on_disk(segment, offset)
+        limit = self._written_position(segment)
+        if end_offset < self._tail.first_offset and self._segment_of(end_offset) is segment:
+            _, limit = self._place_on_disk(segment, end_offset)
+        if limit <= start:
+            return b""
+        stop = limit
+        if limit - start > max_bytes:
+            # The index says where batches begin, so that only the last few of them are looked at.
+            stop = start
+            for header, _, position in self._scan(
+                segment, segment.index.position_below(start, start + max_bytes)
+            ):
+                if position > start and position + header.size_bytes > start + max_bytes:
+                    break
+                stop = position + header.size_bytes
+                if stop >= start + max_bytes:
+                    break
+        assert segment.file is not None
+        return segment.file.read(start, stop - start)
+
+    # --- inside ---
+
+    def _check_alive(self) -> None:
+        if self._failure is not None:
+            raise StorageFailure(
+                f"the log in {self.directory} failed before: {self._failure}"
+            ) from self._failure
+
+    def _do(self, piece: Callable[[], None]) -> None:
+        with self._lock:
+            self._work.append(piece)
+
+    def _end_at(self, end: int, synced_end: int) -> None:
+        with self._lock:
+            self.log_end = end
+            self._synced_end = synced_end
+            self._lowest_truncation = min(self._lowest_truncation, end)
+        if end > self._tail.first_offset:
+            self._tail.truncate(end)
+        else:
+            self._tail = Tail(end)
+
+    def _roll_for(self, size_bytes: int, last_offset: int, timestamp_ms: int) -> None:
+        segment, settings = self._segments[-1], self.settings
+        if segment.is_full_for(
+            size_bytes, last_offset, timestamp_ms, settings.segment_bytes, settings.segment_ms
+        ):
+            self.roll()
+
+    def _start_segment(self, base_offset: int) -> None:
+        segment = Segment(self.directory, base_offset, self.settings.index_interval_bytes)
+        self._segments.append(segment)
+        self._bases.append(base_offset)
+        self._do(lambda: segment.create(self._disk))
+
+    def _remove_segment(self, segment: Segment) -> None:
+        if self._unsynced is segment:
+            self._unsynced = None
+        if segment.file is not None:
+            segment.file.close()
+        segment.remove(self._disk)
+
+    def _forget_snapshots_before(self, snapshot_id: OffsetAndEpoch) -> None:
+        kept = self.snapshots.index(snapshot_id)
+        removed, self.snapshots = self.snapshots[:kept], self.snapshots[kept:]
+
+        def remove() -> None:
+            for each in removed:
+                self._disk.remove(checkpoint_path(self.directory, each))
+
+        if removed:
+            self._do(remove)
+
+    def _write_epochs(self) -> None:
+        content = encode_epochs(self.epochs.entries)
+        self._do(lambda: write_atomically(self._disk, f"{self.directory}/{EPOCHS_FILE_NAME}", content))
+
+    def _segment_of(self, offset: int) -> Segment:
+        return self._segments[bisect_right(self._bases, offset) - 1]
+
+    def _written_position(self, segment: Segment) -> int:
+        """How far reads of a segment's file may go: up to the tail, whose bytes may not be written yet."""
+        first = self._tail.first_offset
+        if first < self.log_end and self._segment_of(first) is segment:
+            return self._tail.first_position
+        return segment.end_position
+
+    def _scan(self, segment: Segment, position: int) -> Iterator[Batch]:
+        assert segment.file is not None
+        try:
+            yield from scan(
+                segment.file, position, self._written_position(segment), verify=False, chunk_bytes=1 << 13
+            )
+        except CorruptBatch as error:
+            raise CorruptStorage(
+                segment.path(),
+                error.position,
+                None,
+                error.reason,
+                "Restore the file, or move the directory aside and let this node catch up from the leader",
+            ) from None
+
+    def _place_on_disk(self, segment: Segment, offset: int) -> tuple[int, int]:
+        """(base offset, position) of the batch that holds offset."""
+        for header, _, position in self._scan(segment, segment.index.lookup(offset)):
+            if header.next_offset > offset:
+                return header.base_offset, position
+        return offset, self._written_position(segment)
