@@ -92,11 +92,23 @@ class _Wheel:
 
 
 class Striper:
-    """Places the partitions of one topic, one after the other."""
+    """Places the partitions of one topic, one after the other.
 
-    __slots__ = ("_dice", "_fenced", "_offset", "_order", "_racks", "_turn", "_unfenced")
+    Raises Refusal(INVALID_REPLICATION_FACTOR) when there cannot be so many replicas.
+    """
 
-    def __init__(self, racks: Racks, dice: Throws) -> None:
+    __slots__ = (
+        "_dice",
+        "_fenced",
+        "_offset",
+        "_order",
+        "_racks",
+        "_replication_factor",
+        "_turn",
+        "_unfenced",
+    )
+
+    def __init__(self, racks: Racks, dice: Throws, replication_factor: int) -> None:
         self._racks = racks
         self._dice = dice
         self._unfenced: list[_Wheel] = []
@@ -107,9 +119,11 @@ class Striper:
         self._order = list(range(len(self._unfenced)))
         self._offset = dice.below(len(self._order)) if self._order else 0
         self._turn = 0
+        self._replication_factor = replication_factor
+        racks.check(replication_factor)
 
-    def place(self, replication_factor: int) -> tuple[int, ...]:
-        """The replicas of the next partition, the preferred leader first.  Racks.check must have passed."""
+    def place(self) -> tuple[int, ...]:
+        """The replicas of the next partition, the preferred leader first."""
         # When every unfenced broker has led once, shuffle: the next round should not pair the same brokers.
         if self._turn == self._racks.unfenced_count and self._turn > 1:
             self._shuffle()
@@ -125,7 +139,7 @@ class Striper:
         replicas = [leader]
         rack = self._offset
         skipped = False  # the leader's rack sits out its first turn: it has given already
-        while len(replicas) < replication_factor:
+        while len(replicas) < self._replication_factor:
             if rack == leader_rack and not skipped:
                 skipped = True
             else:
@@ -156,6 +170,5 @@ class Striper:
 
 def place(racks: Racks, dice: Throws, partition_count: int, replication_factor: int) -> list[tuple[int, ...]]:
     """The replicas of so many new partitions.  Raises Refusal(INVALID_REPLICATION_FACTOR)."""
-    racks.check(replication_factor)
-    striper = Striper(racks, dice)
-    return [striper.place(replication_factor) for _ in range(partition_count)]
+    striper = Striper(racks, dice, replication_factor)
+    return [striper.place() for _ in range(partition_count)]

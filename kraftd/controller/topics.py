@@ -11,7 +11,7 @@ from kraftd.controller.config_values import effective_topic_configs
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.partition_edits import default_directories
-from kraftd.controller.placement import Racks, Striper
+from kraftd.controller.placement import Racks, place
 from kraftd.controller.record_limit import MAX_PARTITIONS_PER_REQUEST, check_record_count
 from kraftd.controller.topic_names import NameFilter, everything, may_collide, topic_name_problem
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -187,9 +187,7 @@ class _Creation:
         if self._racks is None:
             self._racks = Racks(self._image.brokers.values())
         try:
-            self._racks.check(replication_factor)
-            striper = Striper(self._racks, self._ctx.dice)
-            placed = [striper.place(replication_factor) for _ in range(count)]
+            placed = place(self._racks, self._ctx.dice, count, replication_factor)
             return [(replicas, placed_isr(self._image, replicas)) for replicas in placed]
         except Refusal as refusal:
             raise Refusal(

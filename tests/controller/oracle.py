@@ -1,0 +1,91 @@
+"""Kafka's own classes as oracles: of partition changes, a batch of cases at a time, and of a whole controller."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kraftd.wire.record_frame import VersionedRecord, decode_record, encode_record
+from tests.kafka.java import QUICK_START, classpath, compile_java, find_java, find_javac
+
+PACKAGE = "org.apache.kafka.controller"
+
+
+def command(oracle: str) -> list[str]:
+    """A command line that runs one of the programs in java/."""
+    javac = find_javac()
+    if javac is None:
+        pytest.skip("no javac beside the java in use")
+    classes = compile_java(javac, Path(__file__).with_name("java") / f"{oracle}.java")
+    path = os.pathsep.join([str(classes), classpath()])
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+    return [str(find_java()), "-Xmx256m", *QUICK_START, quiet, "-cp", path, f"{PACKAGE}.{oracle}"]
+
+
+def ask(cases: Sequence[str]) -> list[str]:
+    """What PartitionOracle answers to each case, in order."""
+    done = subprocess.run(
+        command("PartitionOracle"),
+        input="\n".join(cases) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answers = done.stdout.splitlines()
+    assert len(answers) == len(cases)
+    return answers
+
+
+class OracleAnswer(NamedTuple):
+    """What Kafka's controller decided: an error's name, or the answer's bytes and the records."""
+
+    error: str | None
+    answer: bytes | None
+    text: str
+    records: list[VersionedRecord]
+
+
+class ControllerOracle:
+    """Kafka's ReplicationControlManager in a JVM of its own, one operation at a time."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            command("ControllerOracle"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(10)
+
+    def start(self, seed: int) -> None:
+        """Forget all and throw the dice anew."""
+        self.run(f"new {seed}")
+
+    def replay(self, records: Sequence[VersionedRecord]) -> None:
+        done = self.run("replay " + " ".join(encode_record(record).hex() for record in records))
+        assert done.error is None, done.error
+
+    def run(self, line: str) -> OracleAnswer:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        said = self._process.stdout.readline().split()
+        assert said, "the oracle ended"
+        if said[0] == "refused":
+            return OracleAnswer(" ".join(said[1:]), None, "", [])
+        text = said[1] if len(said) > 1 else ""
+        is_hex = len(text) > 5 and set(text) <= set("0123456789abcdef")
+        records = [decode_record(bytes.fromhex(word)) for word in said[2:]]
+        return OracleAnswer(None, bytes.fromhex(text) if is_hex else None, text, records)
