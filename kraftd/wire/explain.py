@@ -196,7 +196,7 @@ class EncodeWalk:
             raise UnsupportedFieldError(self.title, path, "the version has no tagged fields")
         seen = {row.tag for row in struct.tags(self.version)}
         for tag, body in unknown:
-            if not isinstance(tag, int) or not 0 <= tag <= 0x7FFFFFFF:
+            if not isinstance(tag, int) or not 0 <= tag < 0x7FFFFFFF:
                 raise EncodeError(self.title, path, f"{tag!r} is no tag")
             if tag in seen:
                 raise EncodeError(self.title, path, f"tag {tag} is not unknown, or there twice")

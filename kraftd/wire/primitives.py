@@ -114,7 +114,7 @@ def put_tags(
             raise Malformed
         numbered = [(uvarint(field, 0)[0], field) for field in known]
         numbered += [(tag, put_tag(tag, body)) for tag, body in unknown]
-        if any(not 0 <= tag <= 0x7FFFFFFF for tag, _ in numbered):
+        if any(not 0 <= tag < 0x7FFFFFFF for tag, _ in numbered):
             raise Malformed
         known = [field for _, field in in_order(numbered)]
     return put_uvarint(len(known)) + b"".join(known)

@@ -1,0 +1,190 @@
+"""Bytes that are no message: one ProtocolError, and no more memory than the bytes are worth."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftd.wire.api import ApiKey, message_class, valid_versions
+from kraftd.wire.codec import decode, decode_prefix, encode_bytes
+from kraftd.wire.errors import ProtocolError
+from kraftd.wire.explain import DecodeWalk
+from kraftd.wire.frames import parse_request_header, parse_response
+from kraftd.wire.message import Message
+from kraftd.wire.table import table_of
+from tests.wire.strategies import ALL_MESSAGES, messages, versions
+
+fuzz = settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+
+NASTY = st.sampled_from([0x00, 0x01, 0x7F, 0x80, 0xFF]) | st.integers(0, 255)
+EDITS = st.lists(st.tuples(st.integers(0, 1 << 16), NASTY), min_size=1, max_size=4)
+
+
+def read(cls: type[Message], version: int, data: bytes) -> ProtocolError | None:
+    """Decode; the error, if it is the one that may be raised, which must say where and why.
+
+    What the engine takes, the walk that explains errors takes too, and the reverse.
+    """
+    table = table_of(cls)
+    try:
+        decode(cls, version, data)
+    except ProtocolError as error:
+        assert error.message == f"{table.name} v{version}"
+        assert 0 <= error.offset <= len(data)
+        assert error.reason != "the bytes cannot be read"
+        return error
+    walk = DecodeWalk(table, version, data, 0)
+    walk.struct(table.root, "")
+    assert walk.at == len(data)
+    return None
+
+
+@pytest.mark.parametrize("name", ALL_MESSAGES)
+def test_changed_or_cut_messages_raise_only_protocol_errors(name: str) -> None:
+    cls = message_class(name)
+
+    @fuzz
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        version = data.draw(st.sampled_from(versions(name)))
+        good = encode_bytes(data.draw(messages(name, version)), version)
+        for end in range(len(good))[:200]:
+            assert read(cls, version, good[:end]) is not None
+        assert read(cls, version, good + b"\0") is not None
+        changed = bytearray(good)
+        for at, byte in data.draw(EDITS):
+            if changed:
+                changed[at % len(changed)] = byte
+        read(cls, version, bytes(changed))
+
+    check()
+
+
+@pytest.mark.parametrize("name", ALL_MESSAGES)
+def test_random_bytes_raise_only_protocol_errors(name: str) -> None:
+    cls = message_class(name)
+
+    @fuzz
+    @given(st.sampled_from(versions(name)), st.binary(max_size=80))
+    def check(version: int, data: bytes) -> None:
+        read(cls, version, data)
+
+    check()
+
+
+@pytest.mark.parametrize("name", ALL_MESSAGES)
+def test_announced_lengths_cost_no_memory(name: str) -> None:
+    cls = message_class(name)
+    sources = [bytes([byte]) * 4096 for byte in (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFF)]
+    sources += [b"\xff\xff\xff\xff\x0f" * 800, b"\x7f\xff\xff\xff" * 1000, b"\x00\x00\x0f\xff" * 1000]
+    for version in versions(name):
+        decode_prefix(cls, version, encode_bytes(cls(), version))
+        for data in sources:
+            tracemalloc.start()
+            try:
+                read(cls, version, data)
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+            assert peak < 500 * len(data)
+
+
+FETCH = encode_bytes(
+    FetchRequest(cluster_id="abc", topics=[FetchTopic(topic_id=bytes(16), partitions=[FetchPartition(3)])]),
+    17,
+)
+CREATE = encode_bytes(CreateTopicsRequest([CreatableTopic("abc", 1, 1)]), 7)
+CREATE_V4 = encode_bytes(CreateTopicsRequest([CreatableTopic("abc", 1, 1)]), 4)
+NAME = CREATE.index(b"abc")
+
+
+@pytest.mark.parametrize(
+    ("cls", "version", "data", "text"),
+    [
+        (FetchRequest, 17, FETCH[:10], "max_bytes at byte 8: 4 bytes are needed, 2 are left"),
+        (FetchRequest, 17, FETCH[:60], "topics[0].partitions at byte 38: 1 elements of at least 33 bytes"),
+        (FetchRequest, 17, FETCH + b"ab", " at byte 82: 2 bytes are left after the message"),
+        (
+            FetchRequest,
+            17,
+            FETCH[:-5] + b"\5\4abcd",
+            "cluster_id at byte 76: tag 0 announces 5 bytes, its value has 4",
+        ),
+        (FetchRequest, 17, FETCH[:-7] + b"\2" + FETCH[-6:] * 2, " at byte 82: tag 0 is there twice"),
+        (CreateTopicsRequest, 7, CREATE.replace(b"abc", b"a\xffc"), "topics[0].name at byte 3: not UTF-8"),
+        (
+            CreateTopicsRequest,
+            7,
+            CREATE.replace(b"\4abc", b"\0"),
+            "topics[0].name at byte 1: null, in a field",
+        ),
+        (
+            CreateTopicsRequest,
+            7,
+            b"\0" + CREATE[1:],
+            "topics at byte 0: null, in a field that cannot be null",
+        ),
+        (CreateTopicsRequest, 7, b"\x80" * 6, "topics at byte 0: a varint is longer than 5 bytes"),
+        (CreateTopicsRequest, 7, b"\xff" * 4 + b"\x1f", "topics at byte 0: a varint is greater than 32 bits"),
+        (
+            CreateTopicsRequest,
+            7,
+            b"\xff" * 4 + b"\x0f",
+            "topics at byte 0: 4294967294 elements of at least 10 bytes",
+        ),
+        (
+            CreateTopicsRequest,
+            7,
+            CREATE.replace(b"\4abc", b"\x81\x80\2" + b"a" * 32768),
+            "topics[0].name at byte 1: a string of 32768 bytes, more than 32767",
+        ),
+        (CreateTopicsRequest, 7, CREATE[:-1] + b"\2\x64\0\x64\0", " at byte 22: tag 100 is there twice"),
+        (CreateTopicsRequest, 7, CREATE[:-1] + b"\x7f\x64\0", " at byte 19: 127 tagged fields are announced"),
+        (CreateTopicsRequest, 4, b"\xff\xff\xff\xf0", "topics at byte 0: a length of -16"),
+        (
+            CreateTopicsRequest,
+            4,
+            CREATE_V4[:4] + b"\xff\xfe" + CREATE_V4[6:],
+            "topics[0].name at byte 4: a length of -2",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_error_names_message_field_offset_and_reason(
+    cls: type[Message], version: int, data: bytes, text: str
+) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        decode(cls, version, data)
+    separator = "" if text.startswith(" ") else "."
+    assert str(caught.value).startswith(f"{cls.__name__} v{version}{separator}{text}")
+
+
+def test_the_offset_counts_from_the_beginning_of_the_frame() -> None:
+    with pytest.raises(ProtocolError) as caught:
+        decode(FetchRequest, 17, b"headers!" + FETCH[:10], 8)
+    assert (caught.value.field, caught.value.offset) == ("max_bytes", 16)
+
+
+@fuzz
+@given(st.binary(max_size=40))
+def test_a_random_frame_has_a_header_or_is_refused(frame: bytes) -> None:
+    try:
+        header, key, version, end = parse_request_header(frame)
+    except ProtocolError:
+        return
+    assert (header.request_api_key, header.request_api_version) == (key, version)
+    assert 10 <= end <= len(frame)
+
+
+@fuzz
+@given(st.sampled_from(sorted(ApiKey)), st.binary(max_size=60))
+def test_a_random_response_is_read_or_refused(key: ApiKey, frame: bytes) -> None:
+    try:
+        parse_response(key, valid_versions(key)[1], frame)
+    except ProtocolError:
+        pass

@@ -1,0 +1,80 @@
+"""The comparison with Kafka notices a table that is wrong in a single cell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import Phase, find, settings
+from hypothesis.errors import NoSuchExample
+
+from kraftd.wire.api import message_class
+from kraftd.wire.python_engine import DECODERS, ENCODERS, Versions
+from kraftd.wire.table import FieldRow, MessageTable, StructTable, table_of
+from tests.wire.checks import check_same_bytes_and_value
+from tests.wire.oracle import Oracle
+from tests.wire.strategies import messages
+
+pytestmark = pytest.mark.kafka
+
+SEARCH = settings(max_examples=200, phases=[Phase.generate], deadline=None, database=None)
+
+# (message, version, struct, field -> what is changed of its row)
+FAULTS: dict[str, tuple[str, int, str, dict[str, dict[str, Any]]]] = {
+    "two tags are swapped": (
+        "FetchRequest",
+        18,
+        "FetchPartition",
+        {"replica_directory_id": {"tag": 1}, "high_watermark": {"tag": 0}},
+    ),
+    "a default is another one": ("FetchRequest", 18, "FetchPartition", {"high_watermark": {"default": -1}}),
+    "a field begins a version later": ("VoteRequest", 2, "PartitionData", {"pre_vote": {"versions": (3, 3)}}),
+    "a field is signed": ("BrokerRegistrationRequest", 4, "Listener", {"port": {"type": "int16"}}),
+    "a field is wider": (
+        "BrokerHeartbeatRequest",
+        1,
+        "BrokerHeartbeatRequest",
+        {"broker_id": {"type": "int64"}},
+    ),
+    "a string has a compact length": ("RequestHeader", 2, "RequestHeader", {"client_id": {"flexible": None}}),
+    "null is an empty array": (
+        "PartitionChangeRecord",
+        2,
+        "PartitionChangeRecord",
+        {"isr": {"default": "", "nullable": None}},
+    ),
+}
+
+
+def plant(table: MessageTable, struct: str, changes: dict[str, dict[str, Any]]) -> MessageTable:
+    """A table with cells of some rows of a struct changed."""
+    rows: tuple[FieldRow, ...] = tuple(
+        replace(row, **changes.get(row.attribute, {})) for row in table.structs[struct].fields
+    )
+    return replace(table, structs=table.structs | {struct: StructTable(struct, rows)})
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found(oracle: Oracle, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    name, version, struct, changes = FAULTS[fault]
+    cls = message_class(name)
+    wrong = plant(table_of(cls), struct, changes)
+    assert wrong != table_of(cls)
+    for functions in (ENCODERS, DECODERS):
+        versions: Versions[Any] = Versions(cls, functions.build)  # type: ignore[arg-type]
+        versions.table = wrong
+        monkeypatch.setitem(functions, cls, versions)  # type: ignore[arg-type]
+
+    def differs(message: object) -> bool:
+        try:
+            check_same_bytes_and_value(oracle, version, message)  # type: ignore[arg-type]
+        except Exception:
+            # A wrong table may break the encoder in any way; a broken oracle would prove nothing.
+            return oracle.process.poll() is None
+        return False
+
+    try:
+        find(messages(name, version), differs, settings=SEARCH)
+    except NoSuchExample:
+        pytest.fail("Kafka and the wrong table agree")
