@@ -180,8 +180,8 @@ def check_other_listeners(
 def check_quorum(values: Values, voters: Mapping[int, tuple[str, int]], findings: Findings) -> None:
     if not voters and not items(values, "controller.quorum.bootstrap.servers"):
         findings.problems.append(
-            "neither controller.quorum.bootstrap.servers nor controller.quorum.voters is set; add a line like "
-            "controller.quorum.bootstrap.servers=127.0.0.1:9093"
+            "neither controller.quorum.bootstrap.servers nor controller.quorum.voters is set; add a line "
+            "like controller.quorum.bootstrap.servers=127.0.0.1:9093"
         )
     if voters and values["node.id"] not in voters:
         why = f"node.id={values['node.id']} is not among the voters; add this node, or correct node.id"

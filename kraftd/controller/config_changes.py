@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 from kraftd.configdef.definition import broker_def, topic_def
 from kraftd.configdef.text import split, utf16_length
 from kraftd.controller.config_cordoned import check_cordoned_log_dirs
+from kraftd.controller.config_dynamic import server_config
 from kraftd.controller.config_elr import check_min_insync_replicas, clear_elr_records
 from kraftd.controller.config_resources import MIN_INSYNC_REPLICAS, Operation, ResourceType
 from kraftd.controller.config_validation import invalid_config, invalid_request, validate_resource
@@ -244,7 +245,7 @@ def resource_records(
             raise invalid_config(f"The value of {name} is longer than {MAX_VALUE_LENGTH} bytes.")
         else:
             after[name] = value
-    validate_resource(resource.type, resource.name, after, current, node_config(ctx))
+    validate_resource(resource.type, resource.name, after, current, server_config(ctx))
     if must_exist:
         check_existence(ctx, resource)
     return [
