@@ -24,7 +24,7 @@ class Effect(Struct, frozen=True, gc=False):
 # --- the log and the quorum-state file ----------------------------------------------------------------
 
 
-class PersistElection(Effect):
+class PersistElection(Effect, frozen=True, gc=False):
     """Write `quorum-state` in this version and sync it, before any later effect is begun."""
 
     state: QuorumStateData
@@ -35,7 +35,7 @@ class PersistElection(Effect):
         return f"<PersistElection epoch {state.leader_epoch} leader {state.leader_id} voted {state.voted_id}>"
 
 
-class AppendRecords(Effect):
+class AppendRecords(Effect, frozen=True, gc=False):
     """Write whole batches at the end of the log, without syncing.  `base_offset` is the log end before,
     `end_offset` after."""
 
@@ -45,11 +45,13 @@ class AppendRecords(Effect):
     data: bytes | memoryview
 
     def __repr__(self) -> str:
-        return f"<AppendRecords [{self.base_offset}, {self.end_offset}) epoch {self.epoch}, {len(self.data)} bytes>"
+        span = f"[{self.base_offset}, {self.end_offset})"
+        return f"<AppendRecords {span} epoch {self.epoch}, {len(self.data)} bytes>"
 
 
-class SyncLog(Effect):
-    """Sync the log off the loop and answer RecordsSynced with the end of what is synced then, `end_offset` or more.
+class SyncLog(Effect, frozen=True, gc=False):
+    """Sync the log off the loop and answer RecordsSynced with the end of what is synced then, `end_offset` or
+    more.
 
     At most one is asked for at a time; what is appended meanwhile goes with the next.
     """
@@ -57,13 +59,13 @@ class SyncLog(Effect):
     end_offset: int
 
 
-class TruncateLog(Effect):
+class TruncateLog(Effect, frozen=True, gc=False):
     """Drop every record at or past `end_offset`."""
 
     end_offset: int
 
 
-class ResetLog(Effect):
+class ResetLog(Effect, frozen=True, gc=False):
     """Drop the whole log; it starts and ends at this snapshot."""
 
     snapshot_id: OffsetAndEpoch
@@ -72,7 +74,7 @@ class ResetLog(Effect):
 # --- messages -----------------------------------------------------------------------------------------
 
 
-class Respond(Effect):
+class Respond(Effect, frozen=True, gc=False):
     """Answer a request."""
 
     request_id: RequestId
@@ -83,7 +85,7 @@ class Respond(Effect):
         return f"<Respond {self.request_id} {type(self.message).__name__}>"
 
 
-class RespondRecords(Effect):
+class RespondRecords(Effect, frozen=True, gc=False):
     """Answer a Fetch: fill in `records` of its only partition from the log, then respond.
 
     Whole batches from the one that holds `offset` on, none at or past `end_offset`, as many as fit into
@@ -98,12 +100,13 @@ class RespondRecords(Effect):
     max_bytes: int
 
     def __repr__(self) -> str:
-        return f"<RespondRecords {self.request_id} [{self.offset}, {self.end_offset}) up to {self.max_bytes} bytes>"
+        span = f"[{self.offset}, {self.end_offset})"
+        return f"<RespondRecords {self.request_id} {span} up to {self.max_bytes} bytes>"
 
 
-class RespondSnapshot(Effect):
-    """Answer a FetchSnapshot: fill in `unaligned_records` of its only partition with at most `max_bytes` of the
-    snapshot's file from `position` on, then respond."""
+class RespondSnapshot(Effect, frozen=True, gc=False):
+    """Answer a FetchSnapshot: fill in `unaligned_records` of its only partition with at most `max_bytes` of
+    the snapshot's file from `position` on, then respond."""
 
     request_id: RequestId
     message: Message
@@ -114,7 +117,8 @@ class RespondSnapshot(Effect):
 
 
 class Destination(Struct, frozen=True, gc=False):
-    """Where a request goes.  A bootstrap server whose id is not known has an id of -2 or below, as in Kafka."""
+    """Where a request goes.  A bootstrap server whose id is not known has an id of -2 or below, as in
+    Kafka."""
 
     node_id: int
     host: str
@@ -124,9 +128,9 @@ class Destination(Struct, frozen=True, gc=False):
         return f"{self.node_id} at {self.host}:{self.port}"
 
 
-class Send(Effect):
-    """Send a request in the highest version that both sides know; ResponseReceived or SendFailed comes back with
-    the same `send_id`.  The core keeps the time itself: the runner need not time it out."""
+class Send(Effect, frozen=True, gc=False):
+    """Send a request in the highest version that both sides know; ResponseReceived or SendFailed comes back
+    with the same `send_id`.  The core keeps the time itself: the runner need not time it out."""
 
     send_id: int
     destination: Destination
@@ -139,8 +143,9 @@ class Send(Effect):
 # --- the fate of appends ------------------------------------------------------------------------------
 
 
-class AppendAccepted(Effect):
-    """The records hold the offsets from `base_offset` to `end_offset` (exclusive); the leader applies them now."""
+class AppendAccepted(Effect, frozen=True, gc=False):
+    """The records hold the offsets from `base_offset` to `end_offset` (exclusive); the leader applies them
+    now."""
 
     append_id: AppendId
     base_offset: int
@@ -148,7 +153,7 @@ class AppendAccepted(Effect):
     epoch: int
 
 
-class AppendRefused(Effect):
+class AppendRefused(Effect, frozen=True, gc=False):
     """Nothing was appended.  NOT_CONTROLLER: not the leader of that epoch; RECORD_LIST_TOO_LARGE: an atomic
     append that makes a batch of more than 8 MiB."""
 
@@ -156,14 +161,14 @@ class AppendRefused(Effect):
     error: ErrorCode
 
 
-class AppendCommitted(Effect):
+class AppendCommitted(Effect, frozen=True, gc=False):
     """The append is committed: the high watermark is at or past its end."""
 
     append_id: AppendId
     end_offset: int
 
 
-class AppendAborted(Effect):
+class AppendAborted(Effect, frozen=True, gc=False):
     """Leadership was lost before the append committed: it may or may not survive."""
 
     append_id: AppendId
@@ -173,13 +178,13 @@ class AppendAborted(Effect):
 # --- what the rest of the node must know --------------------------------------------------------------
 
 
-class HighWatermarkMoved(Effect):
+class HighWatermarkMoved(Effect, frozen=True, gc=False):
     """Everything below is committed.  Within a step it comes before the AppendCommitted that it causes."""
 
     high_watermark: int
 
 
-class LeadershipChanged(Effect):
+class LeadershipChanged(Effect, frozen=True, gc=False):
     """Who leads.  `leader_id` is None while nobody is known to, and as soon as this replica resigns.
 
     With `is_local` this replica leads, and the high watermark has passed the start of its epoch: all that was
@@ -191,12 +196,12 @@ class LeadershipChanged(Effect):
     is_local: bool = False
 
 
-class VotersChanged(Effect):
-    """The voter set or kraft.version in force is another (from an appended, not yet committed, record; or undone
-    by a truncation): read `core.voters` and `core.kraft_version`."""
+class VotersChanged(Effect, frozen=True, gc=False):
+    """The voter set or kraft.version in force is another (from an appended, not yet committed, record; or
+    undone by a truncation): read `core.voters` and `core.kraft_version`."""
 
 
-class ShutdownCompleted(Effect):
+class ShutdownCompleted(Effect, frozen=True, gc=False):
     """The core needs nothing more; `graceful` is false when the time ran out first."""
 
     graceful: bool = True
@@ -205,13 +210,13 @@ class ShutdownCompleted(Effect):
 # --- snapshot download --------------------------------------------------------------------------------
 
 
-class BeginSnapshot(Effect):
+class BeginSnapshot(Effect, frozen=True, gc=False):
     """Open the `.part` file of this snapshot, empty."""
 
     snapshot_id: OffsetAndEpoch
 
 
-class WriteSnapshot(Effect):
+class WriteSnapshot(Effect, frozen=True, gc=False):
     """Append bytes to the `.part` file, at `position`."""
 
     snapshot_id: OffsetAndEpoch
@@ -222,13 +227,13 @@ class WriteSnapshot(Effect):
         return f"<WriteSnapshot {self.snapshot_id} at {self.position}, {len(self.data)} bytes>"
 
 
-class FinishSnapshot(Effect):
+class FinishSnapshot(Effect, frozen=True, gc=False):
     """Sync and name the snapshot, then answer SnapshotFinished."""
 
     snapshot_id: OffsetAndEpoch
 
 
-class AbandonSnapshot(Effect):
+class AbandonSnapshot(Effect, frozen=True, gc=False):
     """Delete the `.part` file."""
 
     snapshot_id: OffsetAndEpoch

@@ -23,24 +23,24 @@ class Event(Struct, frozen=True, gc=False):
     """The base of all events."""
 
 
-class Started(Event):
+class Started(Event, frozen=True, gc=False):
     """The first event, once: the replica takes up the state that it was constructed from."""
 
 
-class DeadlineReached(Event):
+class DeadlineReached(Event, frozen=True, gc=False):
     """`deadline_ms()` has come; every other event at or past it does the same work."""
 
 
 # --- requests of others -------------------------------------------------------------------------------
 
 
-class RequestReceived(Event):
+class RequestReceived(Event, frozen=True, gc=False):
     """A raft request, decoded: Fetch, Vote, BeginQuorumEpoch, EndQuorumEpoch, FetchSnapshot, DescribeQuorum,
     AddRaftVoter, RemoveRaftVoter or UpdateRaftVoter.
 
-    Answered exactly once by a Respond, RespondRecords or RespondSnapshot effect with the same `request_id`, at
-    once or when a parked fetch completes.  `listener` is the name of the listener that it came in by: endpoints
-    in the answer are those of that listener.
+    Answered exactly once by a Respond, RespondRecords or RespondSnapshot effect with the same `request_id`,
+    at once or when a parked fetch completes.  `listener` is the name of the listener that it came in by:
+    endpoints in the answer are those of that listener.
     """
 
     request_id: RequestId
@@ -52,7 +52,7 @@ class RequestReceived(Event):
         return f"<RequestReceived {self.request_id} {type(self.message).__name__} v{self.version}>"
 
 
-class RequestAbandoned(Event):
+class RequestAbandoned(Event, frozen=True, gc=False):
     """The connection of a request is gone: forget it if it is parked, it needs no answer any more."""
 
     request_id: RequestId
@@ -61,7 +61,7 @@ class RequestAbandoned(Event):
 # --- answers to what the core sent --------------------------------------------------------------------
 
 
-class ResponseReceived(Event):
+class ResponseReceived(Event, frozen=True, gc=False):
     """The decoded response to the Send effect with this `send_id`.  Late and unknown ones are ignored."""
 
     send_id: int
@@ -71,7 +71,7 @@ class ResponseReceived(Event):
         return f"<ResponseReceived {self.send_id} {type(self.message).__name__}>"
 
 
-class SendFailed(Event):
+class SendFailed(Event, frozen=True, gc=False):
     """A Send came to nothing.
 
     `error` is UNSUPPORTED_VERSION when the peer offers no version that can carry the message,
@@ -82,7 +82,7 @@ class SendFailed(Event):
     error: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE
 
 
-class ConnectionLost(Event):
+class ConnectionLost(Event, frozen=True, gc=False):
     """The connection to a node was reset, or refused on connecting (not: closed for idleness by this side).
 
     One for the leader's node starts a pre-vote at once instead of after the fetch timeout.
@@ -94,18 +94,18 @@ class ConnectionLost(Event):
 # --- the log ------------------------------------------------------------------------------------------
 
 
-class RecordsSynced(Event):
+class RecordsSynced(Event, frozen=True, gc=False):
     """All records below `end_offset` are on stable storage.  Answers SyncLog."""
 
     end_offset: int
 
 
-class AppendRequested(Event):
+class AppendRequested(Event, frozen=True, gc=False):
     """The controller wants records written; answered at once by AppendAccepted or AppendRefused and, once
     accepted, exactly once by AppendCommitted or AppendAborted.
 
-    `values` are whole record values.  `epoch` is the leader epoch in which they were decided: in any other they
-    are refused.  Atomic ones become one batch; the rest may be cut into several at a size of 8 MiB.
+    `values` are whole record values.  `epoch` is the leader epoch in which they were decided: in any other
+    they are refused.  Atomic ones become one batch; the rest may be cut into several at a size of 8 MiB.
     """
 
     append_id: AppendId
@@ -117,7 +117,7 @@ class AppendRequested(Event):
         return f"<AppendRequested {self.append_id} {len(self.values)} records in epoch {self.epoch}>"
 
 
-class CommitAwaited(Event):
+class CommitAwaited(Event, frozen=True, gc=False):
     """Tell when everything appended so far is committed: answered like an AppendRequested without records.
 
     What a read does that must not show what could still be undone.
@@ -127,7 +127,7 @@ class CommitAwaited(Event):
     epoch: int
 
 
-class KRaftVersionUpgradeRequested(Event):
+class KRaftVersionUpgradeRequested(Event, frozen=True, gc=False):
     """UpdateFeatures asks for this kraft.version (KIP-853); answered like an AppendRequested."""
 
     append_id: AppendId
@@ -139,14 +139,14 @@ class KRaftVersionUpgradeRequested(Event):
 # --- snapshots ----------------------------------------------------------------------------------------
 
 
-class SnapshotTaken(Event):
+class SnapshotTaken(Event, frozen=True, gc=False):
     """A snapshot that this replica made of its own log is complete and named."""
 
     snapshot_id: OffsetAndEpoch
     size_bytes: int
 
 
-class SnapshotFinished(Event):
+class SnapshotFinished(Event, frozen=True, gc=False):
     """The download that FinishSnapshot closed is synced and named.  Answers FinishSnapshot.
 
     `control_batches` are the snapshot's control batches (KRaftVersion and Voters records are read from them).
@@ -157,13 +157,13 @@ class SnapshotFinished(Event):
     control_batches: tuple[bytes, ...] = ()
 
 
-class SnapshotsDeleted(Event):
+class SnapshotsDeleted(Event, frozen=True, gc=False):
     """Retention removed these snapshots."""
 
     snapshot_ids: tuple[OffsetAndEpoch, ...]
 
 
-class LogStartMoved(Event):
+class LogStartMoved(Event, frozen=True, gc=False):
     """Retention removed the log below `log_start_offset`, which is the end of a snapshot."""
 
     log_start_offset: int
@@ -172,13 +172,13 @@ class LogStartMoved(Event):
 # --- the end ------------------------------------------------------------------------------------------
 
 
-class ResignRequested(Event):
+class ResignRequested(Event, frozen=True, gc=False):
     """Give up the leadership of `epoch` (ignored when it is over already)."""
 
     epoch: int
 
 
-class ShutdownRequested(Event):
+class ShutdownRequested(Event, frozen=True, gc=False):
     """Leave gracefully: a leader resigns and tells its successors.  Answered by ShutdownCompleted within
     `timeout_ms`."""
 

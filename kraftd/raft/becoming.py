@@ -1,0 +1,137 @@
+"""How a replica comes into each of its states, and what it takes in from others on the way: epochs and
+leaders."""
+
+from __future__ import annotations
+
+from kraftd.raft.leader import become_leader, leave_leadership
+from kraftd.raft.majority import Votes
+from kraftd.raft.replica import Replica
+from kraftd.raft.roles import Candidate, Follower, Prospective, Resigned, Unattached
+from kraftd.raft.transitions import Cause
+from kraftd.raft.voters import Listeners
+from kraftd.wire.error_code import ErrorCode
+
+
+def become_unattached(replica: Replica, epoch: int) -> None:
+    """A higher epoch was seen, its leader was not: forget the vote, keep what is left of the election
+    timeout."""
+    was = replica.role
+    deadline_ms = replica.election_deadline_ms()
+    if replica.is_voter and (
+        isinstance(was, Candidate | Resigned | Unattached)
+        or (isinstance(was, Prospective) and not was.votes.lost)
+    ):
+        deadline_ms = was.deadline_ms if was.deadline_ms is not None else deadline_ms
+    with leave_leadership(replica):
+        replica.become(Cause.HIGHER_EPOCH, Unattached(deadline_ms), epoch=epoch)
+
+
+def become_follower(replica: Replica, epoch: int, leader_id: int, listeners: Listeners) -> None:
+    """Follow the leader of this epoch or a higher one.  Within an epoch the vote is kept."""
+    same_epoch = epoch == replica.epoch
+    was = replica.role
+    role = replica.new_follower()
+    if same_epoch and isinstance(was, Follower):
+        role = was  # only its endpoints are news
+    with leave_leadership(replica):
+        replica.become(
+            Cause.LEADER_FOUND if same_epoch else Cause.LEADER_OF_HIGHER_EPOCH,
+            role,
+            epoch=epoch,
+            leader_id=leader_id,
+            leader_listeners=listeners,
+            voted=replica.voted if same_epoch else None,
+        )
+
+
+def become_prospective(replica: Replica, cause: Cause) -> None:
+    """Ask whether an election could be won, before disturbing anybody with one (KIP-996)."""
+    votes = Votes((voter.key for voter in replica.voters), replica.config.node_id)
+    replica.become(
+        cause,
+        Prospective(votes, replica.now_ms + replica.random_election_timeout_ms()),
+        leader_id=replica.leader_id,
+        leader_listeners=replica.leader_listeners,
+        voted=replica.voted,
+    )
+    if votes.won:
+        become_candidate(replica)
+
+
+def become_candidate(replica: Replica) -> None:
+    """Stand in the next epoch, with a vote for itself that is durable before any other is asked for (S3)."""
+    votes = Votes((voter.key for voter in replica.voters), replica.config.node_id)
+    replica.become(
+        Cause.PRE_VOTES_WON,
+        Candidate(votes, replica.now_ms + replica.random_election_timeout_ms()),
+        epoch=replica.epoch + 1,
+        voted=replica.key,
+    )
+    if votes.won:
+        become_leader(replica)
+
+
+def lose_pre_vote(replica: Replica) -> None:
+    """Back to the leader where one is known and reachable, else wait for the next election."""
+    role = replica.role
+    if replica.leader_id is not None and replica.leader_listeners:
+        replica.become(
+            Cause.PRE_VOTES_LOST_TO_LEADER,
+            replica.new_follower(),
+            leader_id=replica.leader_id,
+            leader_listeners=replica.leader_listeners,
+            voted=replica.voted,
+        )
+        return
+    deadline_ms = replica.election_deadline_ms()
+    if isinstance(role, Prospective) and not role.votes.lost and role.deadline_ms > replica.now_ms:
+        deadline_ms = role.deadline_ms
+    replica.become(
+        Cause.PRE_VOTES_LOST, Unattached(deadline_ms), leader_id=replica.leader_id, voted=replica.voted
+    )
+
+
+def learn(replica: Replica, epoch: int, leader_id: int | None, listeners: Listeners) -> bool:
+    """Take in an epoch, and perhaps its leader, that a request or response told.
+
+    Returns false, and changes nothing, when it contradicts what is known: two leaders of one epoch, or this
+    replica as a leader that it is not.
+    """
+    if leader_id == replica.config.node_id:
+        return epoch < replica.epoch or (epoch == replica.epoch and replica.leader_id == leader_id)
+    if epoch > replica.epoch:
+        if leader_id is None or not listeners:
+            become_unattached(replica, epoch)
+        else:
+            become_follower(replica, epoch, leader_id, listeners)
+    elif epoch == replica.epoch and leader_id is not None:
+        if replica.leader_id not in (None, leader_id):
+            return False
+        if listeners and (replica.leader_id is None or len(listeners) > len(replica.leader_listeners)):
+            become_follower(replica, epoch, leader_id, listeners)
+    return True
+
+
+def on_common_response(
+    replica: Replica, error: int, epoch: int, leader_id: int | None, listeners: Listeners
+) -> bool | None:
+    """What every response tells: an epoch, a leader.
+
+    Returns None when the response is to be looked at further, else whether its sender may be asked again at
+    once.
+    """
+    if epoch < replica.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
+        return True
+    if epoch > replica.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        return learn(replica, epoch, leader_id, listeners)
+    if leader_id is not None and (replica.leader_id is None or isinstance(replica.role, Unattached)):
+        if not learn(replica, epoch, leader_id, listeners):
+            return False
+        return None if error == ErrorCode.NONE and isinstance(replica.role, Follower) else True
+    if error == ErrorCode.BROKER_NOT_AVAILABLE:
+        return False
+    if error == ErrorCode.INVALID_VOTER_KEY:
+        return True
+    if error == ErrorCode.INVALID_REQUEST:
+        return False
+    return None

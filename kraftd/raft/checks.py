@@ -1,0 +1,93 @@
+"""What every raft request and response is checked for first: cluster, topic partition, voter key, epoch,
+leader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from kraftd.raft.replica import Replica
+from kraftd.raft.transitions import State
+from kraftd.raft.voters import Listeners
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
+from kraftd.wire.error_code import ErrorCode
+
+
+class _Partition(Protocol):
+    partition_index: int
+
+
+P_co = TypeVar("P_co", bound=_Partition, covariant=True)
+
+
+class _Topic(Protocol[P_co]):
+    topic_name: str
+
+    @property
+    def partitions(self) -> Sequence[P_co]: ...
+
+
+class _NodeEndpoint(Protocol):
+    node_id: int
+    host: str
+    port: int
+
+
+def cluster_id(replica: Replica, told: str | None) -> ErrorCode:
+    """A request that names another cluster changes nothing (S17); one that names none is let through, as in
+    Kafka."""
+    if told is not None and told != replica.config.cluster_id:
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    return ErrorCode.NONE
+
+
+def only_partition(topics: Sequence[_Topic[P_co]]) -> P_co | None:
+    """The metadata partition, when it is all that is spoken of."""
+    if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC or len(topics[0].partitions) != 1:
+        return None
+    partition = topics[0].partitions[0]
+    return partition if partition.partition_index == METADATA_PARTITION else None
+
+
+def cluster_and_topic(replica: Replica, told: str | None, topics: Sequence[_Topic[_Partition]]) -> ErrorCode:
+    error = cluster_id(replica, told)
+    if error:
+        return error
+    return ErrorCode.NONE if only_partition(topics) is not None else ErrorCode.INVALID_REQUEST
+
+
+def voter_only(replica: Replica, remote_id: int, epoch: int) -> ErrorCode:
+    """Requests between voters: not of an older epoch, and by somebody."""
+    if epoch < replica.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    return ErrorCode.INVALID_REQUEST if remote_id < 0 else ErrorCode.NONE
+
+
+def leader_only(replica: Replica, epoch: int) -> ErrorCode:
+    """Requests to the leader of an epoch."""
+    if epoch < replica.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if epoch > replica.epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    if replica.state is not State.LEADER:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.BROKER_NOT_AVAILABLE if replica.shutting_down else ErrorCode.NONE
+
+
+def is_meant_for(replica: Replica, voter_id: int, directory_id: bytes) -> bool:
+    """Whether a voter key in a request is this replica's; one that is not told, or without directory, is."""
+    if voter_id < 0:
+        return True
+    return voter_id == replica.config.node_id and directory_id in (ZERO_UUID, replica.config.directory_id)
+
+
+def leader_told(
+    replica: Replica, leader_id: int, endpoints: Sequence[_NodeEndpoint]
+) -> tuple[int | None, Listeners]:
+    """The leader that a response names, and where it is: as the response says, else as the voter set does."""
+    if leader_id < 0:
+        return None, ()
+    for node in endpoints:
+        if node.node_id == leader_id:
+            return leader_id, (Endpoint(replica.config.listener_name, node.host, node.port),)
+    return leader_id, replica.voters.listeners(leader_id)

@@ -1,0 +1,100 @@
+"""What a replica is told about itself once, and what it finds on disk when it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any, Protocol
+
+from msgspec import Struct, field
+
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.raft.history import ControlRecordHistory
+from kraftd.raft.log_view import LogView
+from kraftd.raft.voters import Listeners, VoterNode, bare
+from kraftd.types import ReplicaKey
+
+MIN_KRAFT_VERSION = 0
+MAX_KRAFT_VERSION = 1
+MAX_BATCH_BYTES = 8 * 1024 * 1024
+
+
+class Dice(Protocol):
+    """Where randomness comes from: a seeded generator in simulation."""
+
+    def below(self, n: int) -> int:
+        """An integer in [0, n), n at least 1."""
+        ...
+
+
+class Parking(Protocol):
+    """What the core needs of a purgatory (kraftd.fetch.purgatory.Purgatory); each operation leaves exactly
+    once."""
+
+    def park(
+        self,
+        parked_id: Hashable,
+        operation: Any,
+        conditions: Iterable[tuple[Hashable, int]],
+        deadline_ms: int | None = None,
+    ) -> None: ...
+
+    def reach(self, key: Hashable, value: int) -> list[Any]: ...
+
+    def complete_all(self, key: Hashable) -> list[Any]: ...
+
+    def expire(self, now_ms: int) -> list[Any]: ...
+
+    def abandon(self, parked_id: Hashable) -> Any: ...
+
+    def deadline_ms(self) -> int | None: ...
+
+    def __contains__(self, parked_id: object) -> bool: ...
+
+
+class RaftConfig(Struct, frozen=True):
+    """One replica's configuration; the times and sizes are Kafka's `controller.quorum.*` keys and defaults.
+
+    `listeners` are the advertised controller endpoints of this node, `listener_name` the one by which the
+    quorum talks (the first of controller.listener.names).  `bootstrap_servers` are (host, port); where there
+    are none the static voters are asked.
+    """
+
+    node_id: int
+    directory_id: bytes
+    cluster_id: str
+    listeners: Listeners
+    listener_name: str = "CONTROLLER"
+    bootstrap_servers: tuple[tuple[str, int], ...] = ()
+    election_timeout_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    election_backoff_max_ms: int = 1000
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    fetch_max_wait_ms: int = 500
+    fetch_max_bytes: int = 1024 * 1024
+    fetch_snapshot_max_bytes: int = 1024 * 1024
+    auto_join: bool = False
+    can_become_voter: bool = True
+    min_kraft_version: int = MIN_KRAFT_VERSION
+    max_kraft_version: int = MAX_KRAFT_VERSION
+
+    @property
+    def key(self) -> ReplicaKey:
+        return ReplicaKey(self.node_id, self.directory_id)
+
+    @property
+    def voter_node(self) -> VoterNode:
+        """This replica as a VotersRecord describes it."""
+        return VoterNode(self.key, bare(self.listeners), self.min_kraft_version, self.max_kraft_version)
+
+
+class DurableState(Struct):
+    """What is on disk: `quorum-state` (None in a new directory), the log's bounds, and its control records.
+
+    `history` has taken in the latest snapshot's (the bootstrap checkpoint's) control records, then those of
+    the log; it carries the static voters too.
+    """
+
+    election: QuorumStateData | None = None
+    log: LogView = field(default_factory=LogView)
+    history: ControlRecordHistory = field(default_factory=ControlRecordHistory)

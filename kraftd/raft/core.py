@@ -1,0 +1,311 @@
+"""The consensus core of one replica: an event and the time in, effects out (KIP-595, 853, 996, 1166).
+
+No clock, no socket, no file: the runner performs the effects in their order and reports what came of them.
+What each event means stands in the room that it is dispatched to; here is only the dispatch, and what is due
+by time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kraftd.messages.add_raft_voter_request import AddRaftVoterRequest
+from kraftd.messages.add_raft_voter_response import AddRaftVoterResponse
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.api_versions_response import ApiVersionsResponse
+from kraftd.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+from kraftd.messages.describe_quorum_request import DescribeQuorumRequest
+from kraftd.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from kraftd.messages.end_quorum_epoch_response import EndQuorumEpochResponse
+from kraftd.messages.fetch_request import FetchRequest
+from kraftd.messages.fetch_response import FetchResponse
+from kraftd.messages.fetch_snapshot_request import FetchSnapshotRequest
+from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftd.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from kraftd.messages.update_raft_voter_request import UpdateRaftVoterRequest
+from kraftd.messages.update_raft_voter_response import UpdateRaftVoterResponse
+from kraftd.messages.vote_request import VoteRequest
+from kraftd.messages.vote_response import VoteResponse
+from kraftd.raft import (
+    describe_quorum,
+    election,
+    fetch_answers,
+    fetching,
+    follower,
+    leader,
+    reconfiguration,
+    resigning,
+    snapshots,
+)
+from kraftd.raft.config import Dice, DurableState, Parking, RaftConfig
+from kraftd.raft.effects import Destination, Effect
+from kraftd.raft.events import (
+    AppendRequested,
+    CommitAwaited,
+    ConnectionLost,
+    DeadlineReached,
+    Event,
+    KRaftVersionUpgradeRequested,
+    LogStartMoved,
+    RecordsSynced,
+    RequestAbandoned,
+    RequestReceived,
+    ResignRequested,
+    ResponseReceived,
+    SendFailed,
+    ShutdownRequested,
+    SnapshotFinished,
+    SnapshotsDeleted,
+    SnapshotTaken,
+    Started,
+)
+from kraftd.raft.log_view import LogView
+from kraftd.raft.replica import Replica
+from kraftd.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from kraftd.raft.transitions import State
+from kraftd.raft.voters import VoterSet, listener_endpoint
+from kraftd.types import Endpoint
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+
+_ON_REQUEST: dict[type[Message], Callable[[Replica, RequestReceived, Any], None]] = {
+    FetchRequest: fetching.on_fetch_request,
+    VoteRequest: election.on_vote_request,
+    BeginQuorumEpochRequest: resigning.on_begin_quorum_epoch_request,
+    EndQuorumEpochRequest: resigning.on_end_quorum_epoch_request,
+    FetchSnapshotRequest: snapshots.on_fetch_snapshot_request,
+    DescribeQuorumRequest: describe_quorum.on_describe_quorum_request,
+    AddRaftVoterRequest: reconfiguration.on_add_voter_request,
+    RemoveRaftVoterRequest: reconfiguration.on_remove_voter_request,
+    UpdateRaftVoterRequest: reconfiguration.on_update_voter_request,
+}
+
+_ON_RESPONSE: dict[type[Message], Callable[[Replica, Destination, Any], bool]] = {
+    FetchResponse: follower.on_fetch_response,
+    VoteResponse: election.on_vote_response,
+    BeginQuorumEpochResponse: resigning.on_begin_quorum_epoch_response,
+    EndQuorumEpochResponse: resigning.on_end_quorum_epoch_response,
+    FetchSnapshotResponse: snapshots.on_fetch_snapshot_response,
+    ApiVersionsResponse: reconfiguration.on_api_versions_response,
+    AddRaftVoterResponse: reconfiguration.on_add_voter_response,
+    RemoveRaftVoterResponse: reconfiguration.on_remove_voter_response,
+    UpdateRaftVoterResponse: reconfiguration.on_update_voter_response,
+}
+
+_ON_REPORT: dict[type[Event], Callable[[Replica, Any], None]] = {
+    AppendRequested: leader.on_append_requested,
+    CommitAwaited: leader.on_commit_awaited,
+    KRaftVersionUpgradeRequested: reconfiguration.on_kraft_version_upgrade,
+    SnapshotTaken: snapshots.on_snapshot_taken,
+    SnapshotFinished: snapshots.on_snapshot_finished,
+    SnapshotsDeleted: snapshots.on_snapshots_deleted,
+    LogStartMoved: snapshots.on_log_start_moved,
+}
+
+_MOST_TRANSITIONS = 16  # in one step; more than a replica can need
+
+
+class RaftCore:
+    """One replica.  `fetches` and `appends` are where it parks what waits
+    (kraftd.fetch.purgatory.Purgatory)."""
+
+    def __init__(
+        self, config: RaftConfig, durable: DurableState, dice: Dice, fetches: Parking, appends: Parking
+    ) -> None:
+        self._replica = Replica(config, durable, dice, fetches, appends)
+        self._deadline_ms: int | None = None
+        self._started = False
+
+    def __repr__(self) -> str:
+        due = "" if self._deadline_ms is None else f", due in {self._deadline_ms - self._replica.now_ms} ms"
+        return f"{repr(self._replica)[:-1]}{due}>"
+
+    # --- what the node may look at ---
+
+    @property
+    def state(self) -> State:
+        return self._replica.state
+
+    @property
+    def epoch(self) -> int:
+        return self._replica.epoch
+
+    @property
+    def leader_id(self) -> int | None:
+        """Who leads the epoch, if that is known; a leader that resigned still stands here until the epoch
+        ends."""
+        return self._replica.leader_id
+
+    @property
+    def is_leader(self) -> bool:
+        return self._replica.state is State.LEADER
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset below which this replica knows everything to be committed; -1 while it knows nothing."""
+        return self._replica.high_watermark
+
+    @property
+    def log(self) -> LogView:
+        """To be read only."""
+        return self._replica.log
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._replica.log.end_offset
+
+    @property
+    def voters(self) -> VoterSet:
+        return self._replica.voters
+
+    @property
+    def kraft_version(self) -> int:
+        return self._replica.history.kraft_version
+
+    def voters_at(self, offset: int) -> VoterSet:
+        """The voters in force at `offset`, for the head of a snapshot that ends behind it."""
+        return self._replica.history.voters_at(offset)
+
+    def kraft_version_at(self, offset: int) -> int:
+        return self._replica.history.kraft_version_at(offset)
+
+    def leader_endpoint(self, listener: str) -> Endpoint | None:
+        """Where the leader is reached on that listener, if that is known."""
+        return listener_endpoint(self._replica.leader_listeners, listener)
+
+    # --- being driven ---
+
+    def deadline_ms(self) -> int | None:
+        """When `step` has work to do even if nothing happens; None when it never has."""
+        return self._deadline_ms
+
+    def step(self, event: Event, now_ms: int) -> list[Effect]:
+        """Take in one event; returns what is to be done, in this order.
+
+        `now_ms` never goes back (a smaller one counts as the last).  Raises ConsensusBroken or
+        IllegalTransition, both of which end the process: something happened that correct replicas cannot
+        bring about.
+        """
+        replica = self._replica
+        replica.now_ms = max(replica.now_ms, now_ms)
+        replica.effects = []
+        self._take_in(event)
+        self._poll()
+        return replica.effects
+
+    def _take_in(self, event: Event) -> None:
+        replica = self._replica
+        if isinstance(event, RequestReceived):
+            handler = _ON_REQUEST.get(type(event.message))
+            if handler is None:
+                raise ValueError(f"{type(event.message).__name__} is no request of the raft core")
+            handler(replica, event, event.message)
+        elif isinstance(event, RecordsSynced):
+            if isinstance(replica.role, Leader):
+                leader.on_records_synced(replica, replica.role, event.end_offset)
+            else:
+                follower.on_records_synced(replica, event.end_offset)
+        elif isinstance(event, ResponseReceived):
+            self._on_response(event)
+        elif isinstance(event, SendFailed):
+            self._on_send_failed(event)
+        elif isinstance(event, Started):
+            election.start(replica)
+            self._started = True
+        elif isinstance(event, RequestAbandoned):
+            replica.fetches.abandon(event.request_id)
+        elif isinstance(event, ConnectionLost):
+            follower.on_connection_lost(replica, event.node_id)
+        elif isinstance(event, ResignRequested):
+            if isinstance(replica.role, Leader) and replica.epoch == event.epoch:
+                replica.role.resign_requested = True
+        elif isinstance(event, ShutdownRequested):
+            if replica.shutdown_deadline_ms is None:
+                replica.shutdown_deadline_ms = replica.now_ms + event.timeout_ms
+        elif not isinstance(event, DeadlineReached):
+            _ON_REPORT[type(event)](replica, event)
+
+    def _on_response(self, event: ResponseReceived) -> None:
+        replica = self._replica
+        sent = replica.connections.answered(event.send_id)
+        if sent is None:
+            return  # asked in another state, or given up
+        handler = _ON_RESPONSE.get(type(event.message))
+        if handler is None or not handler(replica, sent.destination, event.message):
+            replica.connections.back_off(sent.destination.node_id, replica.now_ms)
+
+    def _on_send_failed(self, event: SendFailed) -> None:
+        replica = self._replica
+        sent = replica.connections.answered(event.send_id)
+        if sent is None:
+            return
+        replica.connections.back_off(sent.destination.node_id, replica.now_ms)
+        unsupported = event.error is ErrorCode.UNSUPPORTED_VERSION
+        if isinstance(sent.message, VoteRequest) and unsupported:
+            election.on_pre_vote_unsupported(replica)
+        elif isinstance(sent.message, ApiVersionsRequest):
+            reconfiguration.on_api_versions_failed(replica, sent.destination)
+        elif isinstance(sent.message, UpdateRaftVoterRequest) and unsupported:
+            response = UpdateRaftVoterResponse(error_code=event.error)
+            reconfiguration.on_update_voter_response(replica, sent.destination, response)
+
+    def _poll(self) -> None:
+        """Do what is due, as long as that leads into another role."""
+        replica = self._replica
+        if not self._started:
+            return
+        fetch_answers.expire(replica)
+        deadline_ms: int | None = None
+        for _ in range(_MOST_TRANSITIONS):
+            resigning.poll_shutdown(replica)
+            if replica.shut_down:
+                break
+            role = replica.role
+            deadline_ms = self._poll_role()
+            if replica.role is role:
+                break
+        replica.announce_leadership()
+        deadlines = [
+            deadline_ms,
+            None if replica.shut_down else replica.connections.next_deadline_ms(),
+            None if replica.shut_down else replica.shutdown_deadline_ms,
+            replica.fetches.deadline_ms(),
+        ]
+        self._deadline_ms = min((one for one in deadlines if one is not None), default=None)
+
+    def _poll_role(self) -> int | None:
+        replica, role = self._replica, self._replica.role
+        if isinstance(role, Leader):
+            return poll_leader(replica, role)
+        if isinstance(role, Follower):
+            return follower.poll_follower(replica, role)
+        if isinstance(role, Unattached):
+            return election.poll_unattached(replica, role)
+        if isinstance(role, Prospective):
+            return election.poll_prospective(replica, role)
+        if isinstance(role, Candidate):
+            return election.poll_candidate(replica, role)
+        assert isinstance(role, Resigned)
+        return resigning.poll_resigned(replica, role)
+
+
+def poll_leader(replica: Replica, role: Leader) -> int | None:
+    """Resign when that is asked for, or no majority fetches any more (S16); otherwise keep the voters
+    told."""
+    change_deadline_ms = reconfiguration.poll_voter_change(replica, role)
+    alone = len(role.progress.voters) == 1
+    lost = not alone and replica.now_ms >= role.check_quorum_deadline_ms
+    if role.resign_requested or lost or (replica.shutting_down and not replica.is_only_voter):
+        leader.resign(replica, role)
+        return None
+    deadlines = [] if change_deadline_ms is None else [change_deadline_ms]
+    if not alone or replica.config.node_id not in role.progress.voters:
+        if replica.now_ms >= role.begin_deadline_ms:
+            leader.begin_quorum_epoch(replica, role)
+        deadlines += [role.begin_deadline_ms]
+    if not alone:
+        deadlines += [role.check_quorum_deadline_ms]
+    return min(deadlines, default=None)

@@ -1,0 +1,246 @@
+"""Elections: granting and asking for votes and pre-votes (KIP-595, KIP-996), and finding the leader that was
+elected.
+
+Vote (52), v0-2.  Errors: INCONSISTENT_CLUSTER_ID and INVALID_REQUEST (another topic partition) for the whole
+request; FENCED_LEADER_EPOCH (an older epoch), INVALID_REQUEST (impossible ids, epochs or offsets) and
+INVALID_VOTER_KEY (meant for another replica) for the partition.
+"""
+
+from __future__ import annotations
+
+from kraftd.messages.vote_request import PartitionData, TopicData, VoteRequest
+from kraftd.messages.vote_response import VoteResponse
+from kraftd.raft import answers, checks
+from kraftd.raft.becoming import (
+    become_candidate,
+    become_prospective,
+    become_unattached,
+    lose_pre_vote,
+    on_common_response,
+)
+from kraftd.raft.effects import Destination
+from kraftd.raft.events import RequestReceived
+from kraftd.raft.follower import fetch_from_anyone
+from kraftd.raft.leader import become_leader
+from kraftd.raft.majority import Votes
+from kraftd.raft.replica import Replica
+from kraftd.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from kraftd.raft.transitions import Cause
+from kraftd.raft.voters import replica_key
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, ReplicaKey
+from kraftd.wire.error_code import ErrorCode
+
+# --- others ask ---------------------------------------------------------------------------------------
+
+
+def on_vote_request(replica: Replica, request: RequestReceived, message: VoteRequest) -> None:
+    error = checks.cluster_and_topic(replica, message.cluster_id, message.topics)
+    if error:
+        answers.respond(replica, request, VoteResponse(error_code=error))
+        return
+    partition = message.topics[0].partitions[0]
+    error, granted = _judge(replica, message.voter_id, partition)
+    answers.respond(replica, request, answers.vote(replica, request, error, granted))
+
+
+def _judge(replica: Replica, voter_id: int, asked: PartitionData) -> tuple[ErrorCode, bool]:
+    """Whether this replica votes for that candidate, or the error that says why it cannot even be asked."""
+    last_epoch = asked.last_offset_epoch
+    impossible = last_epoch > asked.replica_epoch if asked.pre_vote else last_epoch >= asked.replica_epoch
+    if asked.last_offset < 0 or last_epoch < 0 or impossible:
+        return ErrorCode.INVALID_REQUEST, False
+    error = checks.voter_only(replica, asked.replica_id, asked.replica_epoch)
+    if error:
+        return error, False
+    if asked.replica_epoch > replica.epoch:
+        become_unattached(replica, asked.replica_epoch)
+    if not checks.is_meant_for(replica, voter_id, asked.voter_directory_id):
+        return ErrorCode.INVALID_VOTER_KEY, False
+    candidate = replica_key(asked.replica_id, asked.replica_directory_id)
+    up_to_date = (last_epoch, asked.last_offset) >= (replica.log.last_epoch, replica.log.end_offset)
+    if asked.pre_vote:
+        return ErrorCode.NONE, up_to_date and grants_pre_vote(replica)
+    granted = grants_vote(replica, candidate, up_to_date)
+    if granted and replica.voted is None:
+        _vote_for(replica, candidate)
+    return ErrorCode.NONE, granted
+
+
+def grants_pre_vote(replica: Replica) -> bool:
+    """Whether this replica would welcome an election: not while it leads, or hears from a leader."""
+    role = replica.role
+    if isinstance(role, Follower):
+        return not role.has_fetched or role.connection_lost
+    return not isinstance(role, Leader)
+
+
+def grants_vote(replica: Replica, candidate: ReplicaKey, up_to_date: bool) -> bool:
+    """Whether this replica votes for the candidate of its epoch (S3: never for two)."""
+    if not isinstance(replica.role, Unattached | Prospective):
+        return False
+    if replica.voted is not None:
+        voted = replica.voted
+        return voted.id == candidate.id and voted.directory_id in (None, candidate.directory_id)
+    return replica.leader_id is None and up_to_date
+
+
+def _vote_for(replica: Replica, candidate: ReplicaKey) -> None:
+    """Make the vote durable; the candidate has as good a chance as this replica, so its own timeout starts
+    anew."""
+    role = replica.role
+    if isinstance(role, Prospective):
+        fresh: Prospective | Unattached = Prospective(
+            Votes((voter.key for voter in replica.voters), replica.config.node_id),
+            replica.now_ms + replica.random_election_timeout_ms(),
+        )
+    else:
+        fresh = Unattached(replica.election_deadline_ms())
+    replica.become(
+        Cause.VOTE_GRANTED,
+        fresh,
+        leader_id=replica.leader_id,
+        leader_listeners=replica.leader_listeners,
+        voted=candidate,
+    )
+
+
+# --- this replica asks --------------------------------------------------------------------------------
+
+
+def ask_for_votes(replica: Replica, role: Prospective | Candidate) -> None:
+    """Ask every voter that has not answered, while the round can still be won."""
+    if role.votes.lost:
+        return
+    for key in role.votes.outstanding:
+        replica.send(replica.voter_destination(key.id), vote_request(replica, key))
+
+
+def vote_request(replica: Replica, voter: ReplicaKey) -> VoteRequest:
+    end = replica.log.end
+    return VoteRequest(
+        replica.config.cluster_id,
+        voter.id,
+        [
+            TopicData(
+                METADATA_TOPIC,
+                [
+                    PartitionData(
+                        METADATA_PARTITION,
+                        replica.epoch,
+                        replica.config.node_id,
+                        replica.config.directory_id,
+                        voter.directory_id or ZERO_UUID,
+                        end.epoch,
+                        end.offset,
+                        isinstance(replica.role, Prospective),
+                    )
+                ],
+            )
+        ],
+    )
+
+
+def on_vote_response(replica: Replica, source: Destination, response: VoteResponse) -> bool:
+    """Count a vote.  Returns whether the answer made sense (else that node is left alone for a backoff)."""
+    if response.error_code:
+        return False
+    partition = checks.only_partition(response.topics)
+    if partition is None:
+        return False
+    told = checks.leader_told(replica, partition.leader_id, response.node_endpoints)
+    handled = on_common_response(replica, partition.error_code, partition.leader_epoch, *told)
+    if handled is not None:
+        return handled
+    if partition.error_code:
+        return False
+    role = replica.role
+    if isinstance(role, Prospective | Candidate):
+        role.votes.record(source.node_id, partition.vote_granted)
+        if isinstance(role, Candidate):
+            if role.votes.won:
+                become_leader(replica)
+        elif role.votes.won:
+            become_candidate(replica)
+        elif role.votes.lost:
+            lose_pre_vote(replica)
+    return True
+
+
+def on_pre_vote_unsupported(replica: Replica) -> None:
+    """A voter knows no pre-vote: stand at once, as before KIP-996."""
+    if isinstance(replica.role, Prospective):
+        become_candidate(replica)
+
+
+# --- time ---------------------------------------------------------------------------------------------
+
+
+def poll_unattached(replica: Replica, role: Unattached) -> int | None:
+    """Stand when the election timeout is over; until then ask around for the leader."""
+    if replica.is_voter:
+        if replica.shutting_down:
+            return None
+        if role.deadline_ms is not None and replica.now_ms >= role.deadline_ms:
+            become_prospective(replica, Cause.ELECTION_TIMEOUT)
+            return None
+    fetch_from_anyone(replica)
+    return role.deadline_ms if replica.is_voter else None
+
+
+def poll_prospective(replica: Replica, role: Prospective) -> int | None:
+    if not replica.shutting_down and replica.now_ms >= role.deadline_ms:
+        lose_pre_vote(replica)
+        return None
+    ask_for_votes(replica, role)
+    return None if replica.shutting_down else role.deadline_ms
+
+
+def poll_candidate(replica: Replica, role: Candidate) -> int | None:
+    """A candidate that lost waits out its timeout, then asks again whether it could win."""
+    if not replica.shutting_down and replica.now_ms >= role.deadline_ms:
+        become_prospective(replica, Cause.ELECTION_TIMEOUT)
+        return None
+    ask_for_votes(replica, role)
+    return None if replica.shutting_down else role.deadline_ms
+
+
+# --- the start ----------------------------------------------------------------------------------------
+
+
+def start(replica: Replica) -> None:
+    """Take up the state in which the replica was when it stopped, as far as that is safe.
+
+    A former leader is Resigned in its epoch, for it may have lost records of it that others hold; a former
+    candidate goes on, its vote for itself stands.  The log knows the epoch where quorum-state was lost.
+    """
+    log_epoch = replica.log.last_epoch
+    if replica.epoch < log_epoch:
+        replica.epoch, replica.leader_id, replica.voted = log_epoch, None, None
+        replica.role = Unattached(replica.election_deadline_ms())
+    elif replica.leader_id == replica.config.node_id:
+        others = set(replica.voters.ids) - {replica.config.node_id}
+        replica.leader_listeners = replica.config.listeners
+        replica.role = Resigned(replica.now_ms + replica.random_election_timeout_ms(), others, [])
+    elif replica.is_voter and replica.leader_id is None and _voted_for_itself(replica):
+        votes = Votes((voter.key for voter in replica.voters), replica.config.node_id)
+        replica.role = Candidate(votes, replica.now_ms + replica.random_election_timeout_ms())
+    elif replica.leader_id is not None and replica.voters.listeners(replica.leader_id):
+        replica.leader_listeners = replica.voters.listeners(replica.leader_id)
+        replica.role = replica.new_follower()
+    else:
+        replica.role = Unattached(replica.election_deadline_ms())
+    if replica.is_only_voter and isinstance(replica.role, Unattached | Follower | Resigned):
+        become_prospective(replica, Cause.STARTED)
+        return
+    replica.persist_election()
+    if isinstance(replica.role, Candidate) and replica.role.votes.won:
+        become_leader(replica)
+
+
+def _voted_for_itself(replica: Replica) -> bool:
+    voted = replica.voted
+    return (
+        voted is not None
+        and voted.id == replica.config.node_id
+        and voted.directory_id in (None, replica.config.directory_id)
+    )

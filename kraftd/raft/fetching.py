@@ -1,0 +1,92 @@
+"""Fetch (1), v4-18, as the leader of the metadata log serves it (KIP-595, KIP-853, KIP-1166).
+
+Errors of the whole request: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (any other topic or partition; the topic
+is named by its id, so versions below 13 end here).  Of the partition: INVALID_REQUEST (negative offsets,
+epochs or waiting times), FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER,
+BROKER_NOT_AVAILABLE (shutting down); each with the current leader, and its endpoint from v17 on.
+
+Sizes: MaxBytes is kept to, but at least one batch comes whole; PartitionMaxBytes is not looked at (raft
+clients send 0).
+"""
+
+from __future__ import annotations
+
+from kraftd.messages.fetch_request import FetchRequest
+from kraftd.messages.fetch_response import FetchResponse
+from kraftd.raft import answers, checks, fetch_answers
+from kraftd.raft.events import RequestReceived
+from kraftd.raft.fetch_answers import FetchAsked
+from kraftd.raft.leader import advance_high_watermark, heard_from
+from kraftd.raft.log_view import Fit
+from kraftd.raft.replica import Replica
+from kraftd.raft.roles import Leader
+from kraftd.raft.voters import replica_key
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC_ID
+from kraftd.wire.error_code import ErrorCode
+
+
+def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchRequest) -> None:
+    error = checks.cluster_id(replica, message.cluster_id)
+    topics = message.topics
+    if not error and (
+        len(topics) != 1
+        or topics[0].topic_id != METADATA_TOPIC_ID
+        or len(topics[0].partitions) != 1
+        or topics[0].partitions[0].partition != METADATA_PARTITION
+    ):
+        error = ErrorCode.INVALID_REQUEST
+    if error:
+        answers.respond(replica, request, FetchResponse(error_code=error))
+        return
+    asked = topics[0].partitions[0]
+    if (
+        message.max_wait_ms < 0
+        or asked.fetch_offset < 0
+        or asked.last_fetched_epoch < 0
+        or asked.last_fetched_epoch > asked.current_leader_epoch
+    ):
+        error = ErrorCode.INVALID_REQUEST
+    else:
+        error = checks.leader_only(replica, asked.current_leader_epoch)
+    replica_id = message.replica_id if message.replica_id != -1 else message.replica_state.replica_id
+    if not error and replica_id == replica.config.node_id:
+        error = ErrorCode.UNKNOWN_SERVER_ERROR  # a replica does not fetch from itself
+    if error:
+        answers.respond(replica, request, answers.fetch(replica, request.version, request.listener, error)[0])
+        return
+    leader = replica.role
+    assert isinstance(leader, Leader)
+    fetch = FetchAsked(
+        request.request_id,
+        request.version,
+        request.listener,
+        replica_key(replica_id, asked.replica_directory_id),
+        asked.fetch_offset,
+        asked.last_fetched_epoch,
+        message.max_bytes,
+        asked.high_watermark,
+    )
+    _note_progress(replica, leader, fetch)
+    if fetch_answers.answer(replica, leader, fetch, may_park=message.max_wait_ms > 0):
+        return
+    replica.fetches.park(
+        fetch.request_id,
+        fetch,
+        [(fetch_answers.queue_of(leader, fetch.key), fetch.offset + 1)],
+        replica.now_ms + message.max_wait_ms,
+    )
+
+
+def _note_progress(replica: Replica, leader: Leader, fetch: FetchAsked) -> None:
+    """A fetch whose position is on this log says how far its replica has synced (S12), unless it is a
+    client's."""
+    if fetch.key.id < 0:
+        return
+    if replica.log.locate(fetch.offset, fetch.last_fetched_epoch).fit is not Fit.VALID:
+        return
+    leader.progress.fetched(
+        fetch.key, fetch.offset, fetch_answers.readable_end(replica, leader, fetch.key), replica.now_ms
+    )
+    if leader.progress.is_voter(fetch.key):
+        heard_from(replica, leader, fetch.key)
+        advance_high_watermark(replica, leader)

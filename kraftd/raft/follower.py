@@ -1,0 +1,233 @@
+"""Following: fetching from the leader, appending and syncing what it sends, truncating where the logs part.
+
+An unattached replica and an observer fetch the same way, from whoever may know the leader.  The next fetch
+leaves only once what the last one brought is synced, for its offset is counted as synced by the leader (S12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraftd.messages.fetch_response import FetchResponse, PartitionData
+from kraftd.raft import checks, snapshots
+from kraftd.raft.becoming import become_prospective, on_common_response
+from kraftd.raft.effects import Destination, HighWatermarkMoved, TruncateLog
+from kraftd.raft.reconfiguration import join_or_update
+from kraftd.raft.replica import ConsensusBroken, Replica
+from kraftd.raft.roles import Follower
+from kraftd.raft.transitions import Cause
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
+from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
+
+QUICK_STAGGER_MS = 15  # between the voters that lost their leader's connection at the same moment
+
+
+# --- asking -------------------------------------------------------------------------------------------
+
+
+def fetch_request(replica: Replica) -> FetchRequest:
+    config, log = replica.config, replica.log
+    partition = FetchPartition(
+        partition=METADATA_PARTITION,
+        current_leader_epoch=replica.epoch,
+        fetch_offset=log.end_offset,
+        last_fetched_epoch=log.last_epoch,
+        partition_max_bytes=0,
+        replica_directory_id=config.directory_id,
+        high_watermark=replica.high_watermark,
+    )
+    return FetchRequest(
+        cluster_id=config.cluster_id,
+        replica_state=ReplicaState(config.node_id),
+        max_wait_ms=config.fetch_max_wait_ms,
+        max_bytes=config.fetch_max_bytes,
+        topics=[FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
+    )
+
+
+def _may_fetch(replica: Replica) -> bool:
+    """Not before everything that was fetched is synced, and one fetch at a time."""
+    log = replica.log
+    return log.synced_end_offset >= log.end_offset and not replica.connections.any_in_flight(replica.now_ms)
+
+
+def fetch_from_anyone(replica: Replica) -> None:
+    """Ask a bootstrap server, whichever is ready, so that its answer tells the leader."""
+    servers = replica.bootstrap_destinations()
+    if not servers or not _may_fetch(replica):
+        return
+    first = replica.dice.below(len(servers))
+    for index in range(len(servers)):
+        if replica.send(servers[(first + index) % len(servers)], fetch_request(replica)):
+            return
+
+
+def fetch_from_leader(replica: Replica, role: Follower) -> None:
+    """Ask the leader; somebody else while the leader does not answer."""
+    leader, now_ms = replica.leader_destination(), replica.now_ms
+    if leader is None:
+        fetch_from_anyone(replica)
+        return
+    if replica.connections.has_timed_out(leader.node_id, now_ms):
+        replica.connections.reset(leader.node_id)
+        fetch_from_anyone(replica)
+    elif replica.connections.is_backing_off(leader.node_id, now_ms):
+        fetch_from_anyone(replica)
+    elif role.download is not None:
+        if not role.download.finishing and not replica.connections.any_in_flight(now_ms):
+            replica.send(leader, snapshots.fetch_snapshot_request(replica, role.download))
+    elif _may_fetch(replica):
+        replica.send(leader, fetch_request(replica))
+
+
+# --- being answered -----------------------------------------------------------------------------------
+
+
+def on_fetch_response(replica: Replica, source: Destination, response: FetchResponse) -> bool:
+    """Take in what a fetch brought.  Returns whether its sender may be asked again at once."""
+    if response.error_code:
+        return False
+    topics = response.responses
+    if len(topics) != 1 or topics[0].topic_id != METADATA_TOPIC_ID or len(topics[0].partitions) != 1:
+        return False
+    partition = topics[0].partitions[0]
+    if partition.partition_index != METADATA_PARTITION:
+        return False
+    told = checks.leader_told(replica, partition.current_leader.leader_id, response.node_endpoints)
+    epoch, leader = replica.epoch, replica.leader_id
+    handled = on_common_response(replica, partition.error_code, partition.current_leader.leader_epoch, *told)
+    if handled is not None:
+        return handled and (replica.epoch, replica.leader_id) != (epoch, leader)
+    role = replica.role
+    if partition.error_code or not isinstance(role, Follower):
+        return False
+    _take_in(replica, role, partition)
+    _heard_from_leader(replica, role)
+    return True
+
+
+def _take_in(replica: Replica, role: Follower, partition: PartitionData) -> None:
+    diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
+    if diverging.epoch >= 0:
+        _truncate(replica, OffsetAndEpoch(diverging.end_offset, diverging.epoch))
+    elif snapshot.epoch >= 0 and snapshot.end_offset >= 0:
+        snapshots.begin_download(replica, role, OffsetAndEpoch(snapshot.end_offset, snapshot.epoch))
+    elif snapshot.epoch < 0 and snapshot.end_offset < 0:
+        if partition.records is not None and len(partition.records):
+            append_fetched(replica, memoryview(partition.records))
+        role.leader_high_watermark = max(role.leader_high_watermark, partition.high_watermark)
+        follow_high_watermark(replica, role)
+
+
+def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
+    """Cut the log where it parts from the leader's (S9: never below the high watermark)."""
+    offset = replica.log.truncation_offset(diverging)
+    if min(offset, diverging.offset) < replica.high_watermark:
+        raise ConsensusBroken(
+            f"{replica!r} is asked to truncate to {offset}, below its high watermark {replica.high_watermark}"
+        )
+    if offset >= replica.log.end_offset:
+        return
+    replica.log.truncate_to(offset)
+    replica.truncated()
+    replica.emit(TruncateLog(offset))
+    if replica.history.truncate_to(offset):
+        replica.voters_changed()
+
+
+def append_fetched(replica: Replica, data: memoryview) -> None:
+    """Append the leading batches that continue the log and are whole and sound; leave the rest.
+
+    A leader may cut its last batch short, and batches of a later epoch than this replica's belong to a leader
+    that it does not follow yet.
+    """
+    position = base_offset = end_offset = run_start = 0
+    run_epoch = -1
+    for batch in _sound_batches(replica, data):
+        header = batch.header
+        if header.leader_epoch != run_epoch:
+            if position > run_start:
+                replica.append(data[run_start:position], base_offset, end_offset, run_epoch)
+            run_start, run_epoch, base_offset = position, header.leader_epoch, header.base_offset
+        end_offset, position = header.next_offset, position + header.size_bytes
+    if position > run_start:
+        replica.append(data[run_start:position], base_offset, end_offset, run_epoch)
+    if position:
+        replica.ask_sync()
+        replica.read_control_records(data[:position])
+
+
+def _sound_batches(replica: Replica, data: memoryview) -> Iterator[Batch]:
+    expected_offset, epoch = replica.log.end_offset, replica.log.last_epoch
+    try:
+        for batch in iter_batches(data):
+            header = batch.header
+            if header.base_offset != expected_offset or not epoch <= header.leader_epoch <= replica.epoch:
+                return
+            yield batch
+            expected_offset, epoch = header.next_offset, header.leader_epoch
+    except CorruptBatch:
+        return
+
+
+def follow_high_watermark(replica: Replica, role: Follower) -> None:
+    """Commit what the leader says is committed, as far as it is synced here; it never goes back (S7)."""
+    offset = min(role.leader_high_watermark, replica.log.synced_end_offset)
+    if offset > replica.high_watermark:
+        replica.high_watermark = offset
+        replica.emit(HighWatermarkMoved(offset))
+
+
+def _heard_from_leader(replica: Replica, role: Follower) -> None:
+    role.fetch_deadline_ms = replica.now_ms + replica.config.fetch_timeout_ms
+    role.has_fetched = True
+    role.connection_lost = False
+    replica.quick_rounds = 0
+
+
+def on_records_synced(replica: Replica, end_offset: int) -> None:
+    replica.synced(end_offset)
+    if isinstance(replica.role, Follower):
+        follow_high_watermark(replica, replica.role)
+    replica.ask_sync()
+
+
+# --- losing the leader --------------------------------------------------------------------------------
+
+
+def on_connection_lost(replica: Replica, node_id: int) -> None:
+    """The leader's process is gone, or the link to it: ask the others soon instead of after the fetch
+    timeout.
+
+    The voters take turns by id, so that one of them is asked for its pre-vote while it has not stood itself.
+    A replica whose own link broke is told by the others' refusals, and doubles its patience each time.
+    """
+    role = replica.role
+    if not isinstance(role, Follower) or node_id != replica.leader_id or not replica.is_voter:
+        return
+    role.connection_lost = True
+    rank = sum(1 for other in replica.voters.ids if other < replica.config.node_id and other != node_id)
+    wait_ms = (
+        (rank * QUICK_STAGGER_MS) + (QUICK_STAGGER_MS << min(replica.quick_rounds, 12)) - QUICK_STAGGER_MS
+    )
+    replica.quick_rounds += 1
+    role.fetch_deadline_ms = min(role.fetch_deadline_ms, replica.now_ms + wait_ms)
+
+
+# --- time ---------------------------------------------------------------------------------------------
+
+
+def poll_follower(replica: Replica, role: Follower) -> int | None:
+    """Fetch; as a voter stand when the leader has been silent for the fetch timeout."""
+    if replica.shutting_down:
+        return None
+    if replica.is_voter and replica.now_ms >= role.fetch_deadline_ms:
+        become_prospective(replica, Cause.FETCH_TIMEOUT)
+        return None
+    if not join_or_update(replica, role):
+        fetch_from_leader(replica, role)
+    deadlines = [role.fetch_deadline_ms] if replica.is_voter else []
+    if role.update_voter_deadline_ms > replica.now_ms:
+        deadlines.append(role.update_voter_deadline_ms)
+    return min(deadlines, default=None)

@@ -1,0 +1,277 @@
+"""Leading an epoch: its first records, appends, the high watermark, check-quorum, and telling the voters of
+it.
+
+Appends become one batch each and are written at once; the sync is asked for as soon as none is under way, so
+that what arrives meanwhile shares the next (group commit without linger).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from kraftd.messages.begin_quorum_epoch_request import (
+    BeginQuorumEpochRequest,
+    LeaderEndpoint,
+    PartitionData,
+    TopicData,
+)
+from kraftd.messages.kraft_version_record import KRaftVersionRecord
+from kraftd.messages.leader_change_message import LeaderChangeMessage, Voter
+from kraftd.raft import fetch_answers
+from kraftd.raft.config import MAX_BATCH_BYTES
+from kraftd.raft.effects import (
+    AbandonSnapshot,
+    AppendAborted,
+    AppendAccepted,
+    AppendCommitted,
+    AppendRefused,
+    HighWatermarkMoved,
+)
+from kraftd.raft.events import AppendId, AppendRequested, CommitAwaited
+from kraftd.raft.majority import majority
+from kraftd.raft.progress import Progress
+from kraftd.raft.replica import ConsensusBroken, Replica
+from kraftd.raft.roles import Candidate, Follower, Leader, Resigned
+from kraftd.raft.transitions import Cause
+from kraftd.raft.voter_change import finish_voter_change
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, ReplicaKey
+from kraftd.wire.batch import ControlRecordType, batch_size_bytes, build_batch, build_control_batch
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+
+CHECK_QUORUM_FACTOR = 1.5  # of the fetch timeout
+COMMITTED = "committed"  # the key under which appends wait
+
+ControlRecord = tuple[ControlRecordType, Message, int]
+
+
+# --- coming and going ---------------------------------------------------------------------------------
+
+
+def become_leader(replica: Replica) -> None:
+    """Lead the epoch that was won; its first records go in before anybody hears of it (S8)."""
+    role, log, config = replica.role, replica.log, replica.config
+    assert isinstance(role, Candidate)
+    if log.end_offset < replica.high_watermark:
+        raise ConsensusBroken(f"{replica!r} is elected without records that were committed")
+    progress = Progress(replica.key, replica.voters)
+    progress.local_synced(log.synced_end_offset)
+    leader = Leader(progress, log.end_offset, check_quorum_deadline(replica), replica.now_ms)
+    if replica.history.kraft_version == 0:
+        leader.kraft_version_voters = replica.voters.updated(config.voter_node, ignore_directory_id=True)
+    replica.become(Cause.VOTES_WON, leader, leader_id=config.node_id, leader_listeners=config.listeners)
+    append_control(replica, start_of_epoch_records(replica, role.votes.granting))
+
+
+def start_of_epoch_records(replica: Replica, granting: Sequence[int]) -> list[ControlRecord]:
+    """LeaderChange; under kraft.version 1 also KRaftVersion and Voters when the voters stand in no log yet
+    (they come from the bootstrap checkpoint), or this replica is reached otherwise than they say."""
+    change = LeaderChangeMessage(
+        leader_id=replica.config.node_id,
+        voters=[Voter(node_id) for node_id in replica.voters.ids],
+        granting_voters=[Voter(node_id) for node_id in granting],
+    )
+    records: list[ControlRecord] = [(ControlRecordType.LEADER_CHANGE, change, 0)]
+    history = replica.history
+    if history.kraft_version == 0:
+        return records
+    if history.voters_offset is None:
+        raise ConsensusBroken(
+            f"kraft.version is {history.kraft_version}, and no voters stand in log or checkpoint"
+        )
+    node = replica.config.voter_node
+    if history.voters_offset == -1 or history.voters.needs_update(node):
+        voters = history.voters.updated(node)
+        assert voters is not None
+        version = KRaftVersionRecord(kraft_version=history.kraft_version)
+        records.append((ControlRecordType.KRAFT_VERSION, version, 0))
+        records.append((ControlRecordType.KRAFT_VOTERS, voters.to_record(), 0))
+    return records
+
+
+@contextmanager
+def leave_leadership(replica: Replica) -> Iterator[None]:
+    """Around a change of role: what waited for the old one is answered once the new one is durable."""
+    was = replica.role
+    yield
+    if isinstance(was, Leader):
+        finish_voter_change(replica, was, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        fetch_answers.refuse_all(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        for append_id in replica.appends.complete_all(COMMITTED):
+            replica.emit(AppendAborted(append_id))
+    elif isinstance(was, Follower) and was.download is not None and replica.role is not was:
+        replica.emit(AbandonSnapshot(was.download.snapshot_id))
+
+
+def resign(replica: Replica, leader: Leader) -> None:
+    """Give the epoch up: no record of it is accepted or committed here any more."""
+    deadline_ms = replica.now_ms + replica.random_election_timeout_ms()
+    others = set(leader.progress.voters) - {replica.config.node_id}
+    successors = [one.key for one in leader.progress.by_descending_end()]
+    with leave_leadership(replica):
+        replica.become(
+            Cause.RESIGNATION,
+            Resigned(deadline_ms, others, successors),
+            leader_id=replica.config.node_id,
+            leader_listeners=replica.config.listeners,
+        )
+
+
+# --- appends ------------------------------------------------------------------------------------------
+
+
+def append_control(replica: Replica, records: Sequence[ControlRecord]) -> int:
+    """Append one control batch; what it says of voters and kraft.version is in force at once.  Returns its
+    end."""
+    log = replica.log
+    base_offset = log.end_offset
+    data = build_control_batch(records, base_offset, replica.epoch, replica.now_ms)
+    replica.append(data, base_offset, base_offset + len(records), replica.epoch)
+    replica.read_control_records(data)
+    _appended(replica)
+    return log.end_offset
+
+
+def on_append_requested(replica: Replica, event: AppendRequested) -> None:
+    """Write records of the controller, or refuse them."""
+    if not _accepts_appends(replica, event.epoch):
+        replica.emit(AppendRefused(event.append_id, ErrorCode.NOT_CONTROLLER))
+        return
+    batches = _cut(event.values, event.atomic)
+    if batches is None:
+        replica.emit(AppendRefused(event.append_id, ErrorCode.RECORD_LIST_TOO_LARGE))
+        return
+    base_offset = replica.log.end_offset
+    end_offset = base_offset + len(event.values)
+    replica.emit(AppendAccepted(event.append_id, base_offset, end_offset, replica.epoch))
+    for values in batches:
+        data = build_batch(values, base_offset, replica.epoch, replica.now_ms)
+        replica.append(data, base_offset, base_offset + len(values), replica.epoch)
+        base_offset += len(values)
+    _await_commit(replica, event.append_id)
+    if event.values:
+        _appended(replica)
+
+
+def on_commit_awaited(replica: Replica, event: CommitAwaited) -> None:
+    """An append of nothing: it commits with everything before it."""
+    if not _accepts_appends(replica, event.epoch):
+        replica.emit(AppendRefused(event.append_id, ErrorCode.NOT_CONTROLLER))
+        return
+    end_offset = replica.log.end_offset
+    replica.emit(AppendAccepted(event.append_id, end_offset, end_offset, replica.epoch))
+    _await_commit(replica, event.append_id)
+
+
+def _accepts_appends(replica: Replica, epoch: int) -> bool:
+    return isinstance(replica.role, Leader) and replica.epoch == epoch and not replica.shutting_down
+
+
+def _cut(values: list[bytes], atomic: bool) -> list[list[bytes]] | None:
+    """The batches that these values make; None when they must be one and are too large for that."""
+    if not values:
+        return []
+    if sum(map(len, values)) < MAX_BATCH_BYTES // 2 and len(values) < 100_000:
+        return [values]
+    if batch_size_bytes(values) <= MAX_BATCH_BYTES:
+        return [values]
+    if atomic or len(values) == 1:
+        return None
+    middle = len(values) // 2
+    parts = _cut(values[:middle], atomic), _cut(values[middle:], atomic)
+    return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
+
+
+def _await_commit(replica: Replica, append_id: AppendId) -> None:
+    leader, end_offset = replica.role, replica.log.end_offset
+    assert isinstance(leader, Leader)
+    if end_offset <= leader.high_watermark:
+        replica.emit(AppendCommitted(append_id, end_offset))
+    else:
+        replica.appends.park(append_id, append_id, [(COMMITTED, end_offset)])
+
+
+def _appended(replica: Replica) -> None:
+    leader = replica.role
+    assert isinstance(leader, Leader)
+    replica.ask_sync()
+    fetch_answers.records_appended(replica, leader)
+
+
+def on_records_synced(replica: Replica, leader: Leader, end_offset: int) -> None:
+    """The leader's own log counts from now on up to there, and its observers may read it."""
+    if replica.synced(end_offset):
+        leader.progress.local_synced(replica.log.synced_end_offset)
+        if not advance_high_watermark(replica, leader):
+            fetch_answers.records_synced(replica, leader)
+    replica.ask_sync()
+
+
+# --- the high watermark -------------------------------------------------------------------------------
+
+
+def advance_high_watermark(replica: Replica, leader: Leader) -> bool:
+    """Commit what a majority of the voters has synced, this leader's log included, once it reaches into the
+    epoch.
+
+    Records of older epochs commit only together with one of this epoch (S8).  Returns whether it moved.
+    """
+    offset = leader.progress.committable()
+    if offset is None:
+        return False
+    offset = min(offset, replica.log.synced_end_offset)
+    if offset <= leader.epoch_start_offset or offset <= leader.high_watermark:
+        return False
+    leader.high_watermark = offset
+    if offset > replica.high_watermark:
+        replica.high_watermark = offset
+        replica.emit(HighWatermarkMoved(offset))
+    if not leader.announced:
+        leader.announced = True
+        replica.announce_leadership()
+    for append_id in replica.appends.reach(COMMITTED, offset):
+        replica.emit(AppendCommitted(append_id, offset))
+    fetch_answers.high_watermark_moved(replica, leader)
+    return True
+
+
+# --- holding the quorum -------------------------------------------------------------------------------
+
+
+def check_quorum_deadline(replica: Replica) -> int:
+    return replica.now_ms + int(replica.config.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
+
+
+def heard_from(replica: Replica, leader: Leader, key: ReplicaKey) -> None:
+    """A voter fetched; with a majority heard since the last time, the leader may go on (S16)."""
+    if not leader.progress.is_voter(key):
+        return
+    leader.fetched_voters.add(key.id)
+    needed = majority(len(leader.progress.voters))
+    if replica.config.node_id in leader.progress.voters:
+        needed -= 1  # itself
+    if len(leader.fetched_voters) >= needed:
+        leader.fetched_voters.clear()
+        leader.check_quorum_deadline_ms = check_quorum_deadline(replica)
+
+
+def begin_quorum_epoch(replica: Replica, leader: Leader) -> None:
+    """Tell the voters that have not fetched for a while who leads."""
+    quiet_ms = replica.config.fetch_timeout_ms // 2
+    for one in leader.progress.voters.values():
+        if one.key.id != replica.config.node_id and replica.now_ms - one.last_fetch_ms >= quiet_ms:
+            replica.send(replica.voter_destination(one.key.id), _begin_request(replica, one.key))
+    leader.begin_deadline_ms = replica.now_ms + quiet_ms
+
+
+def _begin_request(replica: Replica, voter: ReplicaKey) -> BeginQuorumEpochRequest:
+    partition = PartitionData(
+        METADATA_PARTITION, voter.directory_id or ZERO_UUID, replica.config.node_id, replica.epoch
+    )
+    return BeginQuorumEpochRequest(
+        replica.config.cluster_id,
+        voter.id,
+        [TopicData(METADATA_TOPIC, [partition])],
+        [LeaderEndpoint(one.listener, one.host, one.port) for one in replica.config.listeners],
+    )

@@ -1,0 +1,184 @@
+"""What the core knows of the log: its bounds, where each epoch starts, which snapshots there are. No bytes.
+
+The runner writes and syncs; this is kept in step with it by the effects that were emitted and the events that
+came back.  Answers the questions of KIP-595 and KIP-630: does a (fetch offset, last fetched epoch) continue
+this log, and if not, where do they part, or which snapshot must be fetched first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from kraftd.types import OffsetAndEpoch
+
+BOOTSTRAP_SNAPSHOT = OffsetAndEpoch(0, 0)  # written by format; never replicated
+
+
+class Fit(Enum):
+    """How a fetcher's position relates to this log."""
+
+    VALID = "valid"
+    DIVERGING = "diverging"
+    SNAPSHOT = "snapshot"
+
+
+class Position(NamedTuple):
+    """The relation, and the end of the last common epoch or the id of the snapshot to fetch."""
+
+    fit: Fit
+    at: OffsetAndEpoch
+
+
+class EpochStart(NamedTuple):
+    """An epoch that has records in the log, and the offset of the first."""
+
+    epoch: int
+    start_offset: int
+
+
+class LogView:
+    """Bounds, epochs and snapshots of one log.
+
+    `epochs` are (epoch, start offset), ascending; `snapshots` map snapshot id to size in bytes, the bootstrap
+    checkpoint (0, 0) included.  Everything that was found on opening counts as synced.
+    """
+
+    __slots__ = ("_epochs", "end_offset", "snapshots", "start_offset", "synced_end_offset")
+
+    def __init__(
+        self,
+        start_offset: int = 0,
+        end_offset: int = 0,
+        epochs: Iterable[tuple[int, int]] = (),
+        snapshots: Mapping[OffsetAndEpoch, int] | None = None,
+    ) -> None:
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        self.synced_end_offset = end_offset
+        self._epochs = [EpochStart(*one) for one in epochs]
+        self.snapshots: dict[OffsetAndEpoch, int] = dict(snapshots or {})
+
+    def __repr__(self) -> str:
+        span = f"{self.start_offset}..{self.end_offset}"
+        return f"<LogView {span} synced {self.synced_end_offset}, epoch {self.last_epoch}>"
+
+    # --- questions ---
+
+    @property
+    def latest_snapshot(self) -> OffsetAndEpoch | None:
+        return max(self.snapshots, key=_by_epoch) if self.snapshots else None
+
+    @property
+    def earliest_snapshot(self) -> OffsetAndEpoch | None:
+        return min(self.snapshots, key=_by_epoch) if self.snapshots else None
+
+    @property
+    def last_epoch(self) -> int:
+        """Epoch of the last record; of the snapshot that the log starts from when it is empty; else 0."""
+        if self._epochs:
+            return self._epochs[-1].epoch
+        snapshot = self.latest_snapshot
+        return snapshot.epoch if snapshot is not None and snapshot.offset == self.end_offset else 0
+
+    @property
+    def end(self) -> OffsetAndEpoch:
+        """Log end and last epoch: what votes compare, the epoch first."""
+        return OffsetAndEpoch(self.end_offset, self.last_epoch)
+
+    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
+        """The largest epoch at or below `epoch` and the offset at which it ended here.
+
+        An epoch above all of the log's is answered with the log's end, one below all of them with its own
+        number and the start of the lowest.
+        """
+        epochs = self._epochs
+        if not epochs or epoch >= epochs[-1].epoch:
+            if epochs and epoch == epochs[-1].epoch:
+                return OffsetAndEpoch(self.end_offset, epoch)
+            return self.end
+        index = next(i for i, one in enumerate(epochs) if one.epoch > epoch)
+        end = OffsetAndEpoch(epochs[index].start_offset, epochs[index - 1].epoch if index else epoch)
+        earliest = self.earliest_snapshot
+        if earliest is not None and end == (earliest.offset, epoch):
+            return earliest
+        return end
+
+    def locate(self, offset: int, epoch: int) -> Position:
+        """How a replica whose log ends at (offset, epoch) continues from this log (KIP-595, KIP-630)."""
+        snapshot = self.latest_snapshot
+        if offset == 0 and snapshot is not None and snapshot != BOOTSTRAP_SNAPSHOT:
+            return Position(Fit.SNAPSHOT, snapshot)  # cheaper than the whole log
+        if offset == 0 and self.start_offset == 0:
+            return Position(Fit.VALID, OffsetAndEpoch(0, 0))
+        earliest = self.earliest_snapshot
+        if (
+            snapshot is not None
+            and earliest is not None
+            and (
+                offset < self.start_offset
+                or (offset == self.start_offset and epoch != earliest.epoch)
+                or epoch < earliest.epoch
+            )
+        ):
+            return Position(Fit.SNAPSHOT, snapshot)
+        end = self.end_offset_for_epoch(epoch)
+        if end.epoch != epoch or end.offset < offset:
+            return Position(Fit.DIVERGING, end)
+        return Position(Fit.VALID, OffsetAndEpoch(offset, epoch))
+
+    def truncation_offset(self, diverging: OffsetAndEpoch) -> int:
+        """Where to cut this log when the leader's ended `diverging.epoch` (or the last below it) at its
+        offset."""
+        if diverging.epoch == 0:
+            return min(diverging.offset, self.end_offset)
+        local = self.end_offset_for_epoch(diverging.epoch)
+        return min(local.offset, diverging.offset) if local.epoch == diverging.epoch else local.offset
+
+    # --- changes ---
+
+    def append(self, epoch: int, base_offset: int, end_offset: int) -> None:
+        """Records of `epoch` now stand from the log end on.  Raises ValueError where they cannot."""
+        if base_offset != self.end_offset or end_offset <= base_offset:
+            raise ValueError(
+                f"batch {base_offset}..{end_offset} does not continue a log that ends at {self.end_offset}"
+            )
+        if epoch < self.last_epoch:
+            raise ValueError(f"batch of epoch {epoch} behind epoch {self.last_epoch}")
+        if not self._epochs or epoch > self._epochs[-1].epoch:
+            self._epochs.append(EpochStart(epoch, base_offset))
+        self.end_offset = end_offset
+
+    def sync(self, end_offset: int) -> bool:
+        """Everything below is on stable storage; returns whether that is news."""
+        end_offset = min(end_offset, self.end_offset)
+        if end_offset <= self.synced_end_offset:
+            return False
+        self.synced_end_offset = end_offset
+        return True
+
+    def truncate_to(self, end_offset: int) -> None:
+        while self._epochs and self._epochs[-1].start_offset >= end_offset:
+            self._epochs.pop()
+        self.end_offset = end_offset
+        self.synced_end_offset = min(self.synced_end_offset, end_offset)
+
+    def reset_to(self, snapshot_id: OffsetAndEpoch, size_bytes: int) -> None:
+        """The log is empty and starts at this snapshot; older snapshots are gone."""
+        self._epochs.clear()
+        self.start_offset = self.end_offset = self.synced_end_offset = snapshot_id.offset
+        self.snapshots = {snapshot_id: size_bytes}
+
+    def move_start(self, start_offset: int) -> None:
+        """Segments below were deleted; the epoch in force at the new start begins there."""
+        self.start_offset = max(self.start_offset, start_offset)
+        kept = [one for one in self._epochs if one.start_offset > self.start_offset]
+        below = [one for one in self._epochs if one.start_offset <= self.start_offset]
+        if below and self.start_offset < self.end_offset:
+            kept.insert(0, EpochStart(below[-1].epoch, self.start_offset))
+        self._epochs = kept
+
+
+def _by_epoch(snapshot_id: OffsetAndEpoch) -> tuple[int, int]:
+    return snapshot_id.epoch, snapshot_id.offset

@@ -1,0 +1,148 @@
+"""How far each replica has fetched, as its leader sees it: the log ends, fetch times and caught-up times.
+
+Voters and observers (brokers, replicas that want to join) are kept apart: only voters ever count (S14), and a
+replica counts as a voter by its whole key, so a disk that was replaced under a voter's id is an observer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftd.raft.majority import majority_offset
+from kraftd.raft.voters import Listeners, VoterSet, matches
+from kraftd.types import ReplicaKey
+
+OBSERVER_SESSION_MS = 300_000  # an observer that has not fetched for so long is forgotten
+CAUGHT_UP_WINDOW_MS = (
+    3_600_000  # a replica that is to join must have fetched, caught up, within the last hour
+)
+
+
+class ReplicaProgress:
+    """One replica.  Times are -1 and the end offset None until it fetches in this epoch."""
+
+    __slots__ = (
+        "acknowledged",
+        "end_offset",
+        "key",
+        "last_caught_up_ms",
+        "last_fetch_leader_end_offset",
+        "last_fetch_ms",
+        "listeners",
+    )
+
+    def __init__(self, key: ReplicaKey, listeners: Listeners = (), *, acknowledged: bool = False) -> None:
+        self.key = key
+        self.listeners = listeners
+        self.end_offset: int | None = None
+        self.last_fetch_ms = -1
+        self.last_fetch_leader_end_offset = -1
+        self.last_caught_up_ms = -1
+        self.acknowledged = acknowledged
+
+    def fetched(self, offset: int, leader_end_offset: int, now_ms: int) -> None:
+        """It fetched at `offset`: its log ends there, synced.
+
+        It is caught up now when that is the leader's end, and was at its previous fetch when it has since got
+        all that the leader had then.
+        """
+        if offset >= leader_end_offset:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
+        elif 0 < self.last_fetch_leader_end_offset <= offset:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
+        self.last_fetch_leader_end_offset = leader_end_offset
+        self.last_fetch_ms = max(self.last_fetch_ms, now_ms)
+        self.end_offset = offset
+        self.acknowledged = True
+
+    def __repr__(self) -> str:
+        return f"<Replica {self.key} end {self.end_offset}, fetched at {self.last_fetch_ms}>"
+
+
+class Progress:
+    """All replicas that a leader knows of."""
+
+    __slots__ = ("local", "observers", "voters")
+
+    def __init__(self, local: ReplicaKey, voters: VoterSet) -> None:
+        self.local = local
+        self.voters: dict[int, ReplicaProgress] = {}
+        self.observers: dict[ReplicaKey, ReplicaProgress] = {}
+        self.set_voters(voters)
+
+    def set_voters(self, voters: VoterSet) -> None:
+        """Another voter set is in force: who left is an observer, who came keeps what is known of it."""
+        before, now = self.voters, dict[int, ReplicaProgress]()
+        for voter in voters:
+            replica = self.find(voter.key) or ReplicaProgress(
+                voter.key, acknowledged=voter.key.id == self.local.id
+            )
+            self.observers.pop(replica.key, None)
+            self.observers.pop(voter.key, None)
+            replica.key = voter.key
+            replica.listeners = voter.listeners
+            now[voter.key.id] = replica
+        self.voters = now
+        for node_id, replica in before.items():
+            if now.get(node_id) is not replica:
+                replica.listeners = ()
+                self.observers.setdefault(replica.key, replica)
+
+    def find(self, key: ReplicaKey) -> ReplicaProgress | None:
+        replica = self.voters.get(key.id)
+        if replica is not None and matches(replica.key, key):
+            return replica
+        return self.observers.get(key)
+
+    def is_voter(self, key: ReplicaKey) -> bool:
+        replica = self.voters.get(key.id)
+        return replica is not None and matches(replica.key, key)
+
+    def fetched(self, key: ReplicaKey, offset: int, leader_end_offset: int, now_ms: int) -> ReplicaProgress:
+        """Note a fetch of any replica; one that is not a voter is an observer from now on."""
+        replica = self.find(key)
+        if replica is None:
+            replica = self.observers[key] = ReplicaProgress(key)
+        replica.fetched(offset, leader_end_offset, now_ms)
+        return replica
+
+    def local_synced(self, end_offset: int) -> None:
+        """The leader's own log is synced up to there."""
+        replica = self.find(self.local)
+        if replica is None:
+            replica = self.observers[self.local] = ReplicaProgress(self.local)
+        replica.end_offset = end_offset
+
+    def committable(self) -> int | None:
+        """The largest offset that a majority of the voters has synced."""
+        return majority_offset(replica.end_offset for replica in self.voters.values())
+
+    def by_descending_end(self) -> Iterator[ReplicaProgress]:
+        """The other voters, the most caught up first: the order in which they should succeed."""
+        others = [one for one in self.voters.values() if not matches(one.key, self.local)]
+        others.sort(
+            key=lambda one: (-1 if one.end_offset is None else one.end_offset, -one.key.id), reverse=True
+        )
+        return iter(others)
+
+    def forget_silent_observers(self, now_ms: int) -> None:
+        for key in [
+            key
+            for key, replica in self.observers.items()
+            if now_ms - replica.last_fetch_ms >= OBSERVER_SESSION_MS and key != self.local
+        ]:
+            del self.observers[key]
+
+    def is_caught_up(self, key: ReplicaKey, now_ms: int) -> bool:
+        """Whether an observer may be added as a voter: it has been level with the leader and still
+        fetches."""
+        replica = self.observers.get(key)
+        return (
+            replica is not None
+            and replica.last_caught_up_ms > 0
+            and replica.last_fetch_ms > now_ms - CAUGHT_UP_WINDOW_MS
+        )
+
+    def __repr__(self) -> str:
+        ends = " ".join(f"{one.key.id}:{one.end_offset}" for one in self.voters.values())
+        return f"<Progress voters {ends}, {len(self.observers)} observers>"

@@ -1,0 +1,269 @@
+"""The replica that all rooms of the core work on: its epoch and role, its log as it knows it, and the effects
+that one step has brought about so far.
+
+Holds what several rooms share: becoming another role (checked against the table, persisted when it must be),
+asking others, waiting for the log to be synced.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from kraftd.messages.quorum_state_data import QuorumStateData, Voter
+from kraftd.raft import transitions
+from kraftd.raft.config import Dice, DurableState, Parking, RaftConfig
+from kraftd.raft.connections import Connections
+from kraftd.raft.effects import (
+    AppendRecords,
+    Destination,
+    Effect,
+    LeadershipChanged,
+    PersistElection,
+    Send,
+    SyncLog,
+    VotersChanged,
+)
+from kraftd.raft.roles import Follower, Leader, Resigned, Role, Unattached
+from kraftd.raft.transitions import Cause, State
+from kraftd.raft.voters import Listeners, VoterSet, listener_endpoint, replica_key
+from kraftd.types import ZERO_UUID, ReplicaKey
+from kraftd.wire.message import Message
+
+R = TypeVar("R", bound=Role)
+
+NO_LEADER = -1
+
+
+class ConsensusBroken(RuntimeError):
+    """Something that can never happen among correct replicas did: stop, before it spreads."""
+
+
+class Replica:
+    """One replica of the metadata log, between two events.
+
+    `high_watermark` is what this replica knows to be committed, -1 while nothing; it never goes back, and a
+    new leader shows none (`Leader.high_watermark`) until a majority has reached its epoch.
+    """
+
+    def __init__(
+        self, config: RaftConfig, durable: DurableState, dice: Dice, fetches: Parking, appends: Parking
+    ) -> None:
+        self.config = config
+        self.log = durable.log
+        self.history = durable.history
+        self.dice = dice
+        self.fetches = fetches
+        self.appends = appends
+        self.connections = Connections(config.request_timeout_ms, config.retry_backoff_ms)
+        self.now_ms = 0
+        self.epoch = 0
+        self.leader_id: int | None = None
+        self.leader_listeners: Listeners = ()
+        self.voted: ReplicaKey | None = None
+        self.role: Role = Unattached(None)
+        self.high_watermark = -1
+        self.effects: list[Effect] = []
+        self.shutdown_deadline_ms: int | None = None
+        self.shut_down = False
+        self.quick_rounds = 0  # pre-votes of this epoch that a lost connection to the leader has led to
+        self._sync_asked_to = self.log.synced_end_offset
+        self._persisted: tuple[QuorumStateData, int] | None = None
+        self._announced: tuple[int, int | None, bool] | None = None
+        if durable.election is not None:
+            election = durable.election
+            self.epoch = max(0, election.leader_epoch)
+            self.leader_id = election.leader_id if election.leader_id >= 0 else None
+            if election.voted_id >= 0:
+                self.voted = replica_key(election.voted_id, election.voted_directory_id)
+            self._persisted = (election, self._election_version())
+
+    def __repr__(self) -> str:
+        leader = "" if self.leader_id is None else f" of leader {self.leader_id}"
+        return (
+            f"<{self.state.value.capitalize()} {self.config.key} epoch {self.epoch}{leader}, "
+            f"log end {self.log.end_offset}, hw {self.high_watermark}>"
+        )
+
+    # --- looking ---
+
+    @property
+    def state(self) -> State:
+        return self.role.state
+
+    @property
+    def key(self) -> ReplicaKey:
+        return self.config.key
+
+    @property
+    def voters(self) -> VoterSet:
+        return self.history.voters
+
+    @property
+    def is_voter(self) -> bool:
+        return self.history.voters.has_voter(self.config.key)
+
+    @property
+    def is_only_voter(self) -> bool:
+        return self.history.voters.is_only_voter(self.config.key)
+
+    @property
+    def shutting_down(self) -> bool:
+        return self.shutdown_deadline_ms is not None
+
+    @property
+    def leader_id_or_none(self) -> int:
+        """The leader's id as messages carry it: -1 where unknown."""
+        return NO_LEADER if self.leader_id is None else self.leader_id
+
+    def leader_destination(self) -> Destination | None:
+        """Where the leader is reached by the quorum's listener."""
+        endpoint = listener_endpoint(self.leader_listeners, self.config.listener_name)
+        if self.leader_id is None or endpoint is None:
+            return None
+        return Destination(self.leader_id, endpoint.host, endpoint.port)
+
+    def voter_destination(self, node_id: int) -> Destination | None:
+        endpoint = listener_endpoint(self.voters.listeners(node_id), self.config.listener_name)
+        return None if endpoint is None else Destination(node_id, endpoint.host, endpoint.port)
+
+    def bootstrap_destinations(self) -> list[Destination]:
+        """Who may know the leader: the configured bootstrap servers, else the static voters; never this
+        node."""
+        own = {(one.host, one.port) for one in self.config.listeners}
+        if self.config.bootstrap_servers:
+            found = [Destination(-2 - i, *one) for i, one in enumerate(self.config.bootstrap_servers)]
+        else:
+            found = [
+                Destination(voter.key.id, voter.listeners[0].host, voter.listeners[0].port)
+                for voter in self.history.static_voters
+                if voter.key.id != self.config.node_id
+            ]
+        return [one for one in found if (one.host, one.port) not in own]
+
+    # --- doing ---
+
+    def emit(self, effect: Effect) -> None:
+        self.effects.append(effect)
+
+    def become(
+        self,
+        cause: Cause,
+        role: Role,
+        *,
+        epoch: int | None = None,
+        leader_id: int | None = None,
+        leader_listeners: Listeners = (),
+        voted: ReplicaKey | None = None,
+    ) -> None:
+        """Take up `role` with exactly these election facts.  Persists them when they are others than before.
+
+        Raises IllegalTransition where the table knows no such way.
+        """
+        new_epoch = self.epoch if epoch is None else epoch
+        target = transitions.check(self.state, cause, self.epoch, new_epoch)
+        if target is not role.state:
+            raise transitions.IllegalTransition(
+                f"{cause.value!r} leads to {target.value}, not to {role.state.value}"
+            )
+        if new_epoch != self.epoch:
+            self.quick_rounds = 0
+        self.epoch = new_epoch
+        self.leader_id = leader_id
+        self.leader_listeners = leader_listeners
+        self.voted = voted
+        self.role = role
+        self.connections.reset_all()
+        if role.state not in (State.PROSPECTIVE, State.RESIGNED) or cause is Cause.VOTE_GRANTED:
+            self.persist_election()
+
+    def persist_election(self) -> None:
+        """Persist epoch, leader and vote, unless the file holds just that."""
+        version = self._election_version()
+        state = QuorumStateData(
+            leader_id=self.leader_id_or_none,
+            leader_epoch=self.epoch,
+            voted_id=-1 if self.voted is None else self.voted.id,
+        )
+        if version == 0:
+            state.current_voters = [Voter(node_id) for node_id in self.voters.ids]
+        elif self.voted is not None:
+            state.voted_directory_id = self.voted.directory_id or ZERO_UUID
+        if self._persisted == (state, version):
+            return
+        self._persisted = (state, version)
+        if self.effects and isinstance(self.effects[-1], PersistElection):
+            self.effects.pop()  # nothing has depended on it
+        self.emit(PersistElection(state, version))
+
+    def _election_version(self) -> int:
+        """quorum-state v0 lists the voters of a static quorum, v1 the directory that was voted for."""
+        return 0 if self.history.kraft_version == 0 else 1
+
+    def announce_leadership(self) -> None:
+        """Tell the node who leads when that is news; this replica itself only once its high watermark is
+        known."""
+        role = self.role
+        if isinstance(role, Leader):
+            if not role.announced:
+                return
+            now = (self.epoch, self.leader_id, True)
+        else:
+            now = (self.epoch, None if isinstance(role, Resigned) else self.leader_id, False)
+        if now != self._announced:
+            self._announced = now
+            self.emit(LeadershipChanged(*now))
+
+    def send(self, destination: Destination | None, message: Message) -> bool:
+        """Ask when that node may be asked now; returns whether it was."""
+        if destination is None or not self.connections.is_ready(destination.node_id, self.now_ms):
+            return False
+        self.emit(Send(self.connections.sent(destination, message, self.now_ms), destination, message))
+        return True
+
+    def append(self, data: bytes | memoryview, base_offset: int, end_offset: int, epoch: int) -> None:
+        """Append whole batches of one epoch, take in their control records, and have them synced."""
+        self.log.append(epoch, base_offset, end_offset)
+        self.emit(AppendRecords(base_offset, end_offset, epoch, data))
+
+    def read_control_records(self, data: bytes | memoryview) -> None:
+        """Take in the voters and kraft.version of control batches that were just appended."""
+        if self.history.read(data):
+            self.voters_changed()
+
+    def voters_changed(self) -> None:
+        """Another voter set or kraft.version is in force."""
+        if isinstance(self.role, Leader):
+            self.role.progress.set_voters(self.voters)
+        elif isinstance(self.role, Unattached) and self.is_voter and self.role.deadline_ms is None:
+            self.role.deadline_ms = self.now_ms + self.random_election_timeout_ms()
+        self.emit(VotersChanged())
+
+    def ask_sync(self) -> None:
+        """Have the log synced to its end, unless a sync is under way: then that is asked for when it is
+        done."""
+        log = self.log
+        if log.synced_end_offset < log.end_offset and self._sync_asked_to <= log.synced_end_offset:
+            self._sync_asked_to = log.end_offset
+            self.emit(SyncLog(log.end_offset))
+
+    def synced(self, end_offset: int) -> bool:
+        """A sync is done; returns whether the synced end moved."""
+        moved = self.log.sync(end_offset)
+        self._sync_asked_to = self.log.synced_end_offset
+        return moved
+
+    def truncated(self) -> None:
+        """The log was cut: what was asked to be synced may be gone."""
+        self._sync_asked_to = min(self._sync_asked_to, self.log.synced_end_offset)
+
+    def random_election_timeout_ms(self) -> int:
+        timeout_ms = self.config.election_timeout_ms
+        return timeout_ms + self.dice.below(timeout_ms) if timeout_ms else 0
+
+    def election_deadline_ms(self) -> int | None:
+        """When an unattached replica stands: an observer never does."""
+        return self.now_ms + self.random_election_timeout_ms() if self.is_voter else None
+
+    def new_follower(self) -> Follower:
+        fetch_deadline_ms = self.now_ms + self.config.fetch_timeout_ms
+        return Follower(fetch_deadline_ms, fetch_deadline_ms)

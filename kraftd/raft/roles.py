@@ -1,0 +1,184 @@
+"""What a replica keeps for the time that it is in one state, thrown away when it leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+from kraftd.raft.majority import Votes
+from kraftd.raft.progress import Progress
+from kraftd.raft.transitions import State
+from kraftd.raft.voters import Listeners, VoterSet
+from kraftd.types import OffsetAndEpoch, ReplicaKey
+
+
+class Unattached:
+    """Knows the epoch, and at most its leader's id, not where it is.  `deadline_ms` is None for an
+    observer."""
+
+    state: ClassVar = State.UNATTACHED
+    __slots__ = ("deadline_ms",)
+
+    def __init__(self, deadline_ms: int | None) -> None:
+        self.deadline_ms = deadline_ms
+
+
+class Prospective:
+    """Asks whether it would be voted for (KIP-996)."""
+
+    state: ClassVar = State.PROSPECTIVE
+    __slots__ = ("deadline_ms", "votes")
+
+    def __init__(self, votes: Votes, deadline_ms: int) -> None:
+        self.votes = votes
+        self.deadline_ms = deadline_ms
+
+
+class Candidate:
+    """Stands for leader in a new epoch."""
+
+    state: ClassVar = State.CANDIDATE
+    __slots__ = ("deadline_ms", "votes")
+
+    def __init__(self, votes: Votes, deadline_ms: int) -> None:
+        self.votes = votes
+        self.deadline_ms = deadline_ms
+
+
+class Download:
+    """A snapshot that is being fetched; `finishing` from its last byte until the runner has named it."""
+
+    __slots__ = ("finishing", "position", "size_bytes", "snapshot_id")
+
+    def __init__(self, snapshot_id: OffsetAndEpoch) -> None:
+        self.snapshot_id = snapshot_id
+        self.position = 0
+        self.size_bytes = -1
+        self.finishing = False
+
+    def __repr__(self) -> str:
+        return f"<Download {self.snapshot_id} at {self.position} of {self.size_bytes}>"
+
+
+class Follower:
+    """Fetches from the leader of its epoch.
+
+    `has_fetched`: the leader has answered a fetch, so it is alive as far as pre-votes go.  `connection_lost`
+    undoes that: the leader's connection broke, and nothing was heard since.  `quick_rounds` counts the
+    pre-votes that such losses have led to in this epoch.
+    """
+
+    state: ClassVar = State.FOLLOWER
+    __slots__ = (
+        "connection_lost",
+        "download",
+        "fetch_deadline_ms",
+        "has_fetched",
+        "has_updated_leader",
+        "leader_high_watermark",
+        "update_voter_deadline_ms",
+    )
+
+    def __init__(self, fetch_deadline_ms: int, update_voter_deadline_ms: int) -> None:
+        self.fetch_deadline_ms = fetch_deadline_ms
+        self.update_voter_deadline_ms = update_voter_deadline_ms
+        self.has_fetched = False
+        self.has_updated_leader = False
+        self.connection_lost = False
+        self.leader_high_watermark = -1
+        self.download: Download | None = None
+
+
+class VoterChange:
+    """The one change of the voter set that is under way (KIP-853), and who waits for it.
+
+    `end_offset` is None while the new voter is probed with ApiVersions, then the end of its VotersRecord.
+    `request_id` is None once it was answered early.
+    """
+
+    __slots__ = (
+        "deadline_ms",
+        "end_offset",
+        "is_add",
+        "key",
+        "listeners",
+        "request_id",
+        "respond_early",
+        "version",
+    )
+
+    def __init__(
+        self,
+        key: ReplicaKey,
+        request_id: Hashable,
+        version: int,
+        deadline_ms: int,
+        *,
+        is_add: bool,
+        listeners: Listeners = (),
+        respond_early: bool = False,
+    ) -> None:
+        self.key = key
+        self.request_id: Hashable | None = request_id
+        self.version = version
+        self.deadline_ms = deadline_ms
+        self.is_add = is_add
+        self.listeners = listeners
+        self.respond_early = respond_early
+        self.end_offset: int | None = None
+
+
+class Leader:
+    """Leads its epoch.
+
+    `high_watermark` is -1 until a majority has passed the epoch's start.  `fetched_voters` are those heard
+    since the last check-quorum, `begin_deadline_ms` the next BeginQuorumEpoch round.  `kraft_version_voters`
+    collects what UpdateRaftVoter tells of the voters of a static quorum, for the upgrade to kraft.version 1.
+    """
+
+    state: ClassVar = State.LEADER
+    __slots__ = (
+        "announced",
+        "begin_deadline_ms",
+        "check_quorum_deadline_ms",
+        "epoch_start_offset",
+        "fetched_voters",
+        "high_watermark",
+        "kraft_version_voters",
+        "progress",
+        "resign_requested",
+        "voter_change",
+    )
+
+    def __init__(
+        self,
+        progress: Progress,
+        epoch_start_offset: int,
+        check_quorum_deadline_ms: int,
+        begin_deadline_ms: int,
+    ) -> None:
+        self.progress = progress
+        self.epoch_start_offset = epoch_start_offset
+        self.check_quorum_deadline_ms = check_quorum_deadline_ms
+        self.begin_deadline_ms = begin_deadline_ms
+        self.high_watermark = -1
+        self.fetched_voters: set[int] = set()
+        self.announced = False
+        self.resign_requested = False
+        self.voter_change: VoterChange | None = None
+        self.kraft_version_voters: VoterSet | None = None
+
+
+class Resigned:
+    """Was the leader of this epoch, and will not be again; tells the others so until `deadline_ms`."""
+
+    state: ClassVar = State.RESIGNED
+    __slots__ = ("deadline_ms", "successors", "unacknowledged")
+
+    def __init__(self, deadline_ms: int, unacknowledged: set[int], successors: list[ReplicaKey]) -> None:
+        self.deadline_ms = deadline_ms
+        self.unacknowledged = unacknowledged
+        self.successors = successors
+
+
+Role = Unattached | Prospective | Candidate | Follower | Leader | Resigned

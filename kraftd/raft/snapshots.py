@@ -1,0 +1,207 @@
+"""Snapshots over the wire: FetchSnapshot (59), v0-1, as a leader serves it and as a follower asks (KIP-630).
+
+Errors of the whole request: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (not one topic with one partition).  Of
+the partition: UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER,
+BROKER_NOT_AVAILABLE (shutting down), SNAPSHOT_NOT_FOUND (the bootstrap checkpoint too: it is never
+replicated), POSITION_OUT_OF_RANGE.
+"""
+
+from __future__ import annotations
+
+from kraftd.messages.fetch_snapshot_request import (
+    FetchSnapshotRequest,
+    PartitionSnapshot,
+    SnapshotId,
+    TopicSnapshot,
+)
+from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftd.messages.fetch_snapshot_response import SnapshotId as ResponseSnapshotId
+from kraftd.raft import answers, checks
+from kraftd.raft.becoming import on_common_response
+from kraftd.raft.effects import (
+    AbandonSnapshot,
+    BeginSnapshot,
+    Destination,
+    FinishSnapshot,
+    HighWatermarkMoved,
+    ResetLog,
+    RespondSnapshot,
+    WriteSnapshot,
+)
+from kraftd.raft.events import (
+    LogStartMoved,
+    RequestReceived,
+    SnapshotFinished,
+    SnapshotsDeleted,
+    SnapshotTaken,
+)
+from kraftd.raft.leader import heard_from
+from kraftd.raft.log_view import BOOTSTRAP_SNAPSHOT
+from kraftd.raft.replica import Replica
+from kraftd.raft.roles import Download, Follower, Leader
+from kraftd.raft.voters import replica_key
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
+
+# --- serving ------------------------------------------------------------------------------------------
+
+
+def on_fetch_snapshot_request(
+    replica: Replica, request: RequestReceived, message: FetchSnapshotRequest
+) -> None:
+    error = checks.cluster_id(replica, message.cluster_id)
+    topics = message.topics
+    if not error and (len(topics) != 1 or len(topics[0].partitions) != 1):
+        error = ErrorCode.INVALID_REQUEST
+    if error:
+        answers.respond(replica, request, FetchSnapshotResponse(error_code=error))
+        return
+    topic, asked = topics[0], topics[0].partitions[0]
+    if topic.name != METADATA_TOPIC or asked.partition != METADATA_PARTITION:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        response, _ = answers.fetch_snapshot(
+            replica, request, error, topic=topic.name, index=asked.partition, with_leader=False
+        )
+        answers.respond(replica, request, response)
+        return
+    snapshot_id = OffsetAndEpoch(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
+    size_bytes = replica.log.snapshots.get(snapshot_id)
+    error = checks.leader_only(replica, asked.current_leader_epoch)
+    if not error and (size_bytes is None or snapshot_id == BOOTSTRAP_SNAPSHOT):
+        error = ErrorCode.SNAPSHOT_NOT_FOUND
+    elif not error and size_bytes is not None and not 0 <= asked.position < size_bytes:
+        error = ErrorCode.POSITION_OUT_OF_RANGE
+    response, partition = answers.fetch_snapshot(replica, request, error)
+    if error or size_bytes is None:
+        answers.respond(replica, request, response)
+        return
+    assert isinstance(replica.role, Leader)
+    heard_from(replica, replica.role, replica_key(message.replica_id, asked.replica_directory_id))
+    partition.snapshot_id = ResponseSnapshotId(snapshot_id.offset, snapshot_id.epoch)
+    partition.size = size_bytes
+    partition.position = asked.position
+    max_bytes = max(0, min(message.max_bytes, size_bytes - asked.position))
+    replica.emit(
+        RespondSnapshot(request.request_id, response, request.version, snapshot_id, asked.position, max_bytes)
+    )
+
+
+# --- downloading --------------------------------------------------------------------------------------
+
+
+def begin_download(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch) -> None:
+    """The leader says that this log cannot be continued but from that snapshot."""
+    if snapshot_id in replica.log.snapshots:
+        return
+    if role.download is not None:
+        replica.emit(AbandonSnapshot(role.download.snapshot_id))
+    role.download = Download(snapshot_id)
+    replica.emit(BeginSnapshot(snapshot_id))
+
+
+def fetch_snapshot_request(replica: Replica, download: Download) -> FetchSnapshotRequest:
+    config, snapshot_id = replica.config, download.snapshot_id
+    partition = PartitionSnapshot(
+        METADATA_PARTITION,
+        replica.epoch,
+        SnapshotId(snapshot_id.offset, snapshot_id.epoch),
+        download.position,
+        config.directory_id,
+    )
+    return FetchSnapshotRequest(
+        config.cluster_id,
+        config.node_id,
+        config.fetch_snapshot_max_bytes,
+        [TopicSnapshot(METADATA_TOPIC, [partition])],
+    )
+
+
+def on_fetch_snapshot_response(
+    replica: Replica, source: Destination, response: FetchSnapshotResponse
+) -> bool:
+    """Write the piece that came; after the last have the snapshot named.  A snapshot that the leader has no
+    more is given up: the next fetch tells which it has."""
+    if response.error_code or len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
+        return False
+    piece = response.topics[0].partitions[0]
+    if response.topics[0].name != METADATA_TOPIC or piece.index != METADATA_PARTITION:
+        return False
+    told = checks.leader_told(replica, piece.current_leader.leader_id, response.node_endpoints)
+    handled = on_common_response(replica, piece.error_code, piece.current_leader.leader_epoch, *told)
+    if handled is not None:
+        return handled
+    role = replica.role
+    if not isinstance(role, Follower) or role.download is None:
+        return False
+    download = role.download
+    piece_id = OffsetAndEpoch(piece.snapshot_id.end_offset, piece.snapshot_id.epoch)
+    data = piece.unaligned_records or b""
+    if piece.error_code and piece.error_code != ErrorCode.SNAPSHOT_NOT_FOUND:
+        return False
+    if (
+        piece.error_code
+        or piece_id != download.snapshot_id
+        or piece.position != download.position
+        or not data
+    ):
+        replica.emit(AbandonSnapshot(download.snapshot_id))
+        role.download = None
+        _heard(replica, role)
+        return False
+    replica.emit(WriteSnapshot(download.snapshot_id, download.position, data))
+    download.position += len(data)
+    download.size_bytes = piece.size
+    if download.position >= piece.size:
+        download.finishing = True
+        replica.emit(FinishSnapshot(download.snapshot_id))
+    _heard(replica, role)
+    return True
+
+
+def _heard(replica: Replica, role: Follower) -> None:
+    role.fetch_deadline_ms = replica.now_ms + replica.config.fetch_timeout_ms
+    role.has_fetched = True
+    role.connection_lost = False
+
+
+def on_snapshot_finished(replica: Replica, event: SnapshotFinished) -> None:
+    """Start over from the downloaded snapshot: the log is replaced, and everything in it is committed.
+
+    A leader never does (S11); a snapshot that came too late, behind what is committed here, is only kept.
+    """
+    role = replica.role
+    if isinstance(role, Follower) and role.download is not None:
+        if role.download.snapshot_id != event.snapshot_id:
+            return
+        role.download = None
+    log = replica.log
+    newer = (event.snapshot_id.epoch, event.snapshot_id.offset) > (log.last_epoch, log.end_offset)
+    if isinstance(role, Leader) or not newer or event.snapshot_id.offset < replica.high_watermark:
+        log.snapshots[event.snapshot_id] = event.size_bytes
+        return
+    log.reset_to(event.snapshot_id, event.size_bytes)
+    replica.truncated()
+    replica.emit(ResetLog(event.snapshot_id))
+    replica.history.clear()
+    for data in event.control_batches:
+        replica.history.read(data, at_offset=event.snapshot_id.offset - 1)
+    replica.voters_changed()
+    replica.high_watermark = event.snapshot_id.offset
+    replica.emit(HighWatermarkMoved(event.snapshot_id.offset))
+
+
+# --- its own ------------------------------------------------------------------------------------------
+
+
+def on_snapshot_taken(replica: Replica, event: SnapshotTaken) -> None:
+    replica.log.snapshots[event.snapshot_id] = event.size_bytes
+
+
+def on_snapshots_deleted(replica: Replica, event: SnapshotsDeleted) -> None:
+    for snapshot_id in event.snapshot_ids:
+        replica.log.snapshots.pop(snapshot_id, None)
+
+
+def on_log_start_moved(replica: Replica, event: LogStartMoved) -> None:
+    replica.log.move_start(event.log_start_offset)
+    replica.history.forget_before(event.log_start_offset)
