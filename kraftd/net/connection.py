@@ -162,6 +162,11 @@ class Connection:
         return self._assigned - self._sent
 
     @property
+    def waiting(self) -> int:
+        """Requests that have arrived and were not handed over yet."""
+        return len(self._backlog)
+
+    @property
     def closing(self) -> bool:
         return self._transport is None or self.close_reason is not None
 
@@ -194,6 +199,11 @@ class Connection:
             transport.writelines(out)
         if self._backlog:
             self._later()
+
+    def stop_reading(self) -> None:
+        """Take no more requests; those that have arrived are still answered."""
+        self._starved = True
+        self._regulate()
 
     def close(self, reason: str) -> None:
         """Close after what is already answered has been sent; what is still in flight is not."""

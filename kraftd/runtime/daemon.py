@@ -1,0 +1,295 @@
+"""The daemon: start, run until told to stop or something fails, stop.
+
+`run` is what `kraftd start` calls. The order of starting: bind the listeners (so that a port in use costs
+nothing), open and recover the directory, build the node, accept; replay goes on while requests are answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import resource
+import signal
+import socket
+from typing import Any
+
+import uvloop
+
+from kraftd.config import DaemonConfig
+from kraftd.controller.context import Context, ControllerSettings
+from kraftd.controller.heartbeats import BrokerHeartbeats
+from kraftd.fetch.purgatory import Purgatory
+from kraftd.metadata.features import default_bootstrap_records
+from kraftd.metadata.image import Image
+from kraftd.net.limits import Limits
+from kraftd.raft.config import RaftConfig
+from kraftd.raft.core import RaftCore
+from kraftd.raft.events import ShutdownRequested, Started
+from kraftd.raft.voters import NO_VOTERS, VoterSet
+from kraftd.runtime import logs
+from kraftd.runtime.clock import Clock
+from kraftd.runtime.dice import SystemDice
+from kraftd.runtime.runner import Runner
+from kraftd.runtime.storage import Storage, open_storage
+from kraftd.server.identity import Identity
+from kraftd.server.node import Node
+from kraftd.storage.disk import RealDisk
+from kraftd.types import Endpoint, uuid_text
+
+# Collections are rare: nearly everything that lives long is frozen, or a struct without cycles.
+GC_THRESHOLDS = (50_000, 20, 50)
+STOPPING = "stopping"
+
+
+class StartupError(Exception):
+    """The daemon cannot start; the text says why and what to do."""
+
+
+def run(config: DaemonConfig) -> int:
+    """Run the daemon until it is stopped; 0 after a clean stop, 1 when something failed meanwhile.
+
+    Raises StartupError, StorageError or OSError when it cannot start.
+    """
+    gc.disable()
+    logs.configure(config.log_format, config.log_level, config.node_id)
+    log = logs.logger()
+    for warning in config.warnings:
+        log.warning(warning)
+    sockets = bind(config)
+    loop = uvloop.new_event_loop()
+    try:
+        daemon = Daemon(config, sockets, loop, log)
+        return daemon.run()
+    finally:
+        for sock, _ in sockets:
+            sock.close()
+        loop.close()
+
+
+def bind(config: DaemonConfig) -> list[tuple[socket.socket, Endpoint]]:
+    """A bound socket for each listener, with the port that it got. Raises StartupError."""
+    bound: list[tuple[socket.socket, Endpoint]] = []
+    try:
+        for endpoint in config.listeners:
+            family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                sock.bind((endpoint.host, endpoint.port))
+                # Two processes may bind with SO_REUSEADDR; only one may listen.
+                sock.listen(config.socket_listen_backlog_size)
+            except OSError as error:
+                sock.close()
+                raise StartupError(
+                    f"listeners={endpoint!r}: cannot listen there: {error.strerror}. "
+                    "Stop what uses the address, or choose another in listeners"
+                ) from None
+            bound.append((sock, endpoint._replace(port=sock.getsockname()[1])))
+    except BaseException:
+        for sock, _ in bound:
+            sock.close()
+        raise
+    return bound
+
+
+class Daemon:
+    """One node with its storage, listeners and signals."""
+
+    def __init__(
+        self,
+        config: DaemonConfig,
+        sockets: list[tuple[socket.socket, Endpoint]],
+        loop: asyncio.AbstractEventLoop,
+        log: Any,
+    ) -> None:
+        self.config = config
+        self.loop = loop
+        self.log = log
+        self.clock = Clock()
+        self.dice = SystemDice()
+        self.exit_code = 0
+        self._sockets = sockets
+        self._servers: list[asyncio.AbstractServer] = []
+        self._stopping = False
+        self._asked_core = False
+        self.storage = open_storage(RealDisk(), config, self.clock.now_ms(), self.dice.uuid)
+        try:
+            for note in self.storage.notes:
+                log.warning("recovered", note=note)
+            node = build_node(config, self.storage, self.dice, self.clock, [end for _, end in sockets])
+            self.runner = Runner(node, self.storage, limits(config), self.clock, log, loop, self._failed)
+        except BaseException:
+            self.storage.close()
+            raise
+
+    def run(self) -> int:
+        """Serve until the end; the exit code."""
+        loop = self.loop
+        self.runner.on_active = self._active
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop, signal.Signals(number).name)
+        for sock, endpoint in self._sockets:
+            server = loop.run_until_complete(
+                loop.create_server(
+                    self.runner.connections.factory(endpoint.listener),  # type: ignore[arg-type]
+                    sock=sock,
+                    backlog=self.config.socket_listen_backlog_size,
+                )
+            )
+            self._servers.append(server)
+            self.log.info("listening", listener=endpoint.listener, host=endpoint.host, port=endpoint.port)
+        loop.call_soon(self.runner.step, Started())
+        loop.run_forever()
+        return self._close()
+
+    def stop(self, why: str = "asked to") -> None:
+        """Accept nothing more, answer what is in flight, then end; at once when asked a second time."""
+        if self._stopping:
+            self.loop.stop()
+            return
+        self._stopping = True
+        self.log.info("stopping", why=why)
+        for server in self._servers:
+            server.close()
+        self.runner.node.stopping = True
+        for connection in self.runner.connections:
+            connection.stop_reading()
+        self.runner.on_idle = self._idle
+        self.loop.call_later(self.config.shutdown_timeout_ms / 1000, self._out_of_time)
+        self._idle()
+
+    def _idle(self) -> None:
+        """After each step while stopping: has everything been answered, and has the core let go?"""
+        runner = self.runner
+        if runner.shutdown_completed:
+            self.loop.call_soon(self.loop.stop)
+        elif (
+            not self._asked_core
+            and not runner.node.busy
+            and not any(connection.waiting for connection in runner.connections)
+        ):
+            self._asked_core = True
+            self.loop.call_soon(runner.step, ShutdownRequested(self.config.shutdown_timeout_ms))
+
+    def _out_of_time(self) -> None:
+        self.log.warning("stopping took too long", in_flight=len(self.runner.node.parked))
+        self.loop.stop()
+
+    def _close(self) -> int:
+        runner = self.runner
+        runner.connections.close_all(STOPPING)
+        for _ in range(3):  # let the transports send what they hold
+            self.loop.run_until_complete(asyncio.sleep(0))
+        runner.stop()
+        try:
+            self.storage.close()
+        except Exception as error:
+            self.log.critical("the log could not be closed", error=str(error))
+            return 1
+        self.log.info("stopped", exit_code=self.exit_code)
+        return self.exit_code
+
+    def _active(self) -> None:
+        """Loaded and leading: what is alive now stays alive."""
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
+        gc.enable()
+
+    def _failed(self, error: BaseException) -> None:
+        self.log.critical("fatal: the process ends", error=str(error) or repr(error), exc_info=error)
+        self.exit_code = 1
+        self.loop.stop()
+
+    def __repr__(self) -> str:
+        return f"<Daemon {self.runner!r}>"
+
+
+def build_node(
+    config: DaemonConfig,
+    storage: Storage,
+    dice: SystemDice,
+    clock: Clock,
+    bound: list[Endpoint],
+) -> Node:
+    """The pure rooms joined, from what is configured and what is on disk. Raises StartupError."""
+    ports = {endpoint.listener: endpoint.port for endpoint in bound}
+    advertised = tuple(
+        endpoint._replace(
+            host=endpoint.host or socket.getfqdn(), port=endpoint.port or ports.get(endpoint.listener, 0)
+        )
+        for endpoint in config.advertised_listeners
+    )
+    listener_name = config.controller_listener_names[0]
+    static = VoterSet.from_static(listener_name, config.quorum_voters) if config.quorum_voters else NO_VOTERS
+    durable = storage.durable_state(static)
+    check_voters(durable.history.voters, config.node_id, storage.directory.directory_id)
+    raft_config = RaftConfig(
+        node_id=config.node_id,
+        directory_id=storage.directory.directory_id,
+        cluster_id=storage.directory.cluster_id,
+        listeners=advertised,
+        listener_name=listener_name,
+        bootstrap_servers=config.quorum_bootstrap_servers,
+        election_timeout_ms=config.quorum_election_timeout_ms,
+        fetch_timeout_ms=config.quorum_fetch_timeout_ms,
+        election_backoff_max_ms=config.quorum_election_backoff_max_ms,
+        request_timeout_ms=config.quorum_request_timeout_ms,
+        retry_backoff_ms=config.quorum_retry_backoff_ms,
+        fetch_max_bytes=config.quorum_fetch_max_bytes,
+        fetch_snapshot_max_bytes=config.quorum_fetch_snapshot_max_bytes,
+        auto_join=config.quorum_auto_join,
+    )
+    settings = ControllerSettings(
+        cluster_id=storage.directory.cluster_id,
+        node_id=config.node_id,
+        default_replication_factor=config.default_replication_factor,
+        num_partitions=config.num_partitions,
+        session_timeout_ms=config.broker_session_timeout_ms,
+        max_idle_interval_ms=config.metadata_max_idle_interval_ms,
+        leader_rebalance=config.auto_leader_rebalance_enable,
+        leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_ms,
+        unclean_election_check_interval_ms=config.unclean_leader_election_interval_ms,
+        topic_deletion=config.delete_topic_enable,
+        unstable_features=config.unstable_feature_versions_enable,
+        unstable_apis=config.unstable_api_versions_enable,
+        static_config=config.node_config,
+        static_voter_ids=tuple(config.quorum_voters),
+    )
+    core = RaftCore(raft_config, durable, dice, fetches=Purgatory(), appends=Purgatory())
+    context = Context(
+        Image(), clock.now_ms(), settings, BrokerHeartbeats(config.broker_session_timeout_ms), dice
+    )
+    identity = Identity(config.node_id, storage.directory.cluster_id, dice.uuid(), advertised)
+    bootstrap = storage.bootstrap if storage.bootstrap is not None else default_bootstrap_records()
+    return Node(identity, core, context, bootstrap, storage.snapshot())
+
+
+def check_voters(voters: VoterSet, node_id: int, directory_id: bytes) -> None:
+    """One voter, this node, is what is served so far. Raises StartupError for every other voter set."""
+    ids = [voter.key.id for voter in voters]
+    if ids != [node_id]:
+        named = ", ".join(map(str, ids)) or "nobody"
+        raise StartupError(
+            f"the voters of this quorum are {named}, and this node is {node_id} ({uuid_text(directory_id)}): "
+            "only quorums of one voter, the node itself, are supported. Format with --standalone, or put "
+            f"{node_id}@host:port alone into controller.quorum.voters"
+        )
+
+
+def limits(config: DaemonConfig) -> Limits:
+    """The limits of a configuration; what a process may not open is no limit of its own."""
+    defaults = Limits()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        soft = min(hard, 65_536) if hard != resource.RLIM_INFINITY else 65_536
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    buffered = config.queued_max_request_bytes
+    return Limits(
+        max_frame_bytes=config.socket_request_max_bytes,
+        max_connections=min(config.max_connections, max(64, soft - 128)),
+        max_connections_per_ip=config.max_connections_per_ip,
+        max_in_flight=config.queued_max_requests,
+        max_buffered_bytes=buffered if buffered > 0 else defaults.max_buffered_bytes,
+        idle_ms=config.connections_max_idle_ms,
+    )

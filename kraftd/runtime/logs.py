@@ -1,0 +1,47 @@
+"""The daemon's log: lines for a console or JSON, on standard error."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import structlog
+
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50}
+
+
+def configure(format: str, level: str, node_id: int) -> None:
+    """Set up structlog: `format` is console, json or auto (console on a terminal)."""
+    if format == "auto":
+        format = "console" if sys.stderr.isatty() else "json"
+    processors: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    if format == "json":
+        processors += [structlog.processors.format_exc_info, _render_json]
+    else:
+        processors.append(
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            )
+        )
+    structlog.configure(
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level.lower()]),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(node=node_id)
+
+
+def logger() -> Any:
+    """The daemon's logger."""
+    return structlog.get_logger()
+
+
+def _render_json(_logger: Any, _method: str, event: dict[str, Any]) -> str:
+    import msgspec
+
+    return msgspec.json.encode(event, enc_hook=repr).decode()

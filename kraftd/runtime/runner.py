@@ -1,0 +1,218 @@
+"""The effects of a node performed for real: bytes sent, records written and synced, timers kept.
+
+The only place where connections, log and node meet. One event in, its effects out, in their order; then every
+connection that got answers is flushed once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from kraftd.net.connection import Connection
+from kraftd.net.limits import Limits
+from kraftd.net.listener import Connections
+from kraftd.raft import effects as raft_effects
+from kraftd.raft import events as raft_events
+from kraftd.runtime.clock import Clock
+from kraftd.runtime.storage import Storage
+from kraftd.runtime.syncer import Syncer
+from kraftd.server import effects, events
+from kraftd.server.node import Node
+
+SWEEP_S = 5.0
+
+
+class Runner:
+    """Drives one node on the running loop. `failed` is called once, with whatever must end the process."""
+
+    def __init__(
+        self,
+        node: Node,
+        storage: Storage,
+        limits: Limits,
+        clock: Clock,
+        log: Any,
+        loop: asyncio.AbstractEventLoop,
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self.node = node
+        self.storage = storage
+        self.clock = clock
+        self.log = log
+        self.loop = loop
+        self.connections = Connections(self, limits, loop.call_soon)
+        self.syncer = Syncer(storage.log, loop.call_soon_threadsafe, self._synced, self.fail)
+        self.on_idle: Callable[[], None] | None = None  # called after steps while the daemon stops
+        self.on_active: Callable[[], None] | None = None
+        self.shutdown_completed = False
+        self._failed = failed
+        self._dead = False
+        self._by_id: dict[int, Connection] = {}
+        self._dirty: list[Connection] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._perform: dict[type, Callable[[Any], None]] = {
+            effects.AnswerRecords: self._answer_records,
+            effects.AnswerSnapshot: self._answer_snapshot,
+            effects.CloseConnection: self._close_connection,
+            effects.ReadCommitted: self._read_committed,
+            effects.TakeTurn: self._take_turn,
+            effects.Say: self._say,
+            effects.ControllerActivated: self._controller_activated,
+            raft_effects.AppendRecords: self._append,
+            raft_effects.SyncLog: self._sync,
+            raft_effects.PersistElection: self._persist_election,
+            raft_effects.TruncateLog: self._truncate,
+            raft_effects.Send: self._send,
+            raft_effects.ShutdownCompleted: self._shutdown_completed,
+        }
+        self._sweeper = loop.call_later(SWEEP_S, self._sweep)
+
+    # -- one step
+
+    def step(self, event: Any) -> None:
+        """Hand an event to the node and perform what follows."""
+        if self._dead:
+            return
+        try:
+            node = self.node
+            perform = self._perform
+            by_id = self._by_id
+            dirty = self._dirty
+            for effect in node.step(event, self.clock.now_ms()):
+                kind = type(effect)
+                if type(effect) is effects.Answer:
+                    connection = by_id.get(effect.connection_id)
+                    if connection is not None:
+                        connection.answer(effect.slot, effect.parts)
+                        if connection not in dirty:
+                            dirty.append(connection)
+                else:
+                    perform[kind](effect)
+            if dirty:
+                self._dirty = []
+                for connection in dirty:
+                    connection.flush()
+            deadline_ms = node.deadline_ms()
+            if deadline_ms is not None and (self._timer is None or deadline_ms < self._timer_ms):
+                self._arm(deadline_ms)
+            if self.on_idle is not None:
+                self.on_idle()
+        except Exception as error:
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        """Something that this process must not survive."""
+        if not self._dead:
+            self._dead = True
+            self._failed(error)
+
+    def stop(self) -> None:
+        """No more timers or syncs. The log is the caller's to close."""
+        self._dead = True
+        self._sweeper.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        self.syncer.stop()
+
+    def _arm(self, deadline_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        delay_ms = max(0, deadline_ms - self.clock.now_ms())
+        self._timer = self.loop.call_later(delay_ms / 1000, self._deadline)
+
+    def _deadline(self) -> None:
+        self._timer = None
+        self.step(raft_events.DeadlineReached())
+
+    def _sweep(self) -> None:
+        self._sweeper = self.loop.call_later(SWEEP_S, self._sweep)
+        self.connections.sweep(self.clock.now_ms())
+
+    # -- connections
+
+    def frames_received(self, connection: Connection, first_slot: int, frames: list[memoryview]) -> None:
+        self._by_id[connection.id] = connection
+        self.step(
+            events.FramesReceived(connection.id, first_slot, frames, connection.listener, connection.peer[0])
+        )
+
+    def connection_lost(self, connection: Connection, reason: str | None) -> None:
+        if reason is not None and reason != "stopping":
+            peer = f"{connection.peer[0]}:{connection.peer[1]}"
+            self.log.warning("connection closed", peer=peer, listener=connection.listener, reason=reason)
+        if self._by_id.pop(connection.id, None) is not None:
+            self.step(events.ConnectionClosed(connection.id))
+
+    def _close_connection(self, effect: effects.CloseConnection) -> None:
+        connection = self._by_id.get(effect.connection_id)
+        if connection is not None:
+            connection.close(effect.reason)
+
+    def _respond(self, connection_id: int, slot: int, parts: list[Any]) -> None:
+        connection = self._by_id.get(connection_id)
+        if connection is not None:
+            connection.answer(slot, parts)
+            if connection not in self._dirty:
+                self._dirty.append(connection)
+
+    # -- log and snapshots
+
+    def _answer_records(self, effect: effects.AnswerRecords) -> None:
+        data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+        self._respond(effect.call.connection_id, effect.call.slot, effect.fill(data))
+
+    def _answer_snapshot(self, effect: effects.AnswerSnapshot) -> None:
+        data = self.storage.read_snapshot(effect.snapshot_id, effect.position, effect.max_bytes)
+        self._respond(effect.call.connection_id, effect.call.slot, effect.fill(data))
+
+    def _append(self, effect: raft_effects.AppendRecords) -> None:
+        self.storage.log.append(effect.data)
+
+    def _sync(self, _: raft_effects.SyncLog) -> None:
+        self.syncer.ask()
+
+    def _synced(self, end_offset: int) -> None:
+        self.step(raft_events.RecordsSynced(end_offset))
+
+    def _persist_election(self, effect: raft_effects.PersistElection) -> None:
+        self.storage.persist_election(effect.state, effect.version)
+
+    def _truncate(self, effect: raft_effects.TruncateLog) -> None:
+        self.storage.log.truncate_to(effect.end_offset)
+
+    def _read_committed(self, effect: effects.ReadCommitted) -> None:
+        self.loop.call_soon(self._read, effect)
+
+    def _read(self, effect: effects.ReadCommitted) -> None:
+        try:
+            data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+        except Exception as error:
+            self.fail(error)
+        else:
+            self.step(events.CommittedRead(effect.offset, data))
+
+    def _take_turn(self, _: effects.TakeTurn) -> None:
+        self.loop.call_soon(self.step, events.TurnCame())
+
+    # -- the rest
+
+    def _send(self, effect: raft_effects.Send) -> None:
+        """One voter has nobody to talk to; whoever it tries cannot be reached."""
+        self.loop.call_later(0.1, self.step, raft_events.SendFailed(effect.send_id))
+
+    def _say(self, effect: effects.Say) -> None:
+        getattr(self.log, effect.level)(effect.text, **effect.fields)
+
+    def _controller_activated(self, _: effects.ControllerActivated) -> None:
+        if self.on_active is not None:
+            self.on_active()
+
+    def _shutdown_completed(self, _: raft_effects.ShutdownCompleted) -> None:
+        self.shutdown_completed = True
+
+    def __repr__(self) -> str:
+        return f"<Runner of {self.node!r}, {self.connections!r}>"

@@ -1,0 +1,129 @@
+"""All files of a node, opened: what the consensus core starts from, and what the runner works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kraftd.config import DaemonConfig
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.raft.config import DurableState
+from kraftd.raft.history import ControlRecordHistory
+from kraftd.raft.log_view import LogView
+from kraftd.raft.voters import NO_VOTERS, VoterSet
+from kraftd.storage.bootstrap import read_bootstrap
+from kraftd.storage.checkpoint import CheckpointReader, checkpoint_path
+from kraftd.storage.directory import MetadataDirectory, open_directory
+from kraftd.storage.disk import Disk
+from kraftd.storage.log import LogSettings, MetadataLog
+from kraftd.storage.quorum_state import QuorumStateFile
+from kraftd.storage.recovery import open_log
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.batch import iter_batches
+from kraftd.wire.record_frame import VersionedRecord
+
+SCAN_BYTES = 4 << 20
+
+
+class Storage:
+    """A locked metadata directory and its log.
+
+    `bootstrap` are the records for an empty log, None where there is no file. `notes` are what recovery
+    had to say.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: MetadataDirectory,
+        log: MetadataLog,
+        quorum_state: QuorumStateFile,
+        bootstrap: list[VersionedRecord] | None,
+        notes: list[str],
+    ) -> None:
+        self.directory = directory
+        self.log = log
+        self.bootstrap = bootstrap
+        self.notes = notes
+        self._disk = disk
+        self._quorum_state = quorum_state
+
+    def durable_state(self, static_voters: VoterSet = NO_VOTERS) -> DurableState:
+        """What the core finds on disk: reads the control records of the newest snapshot and of the log after
+        it.
+        """
+        log = self.log
+        sizes = {}
+        history = ControlRecordHistory(static_voters)
+        start = log.log_start
+        for snapshot_id in log.snapshots:
+            reader = self._reader(snapshot_id)
+            sizes[snapshot_id] = reader.size_bytes
+            if snapshot_id == log.latest_snapshot:
+                for batch in reader.control_batches():
+                    history.read_batch(batch, at_offset=snapshot_id.offset - 1)
+                start = max(start, snapshot_id.offset)
+            reader.close()
+        while start < log.log_end:
+            data = log.read(start, SCAN_BYTES)
+            for batch in iter_batches(data, verify=False):
+                history.read_batch(batch)
+                start = batch.header.next_offset
+        view = LogView(log.log_start, log.log_end, log.epochs.entries, sizes)
+        return DurableState(self._quorum_state.read(), view, history)
+
+    def snapshot(self) -> tuple[OffsetAndEpoch, Iterator[list[memoryview]]] | None:
+        """The newest snapshot that stands for a part of the log, and its records' values, a list a batch."""
+        latest = self.log.latest_snapshot
+        if latest is None or latest.offset == 0:
+            return None
+        return latest, self._reader(latest).values()
+
+    def read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
+        """A piece of a snapshot's file. Raises FileNotFoundError, StorageError."""
+        file = self._disk.open(checkpoint_path(self.directory.partition_path, snapshot_id))
+        try:
+            return file.read(position, max_bytes)
+        finally:
+            file.close()
+
+    def persist_election(self, state: QuorumStateData, version: int) -> None:
+        """Durable on return."""
+        self._quorum_state.write(state, version)
+
+    def close(self) -> None:
+        """Sync and close the log, release the lock."""
+        try:
+            self.log.close()
+        finally:
+            self.directory.close()
+
+    def _reader(self, snapshot_id: OffsetAndEpoch) -> CheckpointReader:
+        return CheckpointReader(self._disk, checkpoint_path(self.directory.partition_path, snapshot_id))
+
+    def __repr__(self) -> str:
+        return f"<Storage {self.directory!r}, {self.log!r}>"
+
+
+def open_storage(
+    disk: Disk, config: DaemonConfig, now_ms: int, new_directory_id: Callable[[], bytes]
+) -> Storage:
+    """Lock, check and recover the directories of a configuration. Raises StorageError with what to do."""
+    directory = open_directory(
+        disk,
+        config.metadata_log_dir,
+        config.node_id,
+        other_directories=config.data_dirs,
+        new_directory_id=new_directory_id,
+        now_ms=now_ms,
+    )
+    try:
+        bootstrap = read_bootstrap(disk, config.metadata_log_dir)
+        settings = LogSettings(
+            segment_bytes=config.metadata_log_segment_bytes, segment_ms=config.metadata_log_segment_ms
+        )
+        log, report = open_log(disk, directory.partition_path, settings)
+        quorum_state = QuorumStateFile(disk, directory.partition_path)
+    except BaseException:
+        directory.close()
+        raise
+    return Storage(disk, directory, log, quorum_state, bootstrap, report.notes)

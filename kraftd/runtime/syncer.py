@@ -1,0 +1,53 @@
+"""The one thread that waits for the disk, so that the loop never does.
+
+Group commit without linger: while one sync runs, what is appended goes with the next. The consensus core
+asks for one at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Protocol
+
+
+class Syncable(Protocol):
+    def sync(self) -> int: ...
+
+
+class Syncer:
+    """Runs `log.sync()` when asked; `done(end_offset)` or `failed(error)` is called by way of `call_soon`."""
+
+    def __init__(
+        self,
+        log: Syncable,
+        call_soon: Callable[..., object],
+        done: Callable[[int], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self._log = log
+        self._call_soon = call_soon
+        self._done = done
+        self._failed = failed
+        self._asked: SimpleQueue[bool] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="kraftd-sync", daemon=True)
+        self._thread.start()
+
+    def ask(self) -> None:
+        """Sync what has been appended so far."""
+        self._asked.put(True)
+
+    def stop(self) -> None:
+        """Finish the sync that is under way, if one is, and end the thread."""
+        self._asked.put(False)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while self._asked.get():
+            try:
+                end_offset = self._log.sync()
+            except BaseException as error:  # told to the loop, which ends the process
+                self._call_soon(self._failed, error)
+                return
+            self._call_soon(self._done, end_offset)

@@ -1,0 +1,34 @@
+"""DescribeCluster (60), v0-2: the controllers, for admin clients that talk to them directly (KIP-919).
+
+Authorization: ALTER on the cluster (there is no authorizer yet: everyone may). Sent by: admin clients.
+Answered at once, by every node. Errors: UNSUPPORTED_VERSION (metadata.version is below 3.7),
+MISMATCHED_ENDPOINT_TYPE (INVALID_REQUEST before v1), UNSUPPORTED_ENDPOINT_TYPE.
+Differs from Apache Kafka: nowhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.controller.cluster import describe_cluster
+
+if TYPE_CHECKING:
+    from kraftd.server.call import Call
+    from kraftd.server.node import Node
+
+# Bits by Kafka's numbers: CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS and
+# IDEMPOTENT_WRITE.
+_ALL_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+
+
+def handle(node: Node, call: Call) -> None:
+    response = describe_cluster(
+        node.image,
+        call.message,
+        call.version,
+        cluster_id=node.identity.cluster_id,
+        listener=call.listener,
+        leader_id=node.core.leader_id,
+        authorized_operations=_ALL_OPERATIONS,
+    )
+    node.answer(call, response)

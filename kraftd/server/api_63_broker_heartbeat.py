@@ -1,0 +1,32 @@
+"""BrokerHeartbeat (63), v0-2: a broker is alive, wants to be fenced or not, or wants to shut down.
+
+Authorization: CLUSTER_ACTION (there is no authorizer yet: everyone may). Sent by: brokers, every 2 s.
+Answered after the commit of what it changed. Errors: STALE_BROKER_EPOCH, NOT_CONTROLLER.
+Differs from Apache Kafka: nowhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.controller.broker_states import broker_heartbeat
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+
+if TYPE_CHECKING:
+    from kraftd.server.call import Call
+    from kraftd.server.node import Node
+
+
+def handle(node: Node, call: Call) -> None:
+    if node.active:
+        # Whatever becomes of the request, its broker is alive.
+        request = call.message
+        node.context.heartbeats.heard(request.broker_id, request.broker_epoch, node.now_ms)
+    node.decide(call, _beat)
+
+
+def _beat(ctx: Context, request: BrokerHeartbeatRequest, _version: int) -> Decision[BrokerHeartbeatResponse]:
+    return broker_heartbeat(ctx, request)

@@ -1,0 +1,71 @@
+"""A request on its way through the house: where it came from, what it asks, and how its answer is framed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from kraftd.messages.envelope_response import EnvelopeResponse
+from kraftd.wire.api import ApiKey, is_known
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import encode_response
+from kraftd.wire.message import Message
+from kraftd.wire.primitives import Buffer
+
+
+class Principal(Struct, frozen=True, gc=False):
+    """Who asks, in Kafka's terms: `User:ANONYMOUS` where nobody had to say."""
+
+    type: str
+    name: str
+    token_authenticated: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.name}"
+
+
+ANONYMOUS = Principal("User", "ANONYMOUS")
+
+
+class Call(Struct, eq=False, gc=False):
+    """One request. Compared by identity; `envelope` is the Envelope that carried it, if one did.
+
+    `message` is decoded with `version`; `slot` is its place among the requests of its connection.
+    """
+
+    connection_id: int
+    slot: int
+    listener: str
+    host: str
+    key: int
+    version: int
+    correlation_id: int
+    client_id: str
+    message: Any
+    principal: Principal = ANONYMOUS
+    envelope: Call | None = None
+
+    def frame(self, response: Message) -> list[Buffer]:
+        """The answer as bytes to write, its size first; an answer to a carried request in its Envelope's.
+
+        Raises EncodeError when the version cannot carry the response.
+        """
+        parts = encode_response(self.key, self.version, self.correlation_id, response)
+        outer = self.envelope
+        if outer is None:
+            return parts
+        whole = b"".join(parts)
+        return outer.frame(EnvelopeResponse(whole[4:], 0))
+
+    def __repr__(self) -> str:
+        name = ApiKey(self.key).name if is_known(self.key) else f"API {self.key}"
+        carried = " in Envelope" if self.envelope is not None else ""
+        return (
+            f"<Call {name} v{self.version}{carried} of {self.client_id!r} at {self.host}, {self.principal}>"
+        )
+
+
+def envelope_error(outer: Call, code: ErrorCode) -> list[Buffer]:
+    """The answer to an Envelope that says that the carried request was not even looked at."""
+    return outer.frame(EnvelopeResponse(None, int(code)))

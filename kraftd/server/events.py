@@ -1,0 +1,38 @@
+"""What the node is told, beyond what the consensus core is told (those events go to the core as they are)."""
+
+from __future__ import annotations
+
+from kraftd.raft.events import Event
+
+
+class FramesReceived(Event, frozen=True):
+    """Requests of one connection, in their slots from `first_slot` on, without their sizes."""
+
+    connection_id: int
+    first_slot: int
+    frames: list[memoryview]
+    listener: str
+    host: str
+
+    def __repr__(self) -> str:
+        return f"<FramesReceived {len(self.frames)} of {self.connection_id} from slot {self.first_slot}>"
+
+
+class ConnectionClosed(Event, frozen=True):
+    """The connection is gone: nothing that it asked needs an answer any more."""
+
+    connection_id: int
+
+
+class CommittedRead(Event, frozen=True):
+    """Whole batches from `offset` on. Answers ReadCommitted."""
+
+    offset: int
+    data: bytes | memoryview
+
+    def __repr__(self) -> str:
+        return f"<CommittedRead {len(self.data)} bytes from {self.offset}>"
+
+
+class TurnCame(Event, frozen=True):
+    """The turn of the loop that a TakeTurn asked for."""

@@ -1,0 +1,19 @@
+"""Who this node is."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kraftd.types import Endpoint, uuid_text
+
+
+class Identity(Struct, frozen=True, gc=False):
+    """A controller: its id, its cluster, this run of it, and the endpoints that it advertises."""
+
+    node_id: int
+    cluster_id: str
+    incarnation_id: bytes
+    endpoints: tuple[Endpoint, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Identity {self.node_id} of {self.cluster_id}, incarnation {uuid_text(self.incarnation_id)}>"

@@ -1,0 +1,433 @@
+"""The node: the consensus core, the image and the decisions joined, without IO.
+
+`step(event, now_ms)` returns effects; `deadline_ms()` says when to call again. What arrives in frames is
+read (`intake`), routed (`routing`), and handled by the API's own file, which uses one of three verbs:
+`answer` (at once), `ask_core` (the consensus core answers), `decide` (a decision on the image: its
+records are appended, and its answer is parked until they are committed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision, Refusal
+from kraftd.raft import effects as raft_effects
+from kraftd.raft import events as raft_events
+from kraftd.raft.core import RaftCore
+from kraftd.raft.events import Event
+from kraftd.server.activation import write_first_records
+from kraftd.server.call import Call, envelope_error
+from kraftd.server.effects import (
+    Answer,
+    AnswerRecords,
+    AnswerSnapshot,
+    CloseConnection,
+    ControllerActivated,
+    Effect,
+    Say,
+)
+from kraftd.server.events import CommittedRead, ConnectionClosed, FramesReceived, TurnCame
+from kraftd.server.finalized import FinalizedFeatures
+from kraftd.server.identity import Identity
+from kraftd.server.intake import NotServed, read_call
+from kraftd.server.parked import ParkedAnswers
+from kraftd.server.periodic import Periodic
+from kraftd.server.refusal_answers import refuse
+from kraftd.server.replay import Replay, Snapshot
+from kraftd.server.routing import SERVED
+from kraftd.server.sayings import say_records
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.errors import EncodeError, ProtocolError
+from kraftd.wire.message import Message
+from kraftd.wire.record_frame import VersionedRecord, encode_record
+
+A = TypeVar("A", bound=Message)
+Decide = Callable[[Context, Any, int], Decision[Any]]  # of the context, the request and its version
+
+_NOT_CONTROLLER_TEXT = "The active controller appears to be {}."
+
+
+class Node:
+    """One controller. Not to be called again from within a step."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        core: RaftCore,
+        context: Context,
+        bootstrap: Sequence[VersionedRecord] = (),
+        snapshot: Snapshot | None = None,
+    ) -> None:
+        self.identity = identity
+        self.bootstrap = bootstrap  # what the first leader of an empty log writes
+        self.core = core
+        self.context = context
+        self.image = context.image
+        self.active_epoch: int | None = None  # the epoch in which this node takes decisions
+        self.stopping = False
+        self.now_ms = 0
+        self.finalized = FinalizedFeatures()
+        self.parked = ParkedAnswers()
+        self.replay = Replay(self.image, snapshot)
+        self.periodic = Periodic(context.settings)
+        self._claimed_epoch: int | None = None  # led, but the image has yet to catch up
+        self._append_id = 0
+        self._unanswered: dict[int, set[Call]] = {}  # at the core, by connection
+        self._out: list[Effect] = []
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            FramesReceived: self._on_frames,
+            ConnectionClosed: self._on_connection_closed,
+            CommittedRead: self._on_committed_read,
+            TurnCame: self._on_turn,
+            raft_events.Started: self._on_started,
+            raft_events.DeadlineReached: self._on_deadline,
+        }
+        self._core_effects: dict[type, Callable[[Any], None]] = {
+            raft_effects.Respond: self._on_respond,
+            raft_effects.RespondRecords: self._on_respond_records,
+            raft_effects.RespondSnapshot: self._on_respond_snapshot,
+            raft_effects.AppendAccepted: _nothing,  # whoever appends looks for these two
+            raft_effects.AppendRefused: _nothing,
+            raft_effects.AppendCommitted: _nothing,  # answers are released by the high watermark
+            raft_effects.AppendAborted: _nothing,  # and refused when leadership is lost
+            raft_effects.HighWatermarkMoved: self._on_high_watermark,
+            raft_effects.LeadershipChanged: self._on_leadership,
+            raft_effects.VotersChanged: self._on_voters,
+        }
+
+    # -- driving
+
+    def step(self, event: Event, now_ms: int) -> list[Effect]:
+        """One event; the effects that follow from it, to be performed in order."""
+        self.now_ms = self.context.now_ms = now_ms
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(event)
+        else:
+            self._tell_core(event)
+        out = self._out
+        self._out = []
+        return out
+
+    def deadline_ms(self) -> int | None:
+        """When DeadlineReached is due, if ever."""
+        core, own = self.core.deadline_ms(), self.periodic.deadline_ms
+        if core is None or own is None:
+            return own if core is None else core
+        return core if core < own else own
+
+    def emit(self, effect: Effect) -> None:
+        self._out.append(effect)
+
+    def say(self, level: str, text: str, /, **fields: Any) -> None:
+        self._out.append(Say(level, text, fields))
+
+    @property
+    def active(self) -> bool:
+        """Whether this node takes decisions."""
+        return self.active_epoch is not None
+
+    @property
+    def busy(self) -> bool:
+        """Whether answers to accepted decisions are still owed."""
+        return bool(self.parked)
+
+    # -- requests
+
+    def _on_frames(self, event: FramesReceived) -> None:
+        connection_id = event.connection_id
+        slot = event.first_slot
+        for frame in event.frames:
+            try:
+                call = read_call(connection_id, slot, event.listener, event.host, bytes(frame))
+            except NotServed as error:
+                self._out.append(Answer(connection_id, slot, error.parts))
+            except ProtocolError as error:
+                self._out.append(CloseConnection(connection_id, str(error)))
+                return
+            else:
+                self.handle(call)
+            slot += 1
+
+    def handle(self, call: Call) -> None:
+        """Route a call to its API's file; whatever goes wrong there is that call's affair alone."""
+        try:
+            SERVED[call.key].handle(self, call)
+        except Refusal as refusal:
+            self.refuse(call, refusal.code, refusal.message)
+        except EncodeError as error:
+            self.say("error", "an answer could not be written", call=repr(call), error=str(error))
+            self.refuse(call, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def answer(self, call: Call, response: Message) -> None:
+        """Answer at once."""
+        self._out.append(Answer(call.connection_id, call.slot, call.frame(response)))
+
+    def refuse(self, call: Call, code: ErrorCode, message: str | None = None) -> None:
+        """Refuse the whole request."""
+        if code == ErrorCode.NOT_CONTROLLER and call.envelope is not None:
+            parts = envelope_error(call.envelope, code)  # the broker looks for the controller again
+        else:
+            parts = call.frame(refuse(call.key, call.message, code, message))
+        self._out.append(Answer(call.connection_id, call.slot, parts))
+
+    def ask_core(self, call: Call) -> None:
+        """Let the consensus core answer, now or later."""
+        waiting = self._unanswered.get(call.connection_id)
+        if waiting is None:
+            waiting = self._unanswered[call.connection_id] = set()
+        waiting.add(call)
+        self._tell_core(raft_events.RequestReceived(call, call.message, call.version, call.listener))
+
+    def decide(self, call: Call, decide: Decide, *, on_standby: bool = False) -> None:
+        """Take a decision on the image; append its records; answer once they are committed.
+
+        An answer without records waits for the records that it may have seen, as a read of Kafka's controller
+        waits for the highest offset in its purgatory: so nobody is told what could still be undone.
+        `on_standby` lets every controller answer, from what it has applied.
+        """
+        if self.active_epoch is None and not on_standby:
+            raise self.not_controller()
+        context = self.context
+        context.next_offset = self.core.log_end_offset
+        try:
+            decision = decide(context, call.message, call.version)
+        except Refusal:
+            raise
+        except Exception as error:
+            self.say("error", "a decision failed", call=repr(call), error=repr(error), exc_info=error)
+            raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+        parts = call.frame(decision.answer)
+        if decision.records:
+            end_offset = self._append(decision.records, decision.atomic)
+        else:
+            end_offset = context.next_offset
+        if decision.after is not None:
+            decision.after(end_offset)
+        if not decision.records:
+            last = self.parked.last_end_offset
+            if last is None:
+                self._out.append(Answer(call.connection_id, call.slot, parts))
+                return
+            end_offset = last
+        self.parked.park(end_offset, call, parts)
+
+    def decide_alone(self, decide: Callable[[Context], Decision[Any]]) -> Decision[Any]:
+        """Take a decision that nobody asked for: periodic work, activation, the node's own registration."""
+        context = self.context
+        context.next_offset = self.core.log_end_offset
+        decision = decide(context)
+        if decision.records:
+            end_offset = self._append(decision.records, decision.atomic)
+        else:
+            end_offset = context.next_offset
+        if decision.after is not None:
+            decision.after(end_offset)
+        return decision
+
+    def upgrade_kraft_version(self, level: int, validate_only: bool) -> ErrorCode | None:
+        """Have the quorum finalize another kraft.version (KIP-853); why it will not, if it will not."""
+        assert self.active_epoch is not None
+        self._append_id += 1
+        event = raft_events.KRaftVersionUpgradeRequested(
+            self._append_id, level, self.active_epoch, validate_only
+        )
+        effects = self.core.step(event, self.now_ms)
+        self._perform(effects)
+        for effect in effects:
+            if type(effect) is raft_effects.AppendRefused:
+                return effect.error
+        return None
+
+    def not_controller(self) -> Refusal:
+        """How Kafka's standby controllers refuse."""
+        leader_id = self.core.leader_id
+        text = (
+            "No controller appears to be active."
+            if leader_id is None
+            else _NOT_CONTROLLER_TEXT.format(leader_id)
+        )
+        return Refusal(ErrorCode.NOT_CONTROLLER, text)
+
+    # -- appending
+
+    def _append(self, records: list[VersionedRecord], atomic: bool) -> int:
+        """Append records and apply them at once; the offset after the last. Raises Refusal if the core will
+        not.
+        """
+        assert self.active_epoch is not None
+        epoch = self.active_epoch
+        self._append_id += 1
+        values = [encode_record(record) for record in records]
+        accepted: raft_effects.AppendAccepted | None = None
+        event = raft_events.AppendRequested(self._append_id, values, epoch, atomic)
+        effects = self.core.step(event, self.now_ms)
+        for effect in effects:
+            if type(effect) is raft_effects.AppendRefused:
+                raise Refusal(
+                    ErrorCode.POLICY_VIOLATION
+                    if effect.error == ErrorCode.RECORD_LIST_TOO_LARGE
+                    else effect.error
+                )
+            if type(effect) is raft_effects.AppendAccepted:
+                accepted = effect
+        assert accepted is not None
+        apply = self.image.apply
+        offset = accepted.base_offset
+        for record in records:
+            apply(record.message, offset, epoch)
+            offset += 1
+        self.replay.next_offset = accepted.end_offset
+        say_records(self, records)
+        self._perform(effects)
+        return accepted.end_offset
+
+    # -- the core
+
+    def _tell_core(self, event: Event) -> None:
+        self._perform(self.core.step(event, self.now_ms))
+
+    def _perform(self, effects: list[Any]) -> None:
+        for effect in effects:
+            handler = self._core_effects.get(type(effect))
+            if handler is None:
+                self._out.append(effect)
+            else:
+                handler(effect)
+
+    def _answered(self, call: Call) -> bool:
+        """Whether the call still wants its answer; it does not want another."""
+        waiting = self._unanswered.get(call.connection_id)
+        if waiting is None or call not in waiting:
+            return False
+        waiting.discard(call)
+        return True
+
+    def _on_respond(self, effect: raft_effects.Respond) -> None:
+        call: Call = effect.request_id  # type: ignore[assignment]
+        if self._answered(call):
+            self._out.append(Answer(call.connection_id, call.slot, call.frame(effect.message)))
+
+    def _on_respond_records(self, effect: raft_effects.RespondRecords) -> None:
+        call: Call = effect.request_id  # type: ignore[assignment]
+        if self._answered(call):
+            self._out.append(
+                AnswerRecords(call, effect.message, effect.offset, effect.end_offset, effect.max_bytes)
+            )
+
+    def _on_respond_snapshot(self, effect: raft_effects.RespondSnapshot) -> None:
+        call: Call = effect.request_id  # type: ignore[assignment]
+        if self._answered(call):
+            self._out.append(
+                AnswerSnapshot(call, effect.message, effect.snapshot_id, effect.position, effect.max_bytes)
+            )
+
+    def _on_started(self, event: raft_events.Started) -> None:
+        first = self.replay.start()
+        if first is not None:
+            self._out.append(first)
+        self._tell_core(event)
+
+    def _on_connection_closed(self, event: ConnectionClosed) -> None:
+        for call in self._unanswered.pop(event.connection_id, ()):
+            self._tell_core(raft_events.RequestAbandoned(call))
+
+    # -- commits and leadership
+
+    def _on_high_watermark(self, effect: raft_effects.HighWatermarkMoved) -> None:
+        high_watermark = effect.high_watermark
+        if self.active_epoch is not None:
+            self.image.commit(high_watermark - 1)
+            for call, parts in self.parked.release(high_watermark):
+                self._out.append(Answer(call.connection_id, call.slot, parts))
+            self.finalized.committed(self.image, high_watermark)
+        else:
+            read = self.replay.more(high_watermark)
+            if read is not None:
+                self._out.append(read)
+
+    def _on_committed_read(self, event: CommittedRead) -> None:
+        self.replay.begin(event.offset, event.data)
+        self._on_turn(None)
+
+    def _on_turn(self, _: TurnCame | None) -> None:
+        follow_up = self.replay.turn(self.core.high_watermark or 0)
+        if follow_up is not None:
+            self._out.append(follow_up)
+            return
+        if self.replay.complete:
+            self.finalized.committed(self.image, self.replay.next_offset)
+            if self._claimed_epoch is not None:
+                self._activate(self._claimed_epoch)
+
+    def _on_leadership(self, effect: raft_effects.LeadershipChanged) -> None:
+        if self.active_epoch is not None and not (effect.is_local and effect.epoch == self.active_epoch):
+            self._deactivate(effect)
+        if effect.is_local:
+            self._claimed_epoch = effect.epoch
+            if self.replay.complete:
+                self._activate(effect.epoch)
+        else:
+            self._claimed_epoch = None
+            leader = "nobody" if effect.leader_id is None else str(effect.leader_id)
+            self.say(
+                "info",
+                "leader is known" if effect.leader_id is not None else "no leader",
+                leader=leader,
+                epoch=effect.epoch,
+            )
+
+    def _activate(self, epoch: int) -> None:
+        self._claimed_epoch = None
+        self.active_epoch = epoch
+        self.context.kraft_version = self.core.kraft_version
+        self.image.mark()
+        self.say(
+            "info",
+            "active controller",
+            epoch=epoch,
+            node_id=self.identity.node_id,
+            next_offset=self.core.log_end_offset,
+        )
+        write_first_records(self)
+        self.periodic.activate(self.now_ms)
+        self._out.append(ControllerActivated(epoch))
+
+    def _deactivate(self, effect: raft_effects.LeadershipChanged) -> None:
+        assert self.active_epoch is not None
+        self.say(
+            "warning",
+            "no longer the active controller",
+            epoch=self.active_epoch,
+            new_epoch=effect.epoch,
+            undone_to=(self.core.high_watermark or 0) - 1,
+        )
+        self.active_epoch = None
+        committed_end = self.core.high_watermark or 0
+        self.image.undo_to(committed_end - 1)
+        self.replay.next_offset = committed_end
+        self.periodic.deactivate()
+        for call, _ in self.parked.abandon():
+            refusal = self.not_controller()
+            self.refuse(call, refusal.code, refusal.message)
+
+    def _on_voters(self, _: raft_effects.VotersChanged) -> None:
+        self.context.kraft_version = self.core.kraft_version
+        self.finalized.kraft_version = self.core.kraft_version
+
+    def _on_deadline(self, event: raft_events.DeadlineReached) -> None:
+        core_deadline = self.core.deadline_ms()
+        if core_deadline is not None and core_deadline <= self.now_ms:
+            self._tell_core(event)
+        if self.active_epoch is not None and not self.stopping:
+            self.periodic.run_due(self)
+
+    def __repr__(self) -> str:
+        role = f"active in epoch {self.active_epoch}" if self.active else "standby"
+        return f"<Node {self.identity.node_id} {role}, {len(self.parked)} answers parked, {self.image!r}>"
+
+
+def _nothing(_: Any) -> None:
+    """Effects of the core that others already told of."""

@@ -1,0 +1,94 @@
+"""The committed log read into the image, a slice of it a turn, so that requests are answered meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftd.metadata.image import Image
+from kraftd.server.effects import Effect, ReadCommitted, TakeTurn
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.batch import iter_batches, values
+from kraftd.wire.record_frame import decode_record
+
+# The id of a snapshot and the values of its records, a list a batch.
+Snapshot = tuple[OffsetAndEpoch, Iterator[list[memoryview]]]
+
+READ_BYTES = 1 << 20
+RECORDS_A_TURN = 500  # about 5 ms
+
+
+class Replay:
+    """How far the image has got: `next_offset` is the first offset that has not been applied."""
+
+    def __init__(self, image: Image, snapshot: Snapshot | None = None) -> None:
+        self.image = image
+        self.next_offset = 0
+        self.complete = False  # everything that is known to be committed has been applied
+        self._slices = None if snapshot is None else self._load(*snapshot)
+        self._reading = False
+
+    def start(self) -> Effect | None:
+        """What to do first, if there is a snapshot to load."""
+        return None if self._slices is None else TakeTurn()
+
+    def more(self, high_watermark: int) -> Effect | None:
+        """What to do now that everything below the high watermark is committed, if anything."""
+        if high_watermark <= self.next_offset:
+            self.complete = True
+            return None
+        self.complete = False
+        if self._reading or self._slices is not None:
+            return None
+        self._reading = True
+        return ReadCommitted(self.next_offset, high_watermark, READ_BYTES)
+
+    def begin(self, offset: int, data: bytes | memoryview) -> None:
+        """Batches that were read; they are applied in turns."""
+        self._reading = False
+        if offset == self.next_offset:
+            self._slices = self._apply(data)
+
+    def turn(self, high_watermark: int) -> Effect | None:
+        """Apply one slice; what to do next, if there is more."""
+        if self._slices is not None:
+            if next(self._slices, self) is None:
+                return TakeTurn()
+            self._slices = None
+        return self.more(high_watermark)
+
+    def _load(self, snapshot_id: OffsetAndEpoch, batches: Iterator[list[memoryview]]) -> Iterator[None]:
+        apply = self.image.apply
+        last_offset, epoch = snapshot_id.offset - 1, snapshot_id.epoch
+        left = RECORDS_A_TURN
+        for batch in batches:
+            for value in batch:
+                apply(decode_record(value).message, last_offset, epoch)
+                left -= 1
+                if not left:
+                    left = RECORDS_A_TURN
+                    yield None
+        self.next_offset = snapshot_id.offset
+
+    def _apply(self, data: bytes | memoryview) -> Iterator[None]:
+        apply = self.image.apply
+        left = RECORDS_A_TURN
+        for batch in iter_batches(data, verify=False):  # storage has verified them
+            header = batch.header
+            if header.is_control:
+                self.next_offset = header.last_offset + 1
+                continue
+            offset = header.base_offset
+            epoch = header.leader_epoch
+            for value in values(batch):
+                if offset >= self.next_offset:
+                    apply(decode_record(value).message, offset, epoch)
+                offset += 1
+                left -= 1
+                if not left:
+                    self.next_offset = offset
+                    left = RECORDS_A_TURN
+                    yield None
+            self.next_offset = header.last_offset + 1
+
+    def __repr__(self) -> str:
+        return f"<Replay at {self.next_offset}, {'complete' if self.complete else 'behind'}>"
