@@ -46,12 +46,15 @@ def elect_leaders(ctx: Context, request: ElectLeadersRequest, version: int) -> D
     edits = PartitionEdits(ctx)
     image = ctx.image
     if wanted is None:
+        # All of them: those that need no election are not even looked at, but every topic is in the answer.
+        preferred = election is Election.PREFERRED
+        due: dict[bytes, list[int]] = {}
+        for topic_id, index in (
+            image.partitions_with_non_preferred_leader() if preferred else image.partitions_without_leader()
+        ):
+            due.setdefault(topic_id, []).append(index)
         for topic in image.topics.values():
-            results = []
-            for index in topic.partitions:
-                result = _elect(edits, topic, topic.name, index, election)
-                if result.error_code != ErrorCode.ELECTION_NOT_NEEDED:
-                    results.append(result)
+            results = [_elect(edits, topic, topic.name, index, election) for index in due.get(topic.id, ())]
             answer.replica_election_results.append(ReplicaElectionResult(topic.name, results))
     else:
         for asked in wanted:

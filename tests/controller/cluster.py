@@ -1,4 +1,4 @@
-"""A small cluster in an image, built in a few lines: brokers, topics, and decisions that are replayed at once."""
+"""A small cluster in an image, built in a few lines: brokers, topics, and decisions replayed at once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from kraftd.configdef.node import NodeConfig
 from kraftd.controller.context import Context, ControllerSettings
 from kraftd.controller.decision import Decision
 from kraftd.controller.heartbeats import BrokerHeartbeats
@@ -60,7 +61,10 @@ class Cluster:
         self.image = Image()
         self.applied: list[VersionedRecord] = []
         self.settings = ControllerSettings(
-            cluster_id="kraftd-tests-0123456789", node_id=CONTROLLER_ID, **settings
+            cluster_id="kraftd-tests-0123456789",
+            node_id=CONTROLLER_ID,
+            static_config=NodeConfig({}),
+            **settings,
         )
         self.heartbeats = BrokerHeartbeats(self.settings.session_timeout_ms)
         self.dice = dice or SeededDice()
@@ -157,7 +161,7 @@ class Cluster:
 def partition(
     replicas: tuple[int, ...], isr: tuple[int, ...] | None = None, leader: int | None = None, **more: Any
 ) -> PartitionState:
-    """A partition in its brokers' first directories: all in sync and led by the first unless said otherwise."""
+    """A partition in its brokers' first directories, all in sync, led by the first unless said otherwise."""
     isr = replicas if isr is None else isr
     more.setdefault("directories", tuple(directory(replica) for replica in replicas))
     if leader is None:

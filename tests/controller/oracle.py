@@ -1,4 +1,4 @@
-"""Kafka's own classes as oracles: of partition changes, a batch of cases at a time, and of a whole controller."""
+"""Kafka's own classes as oracles: of partition changes, many cases at a time, and of a whole controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random operations on topics and brokers, decided by Kafka's own controller classes and by ours: the same outcome."""
+"""Random operations on topics and brokers come out alike from Kafka's own controller and from ours."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from kraftd.metadata.metadata_version import allows_elr
 from kraftd.metadata.state import TopicState
 from kraftd.types import DIRECTORY_LOST
 from kraftd.wire.codec import decode, encode_bytes
+from kraftd.wire.error_code import ErrorCode as E
 from kraftd.wire.record_frame import VersionedRecord, encode_record
 from tests.controller.cluster import ELR, Cluster, directory
 from tests.controller.oracle import ControllerOracle, OracleAnswer
@@ -41,10 +42,23 @@ from tests.controller.test_partition_change_oracle import JavaRandom
 
 pytestmark = pytest.mark.kafka
 
-WORLDS = 40
+WORLDS = 120
 OPERATIONS = 150
+NONE = E.NONE
 NAMES = ("a", "b", "c.d", "c_d", "e-1", "..", "no/such", "x" * 250, "")
 BROKERS = range(6)
+
+
+KAFKAS_BUGS = (
+    # A deleted partition stays in the index by directory when nobody was in sync.
+    "existed in isrMembers, but not in the topics map",
+    # An election may look at a last known leader that a reassignment has taken away.
+    "is not assigned to this partition",
+)
+
+
+class KafkasBug(Exception):
+    """Kafka cannot go on in this world, so there is nothing to compare any more."""
 
 
 class SharedDice(JavaRandom):
@@ -379,6 +393,8 @@ class Match:
             [record.message.topic_id for record in theirs.records if isinstance(record.message, TopicRecord)]
         )
         self.log.append(f"{line} {request}\n    -> {theirs.error or theirs.records}")
+        if theirs.error is not None and any(bug in theirs.error for bug in KAFKAS_BUGS):
+            raise KafkasBug
 
     def compare(self, ours: list[VersionedRecord], theirs: OracleAnswer) -> None:
         mine = sorted(encode_record(record) for record in ours)
@@ -439,6 +455,32 @@ OPERATIONS_BY_WEIGHT = {
 }
 
 
+MUST_OCCUR = {
+    *(("create_topics", code) for code in (NONE, E.INVALID_TOPIC_EXCEPTION, E.TOPIC_ALREADY_EXISTS)),
+    *(("create_topics", code) for code in (E.INVALID_PARTITIONS, E.INVALID_REPLICATION_FACTOR)),
+    *(
+        ("create_topics", code)
+        for code in (E.INVALID_REPLICA_ASSIGNMENT, E.INVALID_CONFIG, E.INVALID_REQUEST)
+    ),
+    *(("create_partitions", code) for code in (NONE, E.INVALID_PARTITIONS, E.INVALID_REPLICA_ASSIGNMENT)),
+    *(
+        ("alter_partition", code)
+        for code in (NONE, E.NOT_CONTROLLER, E.FENCED_LEADER_EPOCH, E.UNKNOWN_TOPIC_ID)
+    ),
+    *(
+        ("alter_partition", code)
+        for code in (E.INVALID_UPDATE_VERSION, E.INVALID_REQUEST, E.INELIGIBLE_REPLICA)
+    ),
+    *(("alter_partition", code) for code in (E.NEW_LEADER_ELECTED, "STALE_BROKER_EPOCH")),
+    *(("elect_leaders", code) for code in (NONE, E.ELECTION_NOT_NEEDED, E.PREFERRED_LEADER_NOT_AVAILABLE)),
+    ("elect_leaders", E.ELIGIBLE_LEADERS_NOT_AVAILABLE),
+    *(("reassign", code) for code in (NONE, E.NO_REASSIGNMENT_IN_PROGRESS, E.INVALID_REPLICATION_FACTOR)),
+    *(("assign_directories", code) for code in (NONE, E.UNKNOWN_TOPIC_ID)),
+    *((name, True) for name in ("fence", "unfence", "shut_down", "restart", "lose", "balance")),
+    ("elect_uncleanly", True),
+}
+
+
 def test_every_operation_comes_out_as_in_kafkas_own_controller(oracle: ControllerOracle) -> None:
     outcomes: dict[tuple[str, object], int] = {}
     for seed in range(WORLDS):
@@ -447,7 +489,10 @@ def test_every_operation_comes_out_as_in_kafkas_own_controller(oracle: Controlle
             list(OPERATIONS_BY_WEIGHT), weights=list(OPERATIONS_BY_WEIGHT.values()), k=OPERATIONS
         )
         for name in ("create_topics", "create_topics", *names):
-            getattr(match, name)()
+            try:
+                getattr(match, name)()
+            except KafkasBug:
+                break
         for key, count in match.outcomes.items():
             outcomes[key] = outcomes.get(key, 0) + count
-    print(outcomes)
+    assert not MUST_OCCUR - outcomes.keys(), f"never seen: {MUST_OCCUR - outcomes.keys()}"
