@@ -115,6 +115,6 @@ class Connections:
         self._by_node.clear()
         self._sent.clear()
 
-    def next_deadline_ms(self) -> int | None:
+    def next_deadline_ms(self, now_ms: int) -> int | None:
         """When the next of them becomes ready by itself."""
-        return min((one.until_ms for one in self._by_node.values()), default=None)
+        return min((one.until_ms for one in self._by_node.values() if one.until_ms > now_ms), default=None)

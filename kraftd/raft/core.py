@@ -270,7 +270,7 @@ class RaftCore:
         replica.announce_leadership()
         deadlines = [
             deadline_ms,
-            None if replica.shut_down else replica.connections.next_deadline_ms(),
+            None if replica.shut_down else replica.connections.next_deadline_ms(replica.now_ms),
             None if replica.shut_down else replica.shutdown_deadline_ms,
             replica.fetches.deadline_ms(),
         ]
