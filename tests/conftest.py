@@ -1,7 +1,9 @@
 """What a test run needs from its machine, and what is said of the tests that it could not run.
 
-Tests marked ``kafka`` need Java and Apache Kafka's jars, those marked ``container`` need buildah and podman. Where
-something is missing they are skipped and one line of the summary says so; under CI=true that is a failure.
+Tests marked ``kafka`` need Java and Apache Kafka's jars, those marked ``container`` need buildah and podman.
+Where something is missing they are skipped and one line of the summary says so; with CI=true that fails.
+
+With pytest-xdist (``-n``) a folder under ``tests/kafka`` goes to one worker whole: its tests share a cluster.
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ def missing_for(marker: str) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # The long ones first, so that no worker is left alone with them at the end.
+    items.sort(key=lambda item: item.get_closest_marker("kafka") is None)
     for item in items:
         for marker in _NEEDS:
             if item.get_closest_marker(marker) and (lack := missing_for(marker)):
@@ -77,3 +81,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             verdict = "a failure, as CI=true" if os.environ.get("CI") == "true" else "skipped"
             line = f"{len(reports)} {marker} tests {_NOT_RUN}{missing_for(marker)} ({verdict})"
             terminalreporter.write_line(line, yellow=True)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class SharedClusters(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file.rpartition("/")[0] if "tests/kafka/" in file else file
+
+    config.option.loadscopereorder = False
+    return SharedClusters(config, log)

@@ -1,6 +1,6 @@
-"""A scratch cluster on loopback: one controller of either kind, stock brokers, and Kafka's own tools aimed at it.
+"""A scratch cluster on loopback: one controller of either kind, stock brokers, and Kafka's own tools.
 
-Every process that a cluster starts it also ends. On a failed test its logs' last lines are printed (``conftest.py``).
+Every process that a cluster starts it also ends. A failed test shows the last lines of its logs.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from typing import Any, ClassVar
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata, PartitionMetadata
 
+from kraftd.messages.metadata_request import MetadataRequest
+from tests.kafka.client import Client
 from tests.kafka.java import ToolRun, tools
 from tests.kafka.node import Broker, Controller, Kind, Node
 from tests.kafka.process import HOST, free_port, wait_until
 
 CONTROLLER_ID = 100
+# Long enough for a JVM on a busy machine to miss no heartbeat, short enough to wait for its end.
+SESSION_TIMEOUT_MS = 5000
 
 
 def random_uuid() -> str:
@@ -28,6 +32,20 @@ def random_uuid() -> str:
     while text.startswith("-"):
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     return text
+
+
+def status_fields(text: str) -> dict[str, str]:
+    """The "key: value" lines of a tool's output."""
+    lines = (line.partition(":") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, colon, value in lines if colon}
+
+
+def _run_tool(
+    name: str, bootstrap: tuple[str, str], arguments: tuple[object, ...], options: dict[str, Any]
+) -> ToolRun:
+    # The cluster tool takes its options after the command word, all others take the bootstrap first as well.
+    leading = 1 if name == "cluster" else 0
+    return tools().run(name, *arguments[:leading], *bootstrap, *arguments[leading:], **options)
 
 
 class Cluster:
@@ -98,6 +116,19 @@ class Cluster:
             broker.wait_ready()
         return added
 
+    def heal(self) -> None:
+        """Start what a test left stopped or frozen, and wait until every broker is unfenced."""
+        for node in self.nodes:
+            node.thaw()
+        if not self.controller.alive:
+            self.start_controller()
+        down = [broker for broker in self.brokers.values() if not broker.alive]
+        for broker in down:
+            broker.start()
+        for broker in down:
+            broker.wait_ready()
+        self.wait_for_live_brokers(*self.brokers)
+
     def close(self) -> None:
         """Kill what still runs, brokers first; the data goes, the logs stay."""
         for node in reversed(self.nodes):
@@ -115,15 +146,15 @@ class Cluster:
             self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
         return self._admin
 
-    def metadata(self, topic: str | None = None) -> ClusterMetadata:
-        """Metadata as a broker answers it. OSError while none does."""
+    def metadata(self) -> ClusterMetadata:
+        """All topics (asking for one could create it) and brokers. OSError while no broker answers."""
         try:
-            return self.admin.list_topics(topic, timeout=10)
+            return self.admin.list_topics(timeout=10)
         except KafkaException as error:
             raise OSError(str(error)) from error
 
     def partitions(self, topic: str) -> dict[int, PartitionMetadata]:
-        return self.metadata(topic).topics[topic].partitions
+        return self.metadata().topics[topic].partitions
 
     def partition(self, topic: str, index: int = 0) -> PartitionMetadata:
         return self.partitions(topic)[index]
@@ -132,11 +163,21 @@ class Cluster:
         """The ids of the unfenced brokers, as a broker knows them."""
         return set(self.metadata().brokers)
 
+    def live_brokers_by(self, broker_id: int) -> set[int]:
+        """The ids of the unfenced brokers as one broker knows them, asked without going by any other."""
+        with Client(HOST, self.brokers[broker_id].port) as client:
+            answer = client.call(MetadataRequest(topics=[]), version=12)
+        return {broker.node_id for broker in answer.brokers}
+
     def wait_until(self, condition: Callable[[], object], what: str, timeout_s: float = 60) -> float:
         return wait_until(condition, what, timeout_s)
 
     def wait_for_live_brokers(self, *ids: int, timeout_s: float = 60) -> None:
         wait_until(lambda: self.live_brokers() == set(ids), f"live brokers are {sorted(ids)}", timeout_s)
+
+    def quorum_status(self) -> dict[str, str]:
+        """What the metadata-quorum tool says of the quorum, asked of the controller."""
+        return status_fields(self.controller_tool("metadata-quorum", "describe", "--status").out)
 
     # -- Kafka's tools
     def tool(self, name: str, *arguments: object, **options: Any) -> ToolRun:
@@ -145,12 +186,13 @@ class Cluster:
 
     def try_tool(self, name: str, *arguments: object, **options: Any) -> ToolRun:
         """Run a tool against the brokers, whatever its exit code."""
-        return tools().run(name, "--bootstrap-server", self.bootstrap, *arguments, **options)
+        return _run_tool(name, ("--bootstrap-server", self.bootstrap), arguments, options)
 
     def controller_tool(self, name: str, *arguments: object, **options: Any) -> ToolRun:
         """Run a tool against the controller itself; AssertionError with its output if it fails."""
-        run = tools().run(name, "--bootstrap-controller", self.controller.address, *arguments, **options)
-        return run.check()
+        return _run_tool(
+            name, ("--bootstrap-controller", self.controller.address), arguments, options
+        ).check()
 
     def create_topic(
         self, name: str, partitions: int = 1, replication_factor: int = 1, **configs: object
@@ -158,12 +200,13 @@ class Cluster:
         """Create a topic with Kafka's topics tool and wait until brokers know its leaders; its name."""
         words = [f"{key.replace('_', '.')}={value}" for key, value in configs.items()]
         self.tool(
-            "topics", "--create", "--topic", name, "--partitions", partitions,
-            "--replication-factor", replication_factor, *[word for pair in words for word in ("--config", pair)],
+            "topics", "--create", "--topic", name, "--partitions", partitions, "--replication-factor",
+            replication_factor, *[word for pair in words for word in ("--config", pair)],
         )  # fmt: skip
 
         def led() -> bool:
-            known = self.metadata(name).topics[name].partitions
+            topic = self.metadata().topics.get(name)
+            known = topic.partitions if topic else {}
             return len(known) == partitions and all(partition.leader >= 0 for partition in known.values())
 
         wait_until(led, f"{name} has {partitions} led partitions")

@@ -56,39 +56,46 @@ def locked(name: str) -> Iterator[Path]:
 
 
 def kafka_libs(version: str = KAFKA_VERSION) -> Path:
-    """The folder with the jars of this version, fetched first if the cache has none.
+    """The folder with the jars of this version, fetched first if the cache lacks them.
 
     Raises FetchError where Maven is missing or fails.
     """
     libs = cache_dir() / f"kafka-{version}" / "libs"
-    if libs.is_dir():
-        return libs
-    with locked(f"kafka-{version}") as cache:
-        if not libs.is_dir():
-            _fetch(version, cache)
+    if not _last_jar(libs, version).exists():
+        with locked(f"kafka-{version}"):
+            if not _last_jar(libs, version).exists():
+                _fetch(version, libs)
     return libs
 
 
-def _fetch(version: str, cache: Path) -> None:
+def _last_jar(libs: Path, version: str) -> Path:
+    """The jar that is put in place last: where it is, all the others are."""
+    return libs / f"kafka_2.13-{version}.jar"
+
+
+def _fetch(version: str, libs: Path) -> None:
     if shutil.which("mvn") is None:
-        raise FetchError(f"Apache Kafka {version} is not in {cache} and mvn is not on the PATH to fetch it")
+        raise FetchError(f"Apache Kafka {version} is not in {libs} and mvn is not on the PATH to fetch it")
     dependencies = "\n".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
         f"<version>{pinned or version}</version></dependency>"
         for group, artifact, pinned in ARTIFACTS
     )
-    # A folder beside the final one: the rename is atomic, so nobody ever sees half of the jars.
-    with tempfile.TemporaryDirectory(dir=cache, prefix=f"kafka-{version}.") as scratch:
-        pom, home = Path(scratch, "pom.xml"), Path(scratch, "home")
+    libs.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=libs.parent) as scratch:
+        pom, fetched = Path(scratch, "pom.xml"), Path(scratch, "libs")
         pom.write_text(_POM.format(dependencies=dependencies))
         command = ["mvn", "-q", "-B", "-C", "-f", str(pom), "dependency:copy-dependencies"]
-        command.append(f"-DoutputDirectory={home / 'libs'}")
+        command.append(f"-DoutputDirectory={fetched}")
         done = subprocess.run(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
-        if done.returncode or not (home / "libs" / f"kafka_2.13-{version}.jar").exists():
+        last = _last_jar(fetched, version)
+        if done.returncode or not last.exists():
             raise FetchError(f"mvn could not fetch Apache Kafka {version}:\n{done.stdout[-4000:]}")
-        home.rename(cache / f"kafka-{version}")
+        # Each rename is atomic, and the last jar tells that all are there: nobody ever sees half of them.
+        for jar in sorted(fetched.iterdir(), key=lambda jar: jar == last):
+            jar.replace(libs / jar.name)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Finds Java and runs Apache Kafka's command line tools with it.
 
-A tool's JVM takes one to two seconds to start, so tools share one resident JVM (``java/ToolServer.java``) where a
-JDK is there to compile it; with a bare JRE each run is a process of its own. Long-lived processes are in ``node.py``.
+A tool's JVM takes one to two seconds to start, so tools share a resident one (``java/ToolServer.java``) where
+a JDK is there to compile it; with a bare JRE each run is a process of its own.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ TOOLS = {
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "configs": "kafka.admin.ConfigCommand",
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
     "console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "consumer-perf": "org.apache.kafka.tools.ConsumerPerformance",
@@ -129,49 +130,62 @@ class PlainTools:
 
 
 class ResidentTools:
-    """All runs share one JVM, which ends with this process."""
+    """All runs share one JVM, which ends with this process.
+
+    A tool that is given arguments it cannot parse may end that JVM (its parser does, past Kafka's Exit): such
+    a run raises RuntimeError and the next one gets a new JVM.
+    """
 
     def __init__(self, javac: Path) -> None:
         classes = compile_java(javac, Path(__file__).with_name("java") / "ToolServer.java")
         path = os.pathsep.join([str(classes), classpath()])
-        self._errors = tempfile.TemporaryFile("w+")
-        self._process = subprocess.Popen(
-            [str(find_java()), "-Xmx512m", *QUICK_START, _WARNINGS_ONLY, "-cp", path, "ToolServer"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-        )
+        self._command = [
+            str(find_java()),
+            "-Xmx512m",
+            *QUICK_START,
+            _WARNINGS_ONLY,
+            "-cp",
+            path,
+            "ToolServer",
+        ]
+        self._process: subprocess.Popen[str] | None = None
+        self._port = 0
         atexit.register(self.close)
+
+    def __repr__(self) -> str:
+        return f"<ResidentTools {f'on port {self._port}' if self._process else 'not started'}>"
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert self._process.stdout is not None
         announced = self._process.stdout.readline()
         if not announced.strip().isdigit():
-            self._errors.seek(0)
-            raise RuntimeError(f"the tool server did not start: {announced}{self._errors.read()}")
-        self.port = int(announced)
-
-    def __repr__(self) -> str:
-        return f"<ResidentTools pid {self._process.pid} on port {self.port}>"
+            raise RuntimeError(f"the tool server did not start: {announced}")
+        self._port = int(announced)
 
     def run(self, tool: str, *arguments: object, stdin: str = "", timeout_s: float = 120) -> ToolRun:
+        if self._process is None or self._process.poll() is not None:
+            self._start()
         words = [str(argument) for argument in arguments]
         blocks = [block.encode() for block in (TOOLS[tool], *words)]
         request = struct.pack(">i", len(blocks))
         for block in (*blocks, stdin.encode()):
             request += struct.pack(">i", len(block)) + block
-        with socket.create_connection(("127.0.0.1", self.port), timeout=timeout_s) as connection:
+        with socket.create_connection(("127.0.0.1", self._port), timeout=timeout_s) as connection:
             connection.sendall(request)
             with connection.makefile("rb") as answer:
                 head = answer.read(4)
                 if len(head) < 4:
-                    raise RuntimeError(f"the tool server closed its connection during {tool} {words}")
+                    raise RuntimeError(f"{tool} ended the tool server: could it parse {words}?")
                 (code,) = struct.unpack(">i", head)
                 out, err = (answer.read(struct.unpack(">i", answer.read(4))[0]).decode() for _ in range(2))
         return ToolRun(" ".join([tool, *words]), code, out, err)
 
     def close(self) -> None:
         """End the JVM by closing its standard input."""
-        if self._process.poll() is None:
+        if self._process is not None and self._process.poll() is None:
             assert self._process.stdin is not None
             self._process.stdin.close()
             self._process.wait(30)

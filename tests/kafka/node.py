@@ -1,7 +1,7 @@
 """Brokers and controllers as processes: their configuration, formatting, start and readiness.
 
 A controller is of either kind: Apache Kafka's own, or kraftd. Both read the same properties file and the same
-directory, so a node may change its kind between two runs. Grouping nodes into clusters is left to ``cluster.py``.
+directory, so a node may change its kind between two runs. Grouping nodes is left to ``cluster.py``.
 """
 
 from __future__ import annotations
@@ -45,6 +45,10 @@ _BROKER_DEFAULTS = {
     "share.coordinator.state.topic.replication.factor": 1,
     "share.coordinator.state.topic.min.isr": 1,
     "group.initial.rebalance.delay.ms": 0,
+    "group.consumer.min.heartbeat.interval.ms": 500,
+    "group.consumer.heartbeat.interval.ms": 500,
+    "group.share.min.heartbeat.interval.ms": 500,
+    "group.share.heartbeat.interval.ms": 500,
     "num.network.threads": 2,
     "num.io.threads": 4,
 }

@@ -11,6 +11,9 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import org.apache.kafka.common.utils.Exit;
 
 /**
@@ -35,6 +38,7 @@ public final class ToolServer {
         final ByteArrayOutputStream out = new ByteArrayOutputStream();
         final ByteArrayOutputStream err = new ByteArrayOutputStream();
         final InputStream in;
+        final Queue<Runnable> hooks = new ConcurrentLinkedQueue<>();
         volatile Integer code;
 
         Run(byte[] input) {
@@ -68,7 +72,13 @@ public final class ToolServer {
             public void write(byte[] bytes, int from, int length) throws IOException {
                 target().write(bytes, from, length);
             }
-        }, true, StandardCharsets.UTF_8);
+        }, true, StandardCharsets.UTF_8) {
+            /** A tool may close its output at its end; the next one needs it. */
+            @Override
+            public void close() {
+                flush();
+            }
+        };
     }
 
     private static InputStream perRunInput() {
@@ -122,7 +132,8 @@ public final class ToolServer {
             }
             Run run = new Run(readBlock(from));
             CURRENT.set(run);
-            invoke(run, words[0], java.util.Arrays.copyOfRange(words, 1, words.length));
+            invoke(run, words[0], Arrays.copyOfRange(words, 1, words.length));
+            run.hooks.forEach(Runnable::run);
             System.out.flush();
             System.err.flush();
             to.writeInt(run.code == null ? 1 : run.code);
@@ -148,8 +159,13 @@ public final class ToolServer {
         };
         Exit.setExitProcedure(end);
         Exit.setHaltProcedure(end);
-        // A tool's shutdown hook is for a process that is interrupted: here tools always come to their own end.
-        Exit.setShutdownHookAdder((name, hook) -> { });
+        // The end of a run is to its tool what the end of the JVM would be: some give up locks only then.
+        Exit.setShutdownHookAdder((name, hook) -> {
+            Run run = CURRENT.get();
+            if (run != null) {
+                run.hooks.add(hook);
+            }
+        });
 
         Thread watch = new Thread(() -> {
             try {

@@ -8,7 +8,7 @@ from confluent_kafka.admin import NewPartitions, NewTopic
 
 from tests.kafka.cluster import Cluster
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("three")]
+pytestmark = pytest.mark.kafka
 
 
 def refusal(futures: dict) -> dict[str, int]:

@@ -1,0 +1,179 @@
+"""Brokers that die, freeze, leave and come back: who leads, who is in sync, and that no record is lost."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.kafka.cluster import Cluster
+
+pytestmark = pytest.mark.kafka
+
+
+def in_sync(cluster: Cluster, topic: str) -> dict[int, set[int]]:
+    return {index: set(partition.isrs) for index, partition in cluster.partitions(topic).items()}
+
+
+def leaders(cluster: Cluster, topic: str) -> set[int]:
+    return {partition.leader for partition in cluster.partitions(topic).values()}
+
+
+def wait_for_full_isr(cluster: Cluster, topic: str) -> None:
+    cluster.wait_until(
+        lambda: all(isr == {1, 2, 3} for isr in in_sync(cluster, topic).values()),
+        f"every replica of {topic} in sync",
+    )
+
+
+class Stream(threading.Thread):
+    """Produces numbered records with acks=all until stopped, and keeps which were acknowledged."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        super().__init__(daemon=True)
+        self.topic, self.acknowledged, self.failures = topic, [], []
+        self._stopping = threading.Event()
+        servers = ",".join(broker.address for broker in cluster.brokers.values())
+        self._producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 1})
+
+    def run(self) -> None:
+        number = 0
+        while not self._stopping.wait(0.005):
+            value = b"%d" % number
+            self._producer.produce(self.topic, value, key=value, on_delivery=self._delivered)
+            self._producer.poll(0)
+            number += 1
+
+    def _delivered(self, error: object, message) -> None:
+        if error is None:
+            self.acknowledged.append(int(message.value()))
+        else:
+            self.failures.append(error)
+
+    def __enter__(self) -> Stream:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self.join()
+        assert self._producer.flush(120) == 0
+
+
+def read_all(cluster: Cluster, topic: str) -> list[int]:
+    """Every record of the topic up to its ends as they are now."""
+    reader = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": f"check-{topic}"})
+    found = []
+    for index in cluster.partitions(topic):
+        _, end = reader.get_watermark_offsets(TopicPartition(topic, index), timeout=30)
+        reader.assign([TopicPartition(topic, index, 0)])
+        position = 0
+        for _ in range(100_000):
+            if position >= end:
+                break
+            message = reader.poll(10)
+            assert message is not None and message.error() is None, message and message.error()
+            found.append(int(message.value()))
+            position = message.offset() + 1
+    reader.close()
+    return found
+
+
+def test_a_killed_broker_is_fenced_its_partitions_move_and_it_comes_back_in_sync(
+    three_brokers: Cluster,
+) -> None:
+    cluster = three_brokers
+    cluster.create_topic("survivor", partitions=6, replication_factor=3)
+    assert leaders(cluster, "survivor") == {1, 2, 3}
+    with Stream(cluster, "survivor") as stream:
+        cluster.wait_until(lambda: len(stream.acknowledged) > 100, "records are acknowledged")
+        cluster.brokers[2].kill()
+        cluster.wait_for_live_brokers(1, 3)
+        cluster.wait_until(lambda: leaders(cluster, "survivor") == {1, 3}, "1 and 3 lead")
+        cluster.wait_until(
+            lambda: all(isr == {1, 3} for isr in in_sync(cluster, "survivor").values()), "the ISRs shrank"
+        )
+        before = len(stream.acknowledged)
+        cluster.wait_until(
+            lambda: len(stream.acknowledged) > before + 100, "records are acknowledged without 2"
+        )
+
+        cluster.brokers[2].start()
+        cluster.brokers[2].wait_ready()
+        cluster.wait_for_live_brokers(1, 2, 3)
+        wait_for_full_isr(cluster, "survivor")
+    assert not stream.failures
+    assert sorted(read_all(cluster, "survivor")) == sorted(stream.acknowledged)
+
+
+def test_a_rolling_restart_with_controlled_shutdown_loses_and_repeats_nothing(three_brokers: Cluster) -> None:
+    cluster = three_brokers
+    cluster.create_topic("rolling", partitions=3, replication_factor=3, min_insync_replicas=2)
+    with Stream(cluster, "rolling") as stream:
+        for broker in (1, 2, 3):
+            others = {1, 2, 3} - {broker}
+            cluster.brokers[broker].stop()
+            assert "from PENDING_CONTROLLED_SHUTDOWN to SHUTTING_DOWN" in cluster.brokers[broker].log_text()
+            cluster.wait_until(lambda others=others: leaders(cluster, "rolling") <= others, f"{others} lead")
+            cluster.brokers[broker].start()
+            cluster.brokers[broker].wait_ready()
+            wait_for_full_isr(cluster, "rolling")
+    assert not stream.failures
+    assert sorted(read_all(cluster, "rolling")) == sorted(stream.acknowledged)
+
+
+def test_a_broker_restarted_inside_its_session_registers_once_the_session_is_over(
+    three_brokers: Cluster,
+) -> None:
+    cluster = three_brokers
+    cluster.create_topic("inside", partitions=3, replication_factor=3)
+    broker = cluster.brokers[3]
+    broker.kill()
+    broker.start()
+    broker.wait_ready()
+    assert "DUPLICATE_BROKER_REGISTRATION" in broker.log_text(), "its last incarnation was still in session"
+    cluster.wait_for_live_brokers(1, 2, 3)
+    wait_for_full_isr(cluster, "inside")
+
+
+def test_a_broker_restarted_after_its_session_registers_at_once(three_brokers: Cluster) -> None:
+    cluster = three_brokers
+    cluster.create_topic("after", partitions=3, replication_factor=3)
+    broker = cluster.brokers[3]
+    broker.kill()
+    cluster.wait_for_live_brokers(1, 2)
+    broker.start()
+    broker.wait_ready()
+    assert "DUPLICATE_BROKER_REGISTRATION" not in broker.log_text()
+    cluster.wait_for_live_brokers(1, 2, 3)
+    wait_for_full_isr(cluster, "after")
+
+
+def test_a_frozen_broker_is_fenced_and_unfenced_with_the_same_registration(three_brokers: Cluster) -> None:
+    cluster = three_brokers
+    cluster.create_topic("frozen", partitions=3, replication_factor=3)
+    broker = cluster.brokers[1]
+    registrations = broker.log_text().count("Successfully registered broker")
+    broker.freeze()
+    try:
+        cluster.wait_until(lambda: cluster.live_brokers_by(2) == {2, 3}, "1 is fenced")
+    finally:
+        broker.thaw()
+    cluster.wait_for_live_brokers(1, 2, 3)
+    wait_for_full_isr(cluster, "frozen")
+    assert broker.log_text().count("Successfully registered broker") == registrations
+
+
+def test_the_last_replica_in_sync_keeps_leading_alone_and_the_others_rejoin(three_brokers: Cluster) -> None:
+    cluster = three_brokers
+    cluster.tool("topics", "--create", "--topic", "last", "--replica-assignment", "1:2:3")
+    for broker in (2, 3):
+        cluster.brokers[broker].kill()
+    cluster.wait_until(lambda: cluster.partition("last").isrs == [1], "1 alone is in sync")
+    assert cluster.partition("last").leader == 1
+    for broker in (2, 3):
+        cluster.brokers[broker].start()
+    for broker in (2, 3):
+        cluster.brokers[broker].wait_ready()
+    wait_for_full_isr(cluster, "last")
