@@ -147,7 +147,6 @@ def row(field: Field) -> str:
         field.tag,
         flexible,
         int(field.ignorable),
-        int(field.map_key),
         field.default,
     )
     return "(" + ", ".join(text(cell) for cell in cells) + ")"

@@ -37,7 +37,6 @@ class Field:
     flexible: Range | None
     flexible_overridden: bool
     ignorable: bool
-    map_key: bool
     default: Default
 
 
@@ -139,7 +138,6 @@ def build_field(facts: dict[str, Any], within: Range) -> Field:
         flexible=parse_range(facts.get("flexibleVersions")),
         flexible_overridden="flexibleVersions" in facts,
         ignorable=bool(facts.get("ignorable", False)),
-        map_key=bool(facts.get("mapKey", False)),
         default=parse_default(element, array, facts.get("default")),
     )
 

@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("AbortTransactionRecord", (
-            ("reason", "Reason", "string", 0, (0, 0), (0, 32767), (0, 32767), 0, None, 0, 0, None),
+            ("reason", "Reason", "string", 0, (0, 0), (0, 32767), (0, 32767), 0, None, 0, None),
         )),
     ),
 )

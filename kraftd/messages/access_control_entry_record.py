@@ -25,14 +25,14 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("AccessControlEntryRecord", (
-            ("id", "Id", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("resource_type", "ResourceType", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("resource_name", "ResourceName", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("pattern_type", "PatternType", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("principal", "Principal", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("host", "Host", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("operation", "Operation", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("permission_type", "PermissionType", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("id", "Id", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
+            ("resource_type", "ResourceType", "int8", 0, (0, 0), None, None, None, None, 0, 0),
+            ("resource_name", "ResourceName", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("pattern_type", "PatternType", "int8", 0, (0, 0), None, None, None, None, 0, 0),
+            ("principal", "Principal", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("host", "Host", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("operation", "Operation", "int8", 0, (0, 0), None, None, None, None, 0, 0),
+            ("permission_type", "PermissionType", "int8", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -21,10 +21,10 @@ SCHEMA: Table = (
     (0, 4), (3, 32767),
     (
         ("AddOffsetsToTxnRequest", (
-            ("transactional_id", "TransactionalId", "string", 0, (0, 4), None, None, None, None, 0, 0, ""),
-            ("producer_id", "ProducerId", "int64", 0, (0, 4), None, None, None, None, 0, 0, 0),
-            ("producer_epoch", "ProducerEpoch", "int16", 0, (0, 4), None, None, None, None, 0, 0, 0),
-            ("group_id", "GroupId", "string", 0, (0, 4), None, None, None, None, 0, 0, ""),
+            ("transactional_id", "TransactionalId", "string", 0, (0, 4), None, None, None, None, 0, ""),
+            ("producer_id", "ProducerId", "int64", 0, (0, 4), None, None, None, None, 0, 0),
+            ("producer_epoch", "ProducerEpoch", "int16", 0, (0, 4), None, None, None, None, 0, 0),
+            ("group_id", "GroupId", "string", 0, (0, 4), None, None, None, None, 0, ""),
         )),
     ),
 )

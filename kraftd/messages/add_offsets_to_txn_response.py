@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 4), (3, 32767),
     (
         ("AddOffsetsToTxnResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 4), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 4), None, None, None, None, 0, 0, 0),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 4), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 4), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -39,22 +39,22 @@ SCHEMA: Table = (
     (0, 5), (3, 32767),
     (
         ("AddPartitionsToTxnResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 5), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (4, 5), None, None, None, None, 1, 0, 0),
-            ("results_by_transaction", "ResultsByTransaction", "AddPartitionsToTxnResult", 1, (4, 5), None, None, None, None, 0, 0, ""),
-            ("results_by_topic_v3_and_below", "ResultsByTopicV3AndBelow", "AddPartitionsToTxnTopicResult", 1, (0, 3), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 5), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (4, 5), None, None, None, None, 1, 0),
+            ("results_by_transaction", "ResultsByTransaction", "AddPartitionsToTxnResult", 1, (4, 5), None, None, None, None, 0, ""),
+            ("results_by_topic_v3_and_below", "ResultsByTopicV3AndBelow", "AddPartitionsToTxnTopicResult", 1, (0, 3), None, None, None, None, 0, ""),
         )),
         ("AddPartitionsToTxnResult", (
-            ("transactional_id", "TransactionalId", "string", 0, (4, 5), None, None, None, None, 0, 1, ""),
-            ("topic_results", "TopicResults", "AddPartitionsToTxnTopicResult", 1, (4, 5), None, None, None, None, 0, 0, ""),
+            ("transactional_id", "TransactionalId", "string", 0, (4, 5), None, None, None, None, 0, ""),
+            ("topic_results", "TopicResults", "AddPartitionsToTxnTopicResult", 1, (4, 5), None, None, None, None, 0, ""),
         )),
         ("AddPartitionsToTxnTopicResult", (
-            ("name", "Name", "string", 0, (0, 5), None, None, None, None, 0, 1, ""),
-            ("results_by_partition", "ResultsByPartition", "AddPartitionsToTxnPartitionResult", 1, (0, 5), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 5), None, None, None, None, 0, ""),
+            ("results_by_partition", "ResultsByPartition", "AddPartitionsToTxnPartitionResult", 1, (0, 5), None, None, None, None, 0, ""),
         )),
         ("AddPartitionsToTxnPartitionResult", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 5), None, None, None, None, 0, 1, 0),
-            ("partition_error_code", "PartitionErrorCode", "int16", 0, (0, 5), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 5), None, None, None, None, 0, 0),
+            ("partition_error_code", "PartitionErrorCode", "int16", 0, (0, 5), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -30,17 +30,17 @@ SCHEMA: Table = (
     (0, 1), (0, 32767),
     (
         ("AddRaftVoterRequest", (
-            ("cluster_id", "ClusterId", "string", 0, (0, 1), (0, 32767), None, None, None, 0, 0, ""),
-            ("timeout_ms", "TimeoutMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("voter_id", "VoterId", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("voter_directory_id", "VoterDirectoryId", "uuid", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("listeners", "Listeners", "Listener", 1, (0, 1), None, None, None, None, 0, 0, ""),
-            ("ack_when_committed", "AckWhenCommitted", "bool", 0, (1, 1), None, None, None, None, 0, 0, 1),
+            ("cluster_id", "ClusterId", "string", 0, (0, 1), (0, 32767), None, None, None, 0, ""),
+            ("timeout_ms", "TimeoutMs", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("voter_id", "VoterId", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("voter_directory_id", "VoterDirectoryId", "uuid", 0, (0, 1), None, None, None, None, 0, ""),
+            ("listeners", "Listeners", "Listener", 1, (0, 1), None, None, None, None, 0, ""),
+            ("ack_when_committed", "AckWhenCommitted", "bool", 0, (1, 1), None, None, None, None, 0, 1),
         )),
         ("Listener", (
-            ("name", "Name", "string", 0, (0, 1), None, None, None, None, 0, 1, ""),
-            ("host", "Host", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("port", "Port", "uint16", 0, (0, 1), None, None, None, None, 0, 0, 0),
+            ("name", "Name", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("host", "Host", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("port", "Port", "uint16", 0, (0, 1), None, None, None, None, 0, 0),
         )),
     ),
 )

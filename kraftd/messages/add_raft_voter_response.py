@@ -20,9 +20,9 @@ SCHEMA: Table = (
     (0, 1), (0, 32767),
     (
         ("AddRaftVoterResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 1), (0, 32767), None, None, None, 1, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 1), (0, 32767), None, None, None, 1, ""),
         )),
     ),
 )

@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("AllocateProducerIdsRequest", (
-            ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("broker_epoch", "BrokerEpoch", "int64", 0, (0, 0), None, None, None, None, 0, 0, -1),
+            ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("broker_epoch", "BrokerEpoch", "int64", 0, (0, 0), None, None, None, None, 0, -1),
         )),
     ),
 )

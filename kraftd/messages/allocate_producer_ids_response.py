@@ -21,10 +21,10 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("AllocateProducerIdsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("producer_id_start", "ProducerIdStart", "int64", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("producer_id_len", "ProducerIdLen", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("producer_id_start", "ProducerIdStart", "int64", 0, (0, 0), None, None, None, None, 0, 0),
+            ("producer_id_len", "ProducerIdLen", "int32", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

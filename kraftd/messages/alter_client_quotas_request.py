@@ -38,21 +38,21 @@ SCHEMA: Table = (
     (0, 1), (1, 32767),
     (
         ("AlterClientQuotasRequest", (
-            ("entries", "Entries", "EntryData", 1, (0, 1), None, None, None, None, 0, 0, ""),
-            ("validate_only", "ValidateOnly", "bool", 0, (0, 1), None, None, None, None, 0, 0, 0),
+            ("entries", "Entries", "EntryData", 1, (0, 1), None, None, None, None, 0, ""),
+            ("validate_only", "ValidateOnly", "bool", 0, (0, 1), None, None, None, None, 0, 0),
         )),
         ("EntryData", (
-            ("entity", "Entity", "EntityData", 1, (0, 1), None, None, None, None, 0, 0, ""),
-            ("ops", "Ops", "OpData", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("entity", "Entity", "EntityData", 1, (0, 1), None, None, None, None, 0, ""),
+            ("ops", "Ops", "OpData", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("EntityData", (
-            ("entity_type", "EntityType", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("entity_name", "EntityName", "string", 0, (0, 1), (0, 32767), None, None, None, 0, 0, ""),
+            ("entity_type", "EntityType", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("entity_name", "EntityName", "string", 0, (0, 1), (0, 32767), None, None, None, 0, ""),
         )),
         ("OpData", (
-            ("key", "Key", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("value", "Value", "float64", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("remove", "Remove", "bool", 0, (0, 1), None, None, None, None, 0, 0, 0),
+            ("key", "Key", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("value", "Value", "float64", 0, (0, 1), None, None, None, None, 0, 0),
+            ("remove", "Remove", "bool", 0, (0, 1), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -32,17 +32,17 @@ SCHEMA: Table = (
     (0, 1), (1, 32767),
     (
         ("AlterClientQuotasResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("entries", "Entries", "EntryData", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("entries", "Entries", "EntryData", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("EntryData", (
-            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 1), (0, 32767), None, None, None, 0, 0, ""),
-            ("entity", "Entity", "EntityData", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 1), (0, 32767), None, None, None, 0, ""),
+            ("entity", "Entity", "EntityData", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("EntityData", (
-            ("entity_type", "EntityType", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("entity_name", "EntityName", "string", 0, (0, 1), (0, 32767), None, None, None, 0, 0, ""),
+            ("entity_type", "EntityType", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("entity_name", "EntityName", "string", 0, (0, 1), (0, 32767), None, None, None, 0, ""),
         )),
     ),
 )

@@ -32,17 +32,17 @@ SCHEMA: Table = (
     (0, 2), (2, 32767),
     (
         ("AlterConfigsRequest", (
-            ("resources", "Resources", "AlterConfigsResource", 1, (0, 2), None, None, None, None, 0, 0, ""),
-            ("validate_only", "ValidateOnly", "bool", 0, (0, 2), None, None, None, None, 0, 0, 0),
+            ("resources", "Resources", "AlterConfigsResource", 1, (0, 2), None, None, None, None, 0, ""),
+            ("validate_only", "ValidateOnly", "bool", 0, (0, 2), None, None, None, None, 0, 0),
         )),
         ("AlterConfigsResource", (
-            ("resource_type", "ResourceType", "int8", 0, (0, 2), None, None, None, None, 0, 1, 0),
-            ("resource_name", "ResourceName", "string", 0, (0, 2), None, None, None, None, 0, 1, ""),
-            ("configs", "Configs", "AlterableConfig", 1, (0, 2), None, None, None, None, 0, 0, ""),
+            ("resource_type", "ResourceType", "int8", 0, (0, 2), None, None, None, None, 0, 0),
+            ("resource_name", "ResourceName", "string", 0, (0, 2), None, None, None, None, 0, ""),
+            ("configs", "Configs", "AlterableConfig", 1, (0, 2), None, None, None, None, 0, ""),
         )),
         ("AlterableConfig", (
-            ("name", "Name", "string", 0, (0, 2), None, None, None, None, 0, 1, ""),
-            ("value", "Value", "string", 0, (0, 2), (0, 32767), None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 2), None, None, None, None, 0, ""),
+            ("value", "Value", "string", 0, (0, 2), (0, 32767), None, None, None, 0, ""),
         )),
     ),
 )

@@ -27,14 +27,14 @@ SCHEMA: Table = (
     (0, 2), (2, 32767),
     (
         ("AlterConfigsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("responses", "Responses", "AlterConfigsResourceResponse", 1, (0, 2), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0),
+            ("responses", "Responses", "AlterConfigsResourceResponse", 1, (0, 2), None, None, None, None, 0, ""),
         )),
         ("AlterConfigsResourceResponse", (
-            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 2), (0, 32767), None, None, None, 0, 0, ""),
-            ("resource_type", "ResourceType", "int8", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("resource_name", "ResourceName", "string", 0, (0, 2), None, None, None, None, 0, 0, ""),
+            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 2), (0, 32767), None, None, None, 0, ""),
+            ("resource_type", "ResourceType", "int8", 0, (0, 2), None, None, None, None, 0, 0),
+            ("resource_name", "ResourceName", "string", 0, (0, 2), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -32,17 +32,17 @@ SCHEMA: Table = (
     (0, 1), (0, 32767),
     (
         ("AlterPartitionReassignmentsRequest", (
-            ("timeout_ms", "TimeoutMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 60000),
-            ("allow_replication_factor_change", "AllowReplicationFactorChange", "bool", 0, (1, 1), None, None, None, None, 0, 0, 1),
-            ("topics", "Topics", "ReassignableTopic", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("timeout_ms", "TimeoutMs", "int32", 0, (0, 1), None, None, None, None, 0, 60000),
+            ("allow_replication_factor_change", "AllowReplicationFactorChange", "bool", 0, (1, 1), None, None, None, None, 0, 1),
+            ("topics", "Topics", "ReassignableTopic", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("ReassignableTopic", (
-            ("name", "Name", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "ReassignablePartition", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "ReassignablePartition", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("ReassignablePartition", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("replicas", "Replicas", "int32", 1, (0, 1), (0, 32767), None, None, None, 0, 0, None),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("replicas", "Replicas", "int32", 1, (0, 1), (0, 32767), None, None, None, 0, None),
         )),
     ),
 )

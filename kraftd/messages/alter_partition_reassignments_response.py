@@ -35,20 +35,20 @@ SCHEMA: Table = (
     (0, 1), (0, 32767),
     (
         ("AlterPartitionReassignmentsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("allow_replication_factor_change", "AllowReplicationFactorChange", "bool", 0, (1, 1), None, None, None, None, 1, 0, 1),
-            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 1), (0, 32767), None, None, None, 0, 0, ""),
-            ("responses", "Responses", "ReassignableTopicResponse", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("allow_replication_factor_change", "AllowReplicationFactorChange", "bool", 0, (1, 1), None, None, None, None, 1, 1),
+            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 1), (0, 32767), None, None, None, 0, ""),
+            ("responses", "Responses", "ReassignableTopicResponse", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("ReassignableTopicResponse", (
-            ("name", "Name", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "ReassignablePartitionResponse", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "ReassignablePartitionResponse", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("ReassignablePartitionResponse", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 1), (0, 32767), None, None, None, 0, 0, ""),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 1), (0, 32767), None, None, None, 0, ""),
         )),
     ),
 )

@@ -42,25 +42,25 @@ SCHEMA: Table = (
     (2, 3), (0, 32767),
     (
         ("AlterPartitionRequest", (
-            ("broker_id", "BrokerId", "int32", 0, (2, 3), None, None, None, None, 0, 0, 0),
-            ("broker_epoch", "BrokerEpoch", "int64", 0, (2, 3), None, None, None, None, 0, 0, -1),
-            ("topics", "Topics", "TopicData", 1, (2, 3), None, None, None, None, 0, 0, ""),
+            ("broker_id", "BrokerId", "int32", 0, (2, 3), None, None, None, None, 0, 0),
+            ("broker_epoch", "BrokerEpoch", "int64", 0, (2, 3), None, None, None, None, 0, -1),
+            ("topics", "Topics", "TopicData", 1, (2, 3), None, None, None, None, 0, ""),
         )),
         ("TopicData", (
-            ("topic_id", "TopicId", "uuid", 0, (2, 3), None, None, None, None, 1, 0, ""),
-            ("partitions", "Partitions", "PartitionData", 1, (2, 3), None, None, None, None, 0, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (2, 3), None, None, None, None, 1, ""),
+            ("partitions", "Partitions", "PartitionData", 1, (2, 3), None, None, None, None, 0, ""),
         )),
         ("PartitionData", (
-            ("partition_index", "PartitionIndex", "int32", 0, (2, 3), None, None, None, None, 0, 0, 0),
-            ("leader_epoch", "LeaderEpoch", "int32", 0, (2, 3), None, None, None, None, 0, 0, 0),
-            ("new_isr", "NewIsr", "int32", 1, (2, 2), None, None, None, None, 0, 0, ""),
-            ("new_isr_with_epochs", "NewIsrWithEpochs", "BrokerState", 1, (3, 3), None, None, None, None, 0, 0, ""),
-            ("leader_recovery_state", "LeaderRecoveryState", "int8", 0, (2, 3), None, None, None, None, 0, 0, 0),
-            ("partition_epoch", "PartitionEpoch", "int32", 0, (2, 3), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (2, 3), None, None, None, None, 0, 0),
+            ("leader_epoch", "LeaderEpoch", "int32", 0, (2, 3), None, None, None, None, 0, 0),
+            ("new_isr", "NewIsr", "int32", 1, (2, 2), None, None, None, None, 0, ""),
+            ("new_isr_with_epochs", "NewIsrWithEpochs", "BrokerState", 1, (3, 3), None, None, None, None, 0, ""),
+            ("leader_recovery_state", "LeaderRecoveryState", "int8", 0, (2, 3), None, None, None, None, 0, 0),
+            ("partition_epoch", "PartitionEpoch", "int32", 0, (2, 3), None, None, None, None, 0, 0),
         )),
         ("BrokerState", (
-            ("broker_id", "BrokerId", "int32", 0, (3, 3), None, None, None, None, 0, 0, 0),
-            ("broker_epoch", "BrokerEpoch", "int64", 0, (3, 3), None, None, None, None, 0, 0, -1),
+            ("broker_id", "BrokerId", "int32", 0, (3, 3), None, None, None, None, 0, 0),
+            ("broker_epoch", "BrokerEpoch", "int64", 0, (3, 3), None, None, None, None, 0, -1),
         )),
     ),
 )

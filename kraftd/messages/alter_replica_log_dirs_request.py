@@ -30,15 +30,15 @@ SCHEMA: Table = (
     (1, 2), (2, 32767),
     (
         ("AlterReplicaLogDirsRequest", (
-            ("dirs", "Dirs", "AlterReplicaLogDir", 1, (1, 2), None, None, None, None, 0, 0, ""),
+            ("dirs", "Dirs", "AlterReplicaLogDir", 1, (1, 2), None, None, None, None, 0, ""),
         )),
         ("AlterReplicaLogDir", (
-            ("path", "Path", "string", 0, (1, 2), None, None, None, None, 0, 1, ""),
-            ("topics", "Topics", "AlterReplicaLogDirTopic", 1, (1, 2), None, None, None, None, 0, 0, ""),
+            ("path", "Path", "string", 0, (1, 2), None, None, None, None, 0, ""),
+            ("topics", "Topics", "AlterReplicaLogDirTopic", 1, (1, 2), None, None, None, None, 0, ""),
         )),
         ("AlterReplicaLogDirTopic", (
-            ("name", "Name", "string", 0, (1, 2), None, None, None, None, 0, 1, ""),
-            ("partitions", "Partitions", "int32", 1, (1, 2), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (1, 2), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "int32", 1, (1, 2), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -31,16 +31,16 @@ SCHEMA: Table = (
     (1, 2), (2, 32767),
     (
         ("AlterReplicaLogDirsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("results", "Results", "AlterReplicaLogDirTopicResult", 1, (1, 2), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 2), None, None, None, None, 0, 0),
+            ("results", "Results", "AlterReplicaLogDirTopicResult", 1, (1, 2), None, None, None, None, 0, ""),
         )),
         ("AlterReplicaLogDirTopicResult", (
-            ("topic_name", "TopicName", "string", 0, (1, 2), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "AlterReplicaLogDirPartitionResult", 1, (1, 2), None, None, None, None, 0, 0, ""),
+            ("topic_name", "TopicName", "string", 0, (1, 2), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "AlterReplicaLogDirPartitionResult", 1, (1, 2), None, None, None, None, 0, ""),
         )),
         ("AlterReplicaLogDirPartitionResult", (
-            ("partition_index", "PartitionIndex", "int32", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (1, 2), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (1, 2), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (1, 2), None, None, None, None, 0, 0),
         )),
     ),
 )

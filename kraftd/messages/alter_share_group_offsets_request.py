@@ -31,16 +31,16 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("AlterShareGroupOffsetsRequest", (
-            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("topics", "Topics", "AlterShareGroupOffsetsRequestTopic", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("topics", "Topics", "AlterShareGroupOffsetsRequestTopic", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("AlterShareGroupOffsetsRequestTopic", (
-            ("topic_name", "TopicName", "string", 0, (0, 0), None, None, None, None, 0, 1, ""),
-            ("partitions", "Partitions", "AlterShareGroupOffsetsRequestPartition", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("topic_name", "TopicName", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "AlterShareGroupOffsetsRequestPartition", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("AlterShareGroupOffsetsRequestPartition", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("start_offset", "StartOffset", "int64", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("start_offset", "StartOffset", "int64", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

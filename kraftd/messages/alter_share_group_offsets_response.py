@@ -35,20 +35,20 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("AlterShareGroupOffsetsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, None),
-            ("responses", "Responses", "AlterShareGroupOffsetsResponseTopic", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, None),
+            ("responses", "Responses", "AlterShareGroupOffsetsResponseTopic", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("AlterShareGroupOffsetsResponseTopic", (
-            ("topic_name", "TopicName", "string", 0, (0, 0), None, None, None, None, 0, 1, ""),
-            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "AlterShareGroupOffsetsResponsePartition", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("topic_name", "TopicName", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "AlterShareGroupOffsetsResponsePartition", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("AlterShareGroupOffsetsResponsePartition", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, None),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, None),
         )),
     ),
 )

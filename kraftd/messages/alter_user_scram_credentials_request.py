@@ -34,19 +34,19 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("AlterUserScramCredentialsRequest", (
-            ("deletions", "Deletions", "ScramCredentialDeletion", 1, (0, 0), None, None, None, None, 0, 0, ""),
-            ("upsertions", "Upsertions", "ScramCredentialUpsertion", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("deletions", "Deletions", "ScramCredentialDeletion", 1, (0, 0), None, None, None, None, 0, ""),
+            ("upsertions", "Upsertions", "ScramCredentialUpsertion", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("ScramCredentialDeletion", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("mechanism", "Mechanism", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("mechanism", "Mechanism", "int8", 0, (0, 0), None, None, None, None, 0, 0),
         )),
         ("ScramCredentialUpsertion", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("mechanism", "Mechanism", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("iterations", "Iterations", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("salt", "Salt", "bytes", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("salted_password", "SaltedPassword", "bytes", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("mechanism", "Mechanism", "int8", 0, (0, 0), None, None, None, None, 0, 0),
+            ("iterations", "Iterations", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("salt", "Salt", "bytes", 0, (0, 0), None, None, None, None, 0, ""),
+            ("salted_password", "SaltedPassword", "bytes", 0, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -26,13 +26,13 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("AlterUserScramCredentialsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("results", "Results", "AlterUserScramCredentialsResult", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("results", "Results", "AlterUserScramCredentialsResult", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("AlterUserScramCredentialsResult", (
-            ("user", "User", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, ""),
+            ("user", "User", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, ""),
         )),
     ),
 )

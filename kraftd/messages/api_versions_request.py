@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 4), (3, 32767),
     (
         ("ApiVersionsRequest", (
-            ("client_software_name", "ClientSoftwareName", "string", 0, (3, 4), None, None, None, None, 1, 0, ""),
-            ("client_software_version", "ClientSoftwareVersion", "string", 0, (3, 4), None, None, None, None, 1, 0, ""),
+            ("client_software_name", "ClientSoftwareName", "string", 0, (3, 4), None, None, None, None, 1, ""),
+            ("client_software_version", "ClientSoftwareVersion", "string", 0, (3, 4), None, None, None, None, 1, ""),
         )),
     ),
 )

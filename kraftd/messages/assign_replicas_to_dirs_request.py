@@ -37,20 +37,20 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("AssignReplicasToDirsRequest", (
-            ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("broker_epoch", "BrokerEpoch", "int64", 0, (0, 0), None, None, None, None, 0, 0, -1),
-            ("directories", "Directories", "DirectoryData", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("broker_epoch", "BrokerEpoch", "int64", 0, (0, 0), None, None, None, None, 0, -1),
+            ("directories", "Directories", "DirectoryData", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("DirectoryData", (
-            ("id", "Id", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("topics", "Topics", "TopicData", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("id", "Id", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
+            ("topics", "Topics", "TopicData", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("TopicData", (
-            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "PartitionData", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "PartitionData", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("PartitionData", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

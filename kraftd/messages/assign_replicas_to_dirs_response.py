@@ -38,21 +38,21 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("AssignReplicasToDirsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("directories", "Directories", "DirectoryData", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("directories", "Directories", "DirectoryData", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("DirectoryData", (
-            ("id", "Id", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("topics", "Topics", "TopicData", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("id", "Id", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
+            ("topics", "Topics", "TopicData", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("TopicData", (
-            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "PartitionData", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "PartitionData", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("PartitionData", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

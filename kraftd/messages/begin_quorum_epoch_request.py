@@ -42,25 +42,25 @@ SCHEMA: Table = (
     (0, 1), (1, 32767),
     (
         ("BeginQuorumEpochRequest", (
-            ("cluster_id", "ClusterId", "string", 0, (0, 1), (0, 32767), None, None, None, 0, 0, None),
-            ("voter_id", "VoterId", "int32", 0, (1, 1), None, None, None, None, 1, 0, -1),
-            ("topics", "Topics", "TopicData", 1, (0, 1), None, None, None, None, 0, 0, ""),
-            ("leader_endpoints", "LeaderEndpoints", "LeaderEndpoint", 1, (1, 1), None, None, None, None, 1, 0, ""),
+            ("cluster_id", "ClusterId", "string", 0, (0, 1), (0, 32767), None, None, None, 0, None),
+            ("voter_id", "VoterId", "int32", 0, (1, 1), None, None, None, None, 1, -1),
+            ("topics", "Topics", "TopicData", 1, (0, 1), None, None, None, None, 0, ""),
+            ("leader_endpoints", "LeaderEndpoints", "LeaderEndpoint", 1, (1, 1), None, None, None, None, 1, ""),
         )),
         ("TopicData", (
-            ("topic_name", "TopicName", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "PartitionData", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("topic_name", "TopicName", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "PartitionData", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("PartitionData", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("voter_directory_id", "VoterDirectoryId", "uuid", 0, (1, 1), None, None, None, None, 1, 0, ""),
-            ("leader_id", "LeaderId", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("leader_epoch", "LeaderEpoch", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("voter_directory_id", "VoterDirectoryId", "uuid", 0, (1, 1), None, None, None, None, 1, ""),
+            ("leader_id", "LeaderId", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("leader_epoch", "LeaderEpoch", "int32", 0, (0, 1), None, None, None, None, 0, 0),
         )),
         ("LeaderEndpoint", (
-            ("name", "Name", "string", 0, (1, 1), None, None, None, None, 0, 1, ""),
-            ("host", "Host", "string", 0, (1, 1), None, None, None, None, 0, 0, ""),
-            ("port", "Port", "uint16", 0, (1, 1), None, None, None, None, 0, 0, 0),
+            ("name", "Name", "string", 0, (1, 1), None, None, None, None, 0, ""),
+            ("host", "Host", "string", 0, (1, 1), None, None, None, None, 0, ""),
+            ("port", "Port", "uint16", 0, (1, 1), None, None, None, None, 0, 0),
         )),
     ),
 )

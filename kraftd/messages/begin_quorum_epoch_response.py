@@ -41,24 +41,24 @@ SCHEMA: Table = (
     (0, 1), (1, 32767),
     (
         ("BeginQuorumEpochResponse", (
-            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("topics", "Topics", "TopicData", 1, (0, 1), None, None, None, None, 0, 0, ""),
-            ("node_endpoints", "NodeEndpoints", "NodeEndpoint", 1, (1, 1), None, (1, 32767), 0, None, 0, 0, ""),
+            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0),
+            ("topics", "Topics", "TopicData", 1, (0, 1), None, None, None, None, 0, ""),
+            ("node_endpoints", "NodeEndpoints", "NodeEndpoint", 1, (1, 1), None, (1, 32767), 0, None, 0, ""),
         )),
         ("TopicData", (
-            ("topic_name", "TopicName", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "PartitionData", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("topic_name", "TopicName", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "PartitionData", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("PartitionData", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("leader_id", "LeaderId", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("leader_epoch", "LeaderEpoch", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0),
+            ("leader_id", "LeaderId", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("leader_epoch", "LeaderEpoch", "int32", 0, (0, 1), None, None, None, None, 0, 0),
         )),
         ("NodeEndpoint", (
-            ("node_id", "NodeId", "int32", 0, (1, 1), None, None, None, None, 0, 1, 0),
-            ("host", "Host", "string", 0, (1, 1), None, None, None, None, 0, 0, ""),
-            ("port", "Port", "uint16", 0, (1, 1), None, None, None, None, 0, 0, 0),
+            ("node_id", "NodeId", "int32", 0, (1, 1), None, None, None, None, 0, 0),
+            ("host", "Host", "string", 0, (1, 1), None, None, None, None, 0, ""),
+            ("port", "Port", "uint16", 0, (1, 1), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("BeginTransactionRecord", (
-            ("name", "Name", "string", 0, (0, 0), (0, 32767), (0, 32767), 0, None, 0, 0, None),
+            ("name", "Name", "string", 0, (0, 0), (0, 32767), (0, 32767), 0, None, 0, None),
         )),
     ),
 )

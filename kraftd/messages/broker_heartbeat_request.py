@@ -24,13 +24,13 @@ SCHEMA: Table = (
     (0, 2), (0, 32767),
     (
         ("BrokerHeartbeatRequest", (
-            ("broker_id", "BrokerId", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("broker_epoch", "BrokerEpoch", "int64", 0, (0, 2), None, None, None, None, 0, 0, -1),
-            ("current_metadata_offset", "CurrentMetadataOffset", "int64", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("want_fence", "WantFence", "bool", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("want_shut_down", "WantShutDown", "bool", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("offline_log_dirs", "OfflineLogDirs", "uuid", 1, (1, 2), None, (1, 32767), 0, None, 0, 0, ""),
-            ("cordoned_log_dirs", "CordonedLogDirs", "uuid", 1, (2, 2), (2, 32767), (2, 32767), 1, None, 0, 0, None),
+            ("broker_id", "BrokerId", "int32", 0, (0, 2), None, None, None, None, 0, 0),
+            ("broker_epoch", "BrokerEpoch", "int64", 0, (0, 2), None, None, None, None, 0, -1),
+            ("current_metadata_offset", "CurrentMetadataOffset", "int64", 0, (0, 2), None, None, None, None, 0, 0),
+            ("want_fence", "WantFence", "bool", 0, (0, 2), None, None, None, None, 0, 0),
+            ("want_shut_down", "WantShutDown", "bool", 0, (0, 2), None, None, None, None, 0, 0),
+            ("offline_log_dirs", "OfflineLogDirs", "uuid", 1, (1, 2), None, (1, 32767), 0, None, 0, ""),
+            ("cordoned_log_dirs", "CordonedLogDirs", "uuid", 1, (2, 2), (2, 32767), (2, 32767), 1, None, 0, None),
         )),
     ),
 )

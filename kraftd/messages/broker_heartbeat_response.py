@@ -22,11 +22,11 @@ SCHEMA: Table = (
     (0, 2), (0, 32767),
     (
         ("BrokerHeartbeatResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("is_caught_up", "IsCaughtUp", "bool", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("is_fenced", "IsFenced", "bool", 0, (0, 2), None, None, None, None, 0, 0, 1),
-            ("should_shut_down", "ShouldShutDown", "bool", 0, (0, 2), None, None, None, None, 0, 0, 0),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0),
+            ("is_caught_up", "IsCaughtUp", "bool", 0, (0, 2), None, None, None, None, 0, 0),
+            ("is_fenced", "IsFenced", "bool", 0, (0, 2), None, None, None, None, 0, 1),
+            ("should_shut_down", "ShouldShutDown", "bool", 0, (0, 2), None, None, None, None, 0, 0),
         )),
     ),
 )

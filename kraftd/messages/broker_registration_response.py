@@ -20,9 +20,9 @@ SCHEMA: Table = (
     (0, 4), (0, 32767),
     (
         ("BrokerRegistrationResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 4), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 4), None, None, None, None, 0, 0, 0),
-            ("broker_epoch", "BrokerEpoch", "int64", 0, (0, 4), None, None, None, None, 0, 0, -1),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 4), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 4), None, None, None, None, 0, 0),
+            ("broker_epoch", "BrokerEpoch", "int64", 0, (0, 4), None, None, None, None, 0, -1),
         )),
     ),
 )

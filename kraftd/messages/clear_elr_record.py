@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("ClearElrRecord", (
-            ("topic_name", "TopicName", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("topic_name", "TopicName", "string", 0, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

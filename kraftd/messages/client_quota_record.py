@@ -27,14 +27,14 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("ClientQuotaRecord", (
-            ("entity", "Entity", "EntityData", 1, (0, 0), None, None, None, None, 0, 0, ""),
-            ("key", "Key", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("value", "Value", "float64", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("remove", "Remove", "bool", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("entity", "Entity", "EntityData", 1, (0, 0), None, None, None, None, 0, ""),
+            ("key", "Key", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("value", "Value", "float64", 0, (0, 0), None, None, None, None, 0, 0),
+            ("remove", "Remove", "bool", 0, (0, 0), None, None, None, None, 0, 0),
         )),
         ("EntityData", (
-            ("entity_type", "EntityType", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("entity_name", "EntityName", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, ""),
+            ("entity_type", "EntityType", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("entity_name", "EntityName", "string", 0, (0, 0), (0, 32767), None, None, None, 0, ""),
         )),
     ),
 )

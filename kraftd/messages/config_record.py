@@ -21,10 +21,10 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("ConfigRecord", (
-            ("resource_type", "ResourceType", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("resource_name", "ResourceName", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("value", "Value", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, ""),
+            ("resource_type", "ResourceType", "int8", 0, (0, 0), None, None, None, None, 0, 0),
+            ("resource_name", "ResourceName", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("value", "Value", "string", 0, (0, 0), (0, 32767), None, None, None, 0, ""),
         )),
     ),
 )

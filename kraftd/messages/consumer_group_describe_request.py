@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 1), (0, 32767),
     (
         ("ConsumerGroupDescribeRequest", (
-            ("group_ids", "GroupIds", "string", 1, (0, 1), None, None, None, None, 0, 0, ""),
-            ("include_authorized_operations", "IncludeAuthorizedOperations", "bool", 0, (0, 1), None, None, None, None, 0, 0, 0),
+            ("group_ids", "GroupIds", "string", 1, (0, 1), None, None, None, None, 0, ""),
+            ("include_authorized_operations", "IncludeAuthorizedOperations", "bool", 0, (0, 1), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -23,12 +23,12 @@ SCHEMA: Table = (
     (0, 3), None,
     (
         ("ConsumerProtocolAssignment", (
-            ("assigned_partitions", "AssignedPartitions", "TopicPartition", 1, (0, 3), None, None, None, None, 0, 0, ""),
-            ("user_data", "UserData", "bytes", 0, (0, 3), (0, 32767), None, None, None, 0, 0, None),
+            ("assigned_partitions", "AssignedPartitions", "TopicPartition", 1, (0, 3), None, None, None, None, 0, ""),
+            ("user_data", "UserData", "bytes", 0, (0, 3), (0, 32767), None, None, None, 0, None),
         )),
         ("TopicPartition", (
-            ("topic", "Topic", "string", 0, (0, 3), None, None, None, None, 0, 1, ""),
-            ("partitions", "Partitions", "int32", 1, (0, 3), None, None, None, None, 0, 0, ""),
+            ("topic", "Topic", "string", 0, (0, 3), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "int32", 1, (0, 3), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -17,7 +17,7 @@ SCHEMA: Table = (
     (0, 0), None,
     (
         ("ControlRecordTypeSchema", (
-            ("type", "Type", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("type", "Type", "int16", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

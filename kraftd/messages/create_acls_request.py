@@ -29,16 +29,16 @@ SCHEMA: Table = (
     (1, 3), (2, 32767),
     (
         ("CreateAclsRequest", (
-            ("creations", "Creations", "AclCreation", 1, (1, 3), None, None, None, None, 0, 0, ""),
+            ("creations", "Creations", "AclCreation", 1, (1, 3), None, None, None, None, 0, ""),
         )),
         ("AclCreation", (
-            ("resource_type", "ResourceType", "int8", 0, (1, 3), None, None, None, None, 0, 0, 0),
-            ("resource_name", "ResourceName", "string", 0, (1, 3), None, None, None, None, 0, 0, ""),
-            ("resource_pattern_type", "ResourcePatternType", "int8", 0, (1, 3), None, None, None, None, 0, 0, 3),
-            ("principal", "Principal", "string", 0, (1, 3), None, None, None, None, 0, 0, ""),
-            ("host", "Host", "string", 0, (1, 3), None, None, None, None, 0, 0, ""),
-            ("operation", "Operation", "int8", 0, (1, 3), None, None, None, None, 0, 0, 0),
-            ("permission_type", "PermissionType", "int8", 0, (1, 3), None, None, None, None, 0, 0, 0),
+            ("resource_type", "ResourceType", "int8", 0, (1, 3), None, None, None, None, 0, 0),
+            ("resource_name", "ResourceName", "string", 0, (1, 3), None, None, None, None, 0, ""),
+            ("resource_pattern_type", "ResourcePatternType", "int8", 0, (1, 3), None, None, None, None, 0, 3),
+            ("principal", "Principal", "string", 0, (1, 3), None, None, None, None, 0, ""),
+            ("host", "Host", "string", 0, (1, 3), None, None, None, None, 0, ""),
+            ("operation", "Operation", "int8", 0, (1, 3), None, None, None, None, 0, 0),
+            ("permission_type", "PermissionType", "int8", 0, (1, 3), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -25,12 +25,12 @@ SCHEMA: Table = (
     (1, 3), (2, 32767),
     (
         ("CreateAclsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 3), None, None, None, None, 0, 0, 0),
-            ("results", "Results", "AclCreationResult", 1, (1, 3), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 3), None, None, None, None, 0, 0),
+            ("results", "Results", "AclCreationResult", 1, (1, 3), None, None, None, None, 0, ""),
         )),
         ("AclCreationResult", (
-            ("error_code", "ErrorCode", "int16", 0, (1, 3), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (1, 3), (0, 32767), None, None, None, 0, 0, ""),
+            ("error_code", "ErrorCode", "int16", 0, (1, 3), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (1, 3), (0, 32767), None, None, None, 0, ""),
         )),
     ),
 )

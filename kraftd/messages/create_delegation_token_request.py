@@ -27,14 +27,14 @@ SCHEMA: Table = (
     (1, 3), (2, 32767),
     (
         ("CreateDelegationTokenRequest", (
-            ("owner_principal_type", "OwnerPrincipalType", "string", 0, (3, 3), (3, 32767), None, None, None, 0, 0, ""),
-            ("owner_principal_name", "OwnerPrincipalName", "string", 0, (3, 3), (3, 32767), None, None, None, 0, 0, ""),
-            ("renewers", "Renewers", "CreatableRenewers", 1, (1, 3), None, None, None, None, 0, 0, ""),
-            ("max_lifetime_ms", "MaxLifetimeMs", "int64", 0, (1, 3), None, None, None, None, 0, 0, 0),
+            ("owner_principal_type", "OwnerPrincipalType", "string", 0, (3, 3), (3, 32767), None, None, None, 0, ""),
+            ("owner_principal_name", "OwnerPrincipalName", "string", 0, (3, 3), (3, 32767), None, None, None, 0, ""),
+            ("renewers", "Renewers", "CreatableRenewers", 1, (1, 3), None, None, None, None, 0, ""),
+            ("max_lifetime_ms", "MaxLifetimeMs", "int64", 0, (1, 3), None, None, None, None, 0, 0),
         )),
         ("CreatableRenewers", (
-            ("principal_type", "PrincipalType", "string", 0, (1, 3), None, None, None, None, 0, 0, ""),
-            ("principal_name", "PrincipalName", "string", 0, (1, 3), None, None, None, None, 0, 0, ""),
+            ("principal_type", "PrincipalType", "string", 0, (1, 3), None, None, None, None, 0, ""),
+            ("principal_name", "PrincipalName", "string", 0, (1, 3), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -32,17 +32,17 @@ SCHEMA: Table = (
     (0, 3), (2, 32767),
     (
         ("CreatePartitionsRequest", (
-            ("topics", "Topics", "CreatePartitionsTopic", 1, (0, 3), None, None, None, None, 0, 0, ""),
-            ("timeout_ms", "TimeoutMs", "int32", 0, (0, 3), None, None, None, None, 0, 0, 0),
-            ("validate_only", "ValidateOnly", "bool", 0, (0, 3), None, None, None, None, 0, 0, 0),
+            ("topics", "Topics", "CreatePartitionsTopic", 1, (0, 3), None, None, None, None, 0, ""),
+            ("timeout_ms", "TimeoutMs", "int32", 0, (0, 3), None, None, None, None, 0, 0),
+            ("validate_only", "ValidateOnly", "bool", 0, (0, 3), None, None, None, None, 0, 0),
         )),
         ("CreatePartitionsTopic", (
-            ("name", "Name", "string", 0, (0, 3), None, None, None, None, 0, 1, ""),
-            ("count", "Count", "int32", 0, (0, 3), None, None, None, None, 0, 0, 0),
-            ("assignments", "Assignments", "CreatePartitionsAssignment", 1, (0, 3), (0, 32767), None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 3), None, None, None, None, 0, ""),
+            ("count", "Count", "int32", 0, (0, 3), None, None, None, None, 0, 0),
+            ("assignments", "Assignments", "CreatePartitionsAssignment", 1, (0, 3), (0, 32767), None, None, None, 0, ""),
         )),
         ("CreatePartitionsAssignment", (
-            ("broker_ids", "BrokerIds", "int32", 1, (0, 3), None, None, None, None, 0, 0, ""),
+            ("broker_ids", "BrokerIds", "int32", 1, (0, 3), None, None, None, None, 0, ""),
         )),
     ),
 )

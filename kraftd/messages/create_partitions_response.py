@@ -26,13 +26,13 @@ SCHEMA: Table = (
     (0, 3), (2, 32767),
     (
         ("CreatePartitionsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 3), None, None, None, None, 0, 0, 0),
-            ("results", "Results", "CreatePartitionsTopicResult", 1, (0, 3), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 3), None, None, None, None, 0, 0),
+            ("results", "Results", "CreatePartitionsTopicResult", 1, (0, 3), None, None, None, None, 0, ""),
         )),
         ("CreatePartitionsTopicResult", (
-            ("name", "Name", "string", 0, (0, 3), None, None, None, None, 0, 0, ""),
-            ("error_code", "ErrorCode", "int16", 0, (0, 3), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 3), (0, 32767), None, None, None, 0, 0, None),
+            ("name", "Name", "string", 0, (0, 3), None, None, None, None, 0, ""),
+            ("error_code", "ErrorCode", "int16", 0, (0, 3), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 3), (0, 32767), None, None, None, 0, None),
         )),
     ),
 )

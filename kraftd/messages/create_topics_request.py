@@ -41,24 +41,24 @@ SCHEMA: Table = (
     (2, 7), (5, 32767),
     (
         ("CreateTopicsRequest", (
-            ("topics", "Topics", "CreatableTopic", 1, (2, 7), None, None, None, None, 0, 0, ""),
-            ("timeout_ms", "timeoutMs", "int32", 0, (2, 7), None, None, None, None, 0, 0, 60000),
-            ("validate_only", "validateOnly", "bool", 0, (2, 7), None, None, None, None, 0, 0, 0),
+            ("topics", "Topics", "CreatableTopic", 1, (2, 7), None, None, None, None, 0, ""),
+            ("timeout_ms", "timeoutMs", "int32", 0, (2, 7), None, None, None, None, 0, 60000),
+            ("validate_only", "validateOnly", "bool", 0, (2, 7), None, None, None, None, 0, 0),
         )),
         ("CreatableTopic", (
-            ("name", "Name", "string", 0, (2, 7), None, None, None, None, 0, 1, ""),
-            ("num_partitions", "NumPartitions", "int32", 0, (2, 7), None, None, None, None, 0, 0, 0),
-            ("replication_factor", "ReplicationFactor", "int16", 0, (2, 7), None, None, None, None, 0, 0, 0),
-            ("assignments", "Assignments", "CreatableReplicaAssignment", 1, (2, 7), None, None, None, None, 0, 0, ""),
-            ("configs", "Configs", "CreatableTopicConfig", 1, (2, 7), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (2, 7), None, None, None, None, 0, ""),
+            ("num_partitions", "NumPartitions", "int32", 0, (2, 7), None, None, None, None, 0, 0),
+            ("replication_factor", "ReplicationFactor", "int16", 0, (2, 7), None, None, None, None, 0, 0),
+            ("assignments", "Assignments", "CreatableReplicaAssignment", 1, (2, 7), None, None, None, None, 0, ""),
+            ("configs", "Configs", "CreatableTopicConfig", 1, (2, 7), None, None, None, None, 0, ""),
         )),
         ("CreatableReplicaAssignment", (
-            ("partition_index", "PartitionIndex", "int32", 0, (2, 7), None, None, None, None, 0, 1, 0),
-            ("broker_ids", "BrokerIds", "int32", 1, (2, 7), None, None, None, None, 0, 0, ""),
+            ("partition_index", "PartitionIndex", "int32", 0, (2, 7), None, None, None, None, 0, 0),
+            ("broker_ids", "BrokerIds", "int32", 1, (2, 7), None, None, None, None, 0, ""),
         )),
         ("CreatableTopicConfig", (
-            ("name", "Name", "string", 0, (2, 7), None, None, None, None, 0, 1, ""),
-            ("value", "Value", "string", 0, (2, 7), (0, 32767), None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (2, 7), None, None, None, None, 0, ""),
+            ("value", "Value", "string", 0, (2, 7), (0, 32767), None, None, None, 0, ""),
         )),
     ),
 )

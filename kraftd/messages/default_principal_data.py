@@ -20,9 +20,9 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("DefaultPrincipalData", (
-            ("type", "Type", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("token_authenticated", "TokenAuthenticated", "bool", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("type", "Type", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("token_authenticated", "TokenAuthenticated", "bool", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

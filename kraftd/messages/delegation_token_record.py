@@ -24,13 +24,13 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("DelegationTokenRecord", (
-            ("owner", "Owner", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("requester", "Requester", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("renewers", "Renewers", "string", 1, (0, 0), None, None, None, None, 0, 0, ""),
-            ("issue_timestamp", "IssueTimestamp", "int64", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("max_timestamp", "MaxTimestamp", "int64", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("expiration_timestamp", "ExpirationTimestamp", "int64", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("token_id", "TokenId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("owner", "Owner", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("requester", "Requester", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("renewers", "Renewers", "string", 1, (0, 0), None, None, None, None, 0, ""),
+            ("issue_timestamp", "IssueTimestamp", "int64", 0, (0, 0), None, None, None, None, 0, 0),
+            ("max_timestamp", "MaxTimestamp", "int64", 0, (0, 0), None, None, None, None, 0, 0),
+            ("expiration_timestamp", "ExpirationTimestamp", "int64", 0, (0, 0), None, None, None, None, 0, 0),
+            ("token_id", "TokenId", "string", 0, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

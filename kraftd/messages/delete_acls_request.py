@@ -29,16 +29,16 @@ SCHEMA: Table = (
     (1, 3), (2, 32767),
     (
         ("DeleteAclsRequest", (
-            ("filters", "Filters", "DeleteAclsFilter", 1, (1, 3), None, None, None, None, 0, 0, ""),
+            ("filters", "Filters", "DeleteAclsFilter", 1, (1, 3), None, None, None, None, 0, ""),
         )),
         ("DeleteAclsFilter", (
-            ("resource_type_filter", "ResourceTypeFilter", "int8", 0, (1, 3), None, None, None, None, 0, 0, 0),
-            ("resource_name_filter", "ResourceNameFilter", "string", 0, (1, 3), (0, 32767), None, None, None, 0, 0, ""),
-            ("pattern_type_filter", "PatternTypeFilter", "int8", 0, (1, 3), None, None, None, None, 0, 0, 3),
-            ("principal_filter", "PrincipalFilter", "string", 0, (1, 3), (0, 32767), None, None, None, 0, 0, ""),
-            ("host_filter", "HostFilter", "string", 0, (1, 3), (0, 32767), None, None, None, 0, 0, ""),
-            ("operation", "Operation", "int8", 0, (1, 3), None, None, None, None, 0, 0, 0),
-            ("permission_type", "PermissionType", "int8", 0, (1, 3), None, None, None, None, 0, 0, 0),
+            ("resource_type_filter", "ResourceTypeFilter", "int8", 0, (1, 3), None, None, None, None, 0, 0),
+            ("resource_name_filter", "ResourceNameFilter", "string", 0, (1, 3), (0, 32767), None, None, None, 0, ""),
+            ("pattern_type_filter", "PatternTypeFilter", "int8", 0, (1, 3), None, None, None, None, 0, 3),
+            ("principal_filter", "PrincipalFilter", "string", 0, (1, 3), (0, 32767), None, None, None, 0, ""),
+            ("host_filter", "HostFilter", "string", 0, (1, 3), (0, 32767), None, None, None, 0, ""),
+            ("operation", "Operation", "int8", 0, (1, 3), None, None, None, None, 0, 0),
+            ("permission_type", "PermissionType", "int8", 0, (1, 3), None, None, None, None, 0, 0),
         )),
     ),
 )

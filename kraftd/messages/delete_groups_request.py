@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 2), (2, 32767),
     (
         ("DeleteGroupsRequest", (
-            ("groups_names", "GroupsNames", "string", 1, (0, 2), None, None, None, None, 0, 0, ""),
+            ("groups_names", "GroupsNames", "string", 1, (0, 2), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -25,12 +25,12 @@ SCHEMA: Table = (
     (0, 2), (2, 32767),
     (
         ("DeleteGroupsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("results", "Results", "DeletableGroupResult", 1, (0, 2), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0),
+            ("results", "Results", "DeletableGroupResult", 1, (0, 2), None, None, None, None, 0, ""),
         )),
         ("DeletableGroupResult", (
-            ("group_id", "GroupId", "string", 0, (0, 2), None, None, None, None, 0, 1, ""),
-            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0, 0),
+            ("group_id", "GroupId", "string", 0, (0, 2), None, None, None, None, 0, ""),
+            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0),
         )),
     ),
 )

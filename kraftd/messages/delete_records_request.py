@@ -31,16 +31,16 @@ SCHEMA: Table = (
     (0, 2), (2, 32767),
     (
         ("DeleteRecordsRequest", (
-            ("topics", "Topics", "DeleteRecordsTopic", 1, (0, 2), None, None, None, None, 0, 0, ""),
-            ("timeout_ms", "TimeoutMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),
+            ("topics", "Topics", "DeleteRecordsTopic", 1, (0, 2), None, None, None, None, 0, ""),
+            ("timeout_ms", "TimeoutMs", "int32", 0, (0, 2), None, None, None, None, 0, 0),
         )),
         ("DeleteRecordsTopic", (
-            ("name", "Name", "string", 0, (0, 2), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "DeleteRecordsPartition", 1, (0, 2), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 2), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "DeleteRecordsPartition", 1, (0, 2), None, None, None, None, 0, ""),
         )),
         ("DeleteRecordsPartition", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("offset", "Offset", "int64", 0, (0, 2), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 2), None, None, None, None, 0, 0),
+            ("offset", "Offset", "int64", 0, (0, 2), None, None, None, None, 0, 0),
         )),
     ),
 )

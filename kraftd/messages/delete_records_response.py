@@ -32,17 +32,17 @@ SCHEMA: Table = (
     (0, 2), (2, 32767),
     (
         ("DeleteRecordsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("topics", "Topics", "DeleteRecordsTopicResult", 1, (0, 2), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0),
+            ("topics", "Topics", "DeleteRecordsTopicResult", 1, (0, 2), None, None, None, None, 0, ""),
         )),
         ("DeleteRecordsTopicResult", (
-            ("name", "Name", "string", 0, (0, 2), None, None, None, None, 0, 1, ""),
-            ("partitions", "Partitions", "DeleteRecordsPartitionResult", 1, (0, 2), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 2), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "DeleteRecordsPartitionResult", 1, (0, 2), None, None, None, None, 0, ""),
         )),
         ("DeleteRecordsPartitionResult", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 2), None, None, None, None, 0, 1, 0),
-            ("low_watermark", "LowWatermark", "int64", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 2), None, None, None, None, 0, 0),
+            ("low_watermark", "LowWatermark", "int64", 0, (0, 2), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -24,11 +24,11 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("DeleteShareGroupOffsetsRequest", (
-            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("topics", "Topics", "DeleteShareGroupOffsetsRequestTopic", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("topics", "Topics", "DeleteShareGroupOffsetsRequestTopic", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("DeleteShareGroupOffsetsRequestTopic", (
-            ("topic_name", "TopicName", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("topic_name", "TopicName", "string", 0, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

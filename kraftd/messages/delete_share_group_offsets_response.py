@@ -29,16 +29,16 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("DeleteShareGroupOffsetsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, None),
-            ("responses", "Responses", "DeleteShareGroupOffsetsResponseTopic", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, None),
+            ("responses", "Responses", "DeleteShareGroupOffsetsResponseTopic", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("DeleteShareGroupOffsetsResponseTopic", (
-            ("topic_name", "TopicName", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, None),
+            ("topic_name", "TopicName", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, None),
         )),
     ),
 )

@@ -30,15 +30,15 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("DeleteShareGroupStateRequest", (
-            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("topics", "Topics", "DeleteStateData", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("topics", "Topics", "DeleteStateData", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("DeleteStateData", (
-            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "PartitionData", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "PartitionData", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("PartitionData", (
-            ("partition", "Partition", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("partition", "Partition", "int32", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -26,13 +26,13 @@ SCHEMA: Table = (
     (1, 6), (4, 32767),
     (
         ("DeleteTopicsRequest", (
-            ("topics", "Topics", "DeleteTopicState", 1, (6, 6), None, None, None, None, 0, 0, ""),
-            ("topic_names", "TopicNames", "string", 1, (1, 5), None, None, None, None, 1, 0, ""),
-            ("timeout_ms", "TimeoutMs", "int32", 0, (1, 6), None, None, None, None, 0, 0, 0),
+            ("topics", "Topics", "DeleteTopicState", 1, (6, 6), None, None, None, None, 0, ""),
+            ("topic_names", "TopicNames", "string", 1, (1, 5), None, None, None, None, 1, ""),
+            ("timeout_ms", "TimeoutMs", "int32", 0, (1, 6), None, None, None, None, 0, 0),
         )),
         ("DeleteTopicState", (
-            ("name", "Name", "string", 0, (6, 6), (6, 32767), None, None, None, 0, 0, None),
-            ("topic_id", "TopicId", "uuid", 0, (6, 6), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (6, 6), (6, 32767), None, None, None, 0, None),
+            ("topic_id", "TopicId", "uuid", 0, (6, 6), None, None, None, None, 0, ""),
         )),
     ),
 )

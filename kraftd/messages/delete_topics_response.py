@@ -27,14 +27,14 @@ SCHEMA: Table = (
     (1, 6), (4, 32767),
     (
         ("DeleteTopicsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 6), None, None, None, None, 1, 0, 0),
-            ("responses", "Responses", "DeletableTopicResult", 1, (1, 6), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 6), None, None, None, None, 1, 0),
+            ("responses", "Responses", "DeletableTopicResult", 1, (1, 6), None, None, None, None, 0, ""),
         )),
         ("DeletableTopicResult", (
-            ("name", "Name", "string", 0, (1, 6), (6, 32767), None, None, None, 0, 1, ""),
-            ("topic_id", "TopicId", "uuid", 0, (6, 6), None, None, None, None, 1, 0, ""),
-            ("error_code", "ErrorCode", "int16", 0, (1, 6), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (5, 6), (5, 32767), None, None, None, 1, 0, None),
+            ("name", "Name", "string", 0, (1, 6), (6, 32767), None, None, None, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (6, 6), None, None, None, None, 1, ""),
+            ("error_code", "ErrorCode", "int16", 0, (1, 6), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (5, 6), (5, 32767), None, None, None, 1, None),
         )),
     ),
 )

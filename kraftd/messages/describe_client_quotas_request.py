@@ -26,13 +26,13 @@ SCHEMA: Table = (
     (0, 1), (1, 32767),
     (
         ("DescribeClientQuotasRequest", (
-            ("components", "Components", "ComponentData", 1, (0, 1), None, None, None, None, 0, 0, ""),
-            ("strict", "Strict", "bool", 0, (0, 1), None, None, None, None, 0, 0, 0),
+            ("components", "Components", "ComponentData", 1, (0, 1), None, None, None, None, 0, ""),
+            ("strict", "Strict", "bool", 0, (0, 1), None, None, None, None, 0, 0),
         )),
         ("ComponentData", (
-            ("entity_type", "EntityType", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("match_type", "MatchType", "int8", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("match", "Match", "string", 0, (0, 1), (0, 32767), None, None, None, 0, 0, ""),
+            ("entity_type", "EntityType", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("match_type", "MatchType", "int8", 0, (0, 1), None, None, None, None, 0, 0),
+            ("match", "Match", "string", 0, (0, 1), (0, 32767), None, None, None, 0, ""),
         )),
     ),
 )

@@ -20,9 +20,9 @@ SCHEMA: Table = (
     (0, 2), (0, 32767),
     (
         ("DescribeClusterRequest", (
-            ("include_cluster_authorized_operations", "IncludeClusterAuthorizedOperations", "bool", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("endpoint_type", "EndpointType", "int8", 0, (1, 2), None, None, None, None, 0, 0, 1),
-            ("include_fenced_brokers", "IncludeFencedBrokers", "bool", 0, (2, 2), None, None, None, None, 0, 0, 0),
+            ("include_cluster_authorized_operations", "IncludeClusterAuthorizedOperations", "bool", 0, (0, 2), None, None, None, None, 0, 0),
+            ("endpoint_type", "EndpointType", "int8", 0, (1, 2), None, None, None, None, 0, 1),
+            ("include_fenced_brokers", "IncludeFencedBrokers", "bool", 0, (2, 2), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -27,14 +27,14 @@ SCHEMA: Table = (
     (1, 4), (4, 32767),
     (
         ("DescribeConfigsRequest", (
-            ("resources", "Resources", "DescribeConfigsResource", 1, (1, 4), None, None, None, None, 0, 0, ""),
-            ("include_synonyms", "IncludeSynonyms", "bool", 0, (1, 4), None, None, None, None, 0, 0, 0),
-            ("include_documentation", "IncludeDocumentation", "bool", 0, (3, 4), None, None, None, None, 0, 0, 0),
+            ("resources", "Resources", "DescribeConfigsResource", 1, (1, 4), None, None, None, None, 0, ""),
+            ("include_synonyms", "IncludeSynonyms", "bool", 0, (1, 4), None, None, None, None, 0, 0),
+            ("include_documentation", "IncludeDocumentation", "bool", 0, (3, 4), None, None, None, None, 0, 0),
         )),
         ("DescribeConfigsResource", (
-            ("resource_type", "ResourceType", "int8", 0, (1, 4), None, None, None, None, 0, 0, 0),
-            ("resource_name", "ResourceName", "string", 0, (1, 4), None, None, None, None, 0, 0, ""),
-            ("configuration_keys", "ConfigurationKeys", "string", 1, (1, 4), (0, 32767), None, None, None, 0, 0, ""),
+            ("resource_type", "ResourceType", "int8", 0, (1, 4), None, None, None, None, 0, 0),
+            ("resource_name", "ResourceName", "string", 0, (1, 4), None, None, None, None, 0, ""),
+            ("configuration_keys", "ConfigurationKeys", "string", 1, (1, 4), (0, 32767), None, None, None, 0, ""),
         )),
     ),
 )

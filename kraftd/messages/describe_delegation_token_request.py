@@ -24,11 +24,11 @@ SCHEMA: Table = (
     (1, 3), (2, 32767),
     (
         ("DescribeDelegationTokenRequest", (
-            ("owners", "Owners", "DescribeDelegationTokenOwner", 1, (1, 3), (0, 32767), None, None, None, 0, 0, ""),
+            ("owners", "Owners", "DescribeDelegationTokenOwner", 1, (1, 3), (0, 32767), None, None, None, 0, ""),
         )),
         ("DescribeDelegationTokenOwner", (
-            ("principal_type", "PrincipalType", "string", 0, (1, 3), None, None, None, None, 0, 0, ""),
-            ("principal_name", "PrincipalName", "string", 0, (1, 3), None, None, None, None, 0, 0, ""),
+            ("principal_type", "PrincipalType", "string", 0, (1, 3), None, None, None, None, 0, ""),
+            ("principal_name", "PrincipalName", "string", 0, (1, 3), None, None, None, None, 0, ""),
         )),
     ),
 )

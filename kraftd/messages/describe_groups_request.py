@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 6), (5, 32767),
     (
         ("DescribeGroupsRequest", (
-            ("groups", "Groups", "string", 1, (0, 6), None, None, None, None, 0, 0, ""),
-            ("include_authorized_operations", "IncludeAuthorizedOperations", "bool", 0, (3, 6), None, None, None, None, 0, 0, 0),
+            ("groups", "Groups", "string", 1, (0, 6), None, None, None, None, 0, ""),
+            ("include_authorized_operations", "IncludeAuthorizedOperations", "bool", 0, (3, 6), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -24,11 +24,11 @@ SCHEMA: Table = (
     (1, 5), (2, 32767),
     (
         ("DescribeLogDirsRequest", (
-            ("topics", "Topics", "DescribableLogDirTopic", 1, (1, 5), (0, 32767), None, None, None, 0, 0, ""),
+            ("topics", "Topics", "DescribableLogDirTopic", 1, (1, 5), (0, 32767), None, None, None, 0, ""),
         )),
         ("DescribableLogDirTopic", (
-            ("topic", "Topic", "string", 0, (1, 5), None, None, None, None, 0, 1, ""),
-            ("partitions", "Partitions", "int32", 1, (1, 5), None, None, None, None, 0, 0, ""),
+            ("topic", "Topic", "string", 0, (1, 5), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "int32", 1, (1, 5), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -24,11 +24,11 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("DescribeProducersRequest", (
-            ("topics", "Topics", "TopicRequest", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("topics", "Topics", "TopicRequest", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("TopicRequest", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("partition_indexes", "PartitionIndexes", "int32", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("partition_indexes", "PartitionIndexes", "int32", 1, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -29,14 +29,14 @@ SCHEMA: Table = (
     (0, 2), (0, 32767),
     (
         ("DescribeQuorumRequest", (
-            ("topics", "Topics", "TopicData", 1, (0, 2), None, None, None, None, 0, 0, ""),
+            ("topics", "Topics", "TopicData", 1, (0, 2), None, None, None, None, 0, ""),
         )),
         ("TopicData", (
-            ("topic_name", "TopicName", "string", 0, (0, 2), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "PartitionData", 1, (0, 2), None, None, None, None, 0, 0, ""),
+            ("topic_name", "TopicName", "string", 0, (0, 2), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "PartitionData", 1, (0, 2), None, None, None, None, 0, ""),
         )),
         ("PartitionData", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 2), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -30,15 +30,15 @@ SCHEMA: Table = (
     (0, 1), (0, 32767),
     (
         ("DescribeShareGroupOffsetsRequest", (
-            ("groups", "Groups", "DescribeShareGroupOffsetsRequestGroup", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("groups", "Groups", "DescribeShareGroupOffsetsRequestGroup", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("DescribeShareGroupOffsetsRequestGroup", (
-            ("group_id", "GroupId", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("topics", "Topics", "DescribeShareGroupOffsetsRequestTopic", 1, (0, 1), (0, 32767), None, None, None, 0, 0, ""),
+            ("group_id", "GroupId", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("topics", "Topics", "DescribeShareGroupOffsetsRequestTopic", 1, (0, 1), (0, 32767), None, None, None, 0, ""),
         )),
         ("DescribeShareGroupOffsetsRequestTopic", (
-            ("topic_name", "TopicName", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "int32", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("topic_name", "TopicName", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "int32", 1, (0, 1), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -31,16 +31,16 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("DescribeTopicPartitionsRequest", (
-            ("topics", "Topics", "TopicRequest", 1, (0, 0), None, None, None, None, 0, 0, ""),
-            ("response_partition_limit", "ResponsePartitionLimit", "int32", 0, (0, 0), None, None, None, None, 0, 0, 2000),
-            ("cursor", "Cursor", "Cursor", 0, (0, 0), (0, 32767), None, None, None, 0, 0, None),
+            ("topics", "Topics", "TopicRequest", 1, (0, 0), None, None, None, None, 0, ""),
+            ("response_partition_limit", "ResponsePartitionLimit", "int32", 0, (0, 0), None, None, None, None, 0, 2000),
+            ("cursor", "Cursor", "Cursor", 0, (0, 0), (0, 32767), None, None, None, 0, None),
         )),
         ("TopicRequest", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
         )),
         ("Cursor", (
-            ("topic_name", "TopicName", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("topic_name", "TopicName", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

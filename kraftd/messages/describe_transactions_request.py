@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("DescribeTransactionsRequest", (
-            ("transactional_ids", "TransactionalIds", "string", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("transactional_ids", "TransactionalIds", "string", 1, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

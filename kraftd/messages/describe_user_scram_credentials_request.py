@@ -23,10 +23,10 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("DescribeUserScramCredentialsRequest", (
-            ("users", "Users", "UserName", 1, (0, 0), (0, 32767), None, None, None, 0, 0, ""),
+            ("users", "Users", "UserName", 1, (0, 0), (0, 32767), None, None, None, 0, ""),
         )),
         ("UserName", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -35,20 +35,20 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("DescribeUserScramCredentialsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, ""),
-            ("results", "Results", "DescribeUserScramCredentialsResult", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, ""),
+            ("results", "Results", "DescribeUserScramCredentialsResult", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("DescribeUserScramCredentialsResult", (
-            ("user", "User", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, ""),
-            ("credential_infos", "CredentialInfos", "CredentialInfo", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("user", "User", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, ""),
+            ("credential_infos", "CredentialInfos", "CredentialInfo", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("CredentialInfo", (
-            ("mechanism", "Mechanism", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("iterations", "Iterations", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("mechanism", "Mechanism", "int8", 0, (0, 0), None, None, None, None, 0, 0),
+            ("iterations", "Iterations", "int32", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -26,13 +26,13 @@ SCHEMA: Table = (
     (0, 2), (2, 32767),
     (
         ("ElectLeadersRequest", (
-            ("election_type", "ElectionType", "int8", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("topic_partitions", "TopicPartitions", "TopicPartitions", 1, (0, 2), (0, 32767), None, None, None, 0, 0, ""),
-            ("timeout_ms", "TimeoutMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 60000),
+            ("election_type", "ElectionType", "int8", 0, (1, 2), None, None, None, None, 0, 0),
+            ("topic_partitions", "TopicPartitions", "TopicPartitions", 1, (0, 2), (0, 32767), None, None, None, 0, ""),
+            ("timeout_ms", "TimeoutMs", "int32", 0, (0, 2), None, None, None, None, 0, 60000),
         )),
         ("TopicPartitions", (
-            ("topic", "Topic", "string", 0, (0, 2), None, None, None, None, 0, 1, ""),
-            ("partitions", "Partitions", "int32", 1, (0, 2), None, None, None, None, 0, 0, ""),
+            ("topic", "Topic", "string", 0, (0, 2), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "int32", 1, (0, 2), None, None, None, None, 0, ""),
         )),
     ),
 )

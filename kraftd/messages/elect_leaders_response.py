@@ -33,18 +33,18 @@ SCHEMA: Table = (
     (0, 2), (2, 32767),
     (
         ("ElectLeadersResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("replica_election_results", "ReplicaElectionResults", "ReplicaElectionResult", 1, (0, 2), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (1, 2), None, None, None, None, 0, 0),
+            ("replica_election_results", "ReplicaElectionResults", "ReplicaElectionResult", 1, (0, 2), None, None, None, None, 0, ""),
         )),
         ("ReplicaElectionResult", (
-            ("topic", "Topic", "string", 0, (0, 2), None, None, None, None, 0, 0, ""),
-            ("partition_result", "PartitionResult", "PartitionResult", 1, (0, 2), None, None, None, None, 0, 0, ""),
+            ("topic", "Topic", "string", 0, (0, 2), None, None, None, None, 0, ""),
+            ("partition_result", "PartitionResult", "PartitionResult", 1, (0, 2), None, None, None, None, 0, ""),
         )),
         ("PartitionResult", (
-            ("partition_id", "PartitionId", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 2), (0, 32767), None, None, None, 0, 0, ""),
+            ("partition_id", "PartitionId", "int32", 0, (0, 2), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 2), (0, 32767), None, None, None, 0, ""),
         )),
     ),
 )

@@ -17,7 +17,7 @@ SCHEMA: Table = (
     (0, 0), None,
     (
         ("EndTxnMarker", (
-            ("coordinator_epoch", "CoordinatorEpoch", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("coordinator_epoch", "CoordinatorEpoch", "int32", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

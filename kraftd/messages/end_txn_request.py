@@ -21,10 +21,10 @@ SCHEMA: Table = (
     (0, 5), (3, 32767),
     (
         ("EndTxnRequest", (
-            ("transactional_id", "TransactionalId", "string", 0, (0, 5), None, None, None, None, 0, 0, ""),
-            ("producer_id", "ProducerId", "int64", 0, (0, 5), None, None, None, None, 0, 0, 0),
-            ("producer_epoch", "ProducerEpoch", "int16", 0, (0, 5), None, None, None, None, 0, 0, 0),
-            ("committed", "Committed", "bool", 0, (0, 5), None, None, None, None, 0, 0, 0),
+            ("transactional_id", "TransactionalId", "string", 0, (0, 5), None, None, None, None, 0, ""),
+            ("producer_id", "ProducerId", "int64", 0, (0, 5), None, None, None, None, 0, 0),
+            ("producer_epoch", "ProducerEpoch", "int16", 0, (0, 5), None, None, None, None, 0, 0),
+            ("committed", "Committed", "bool", 0, (0, 5), None, None, None, None, 0, 0),
         )),
     ),
 )

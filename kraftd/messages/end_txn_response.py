@@ -21,10 +21,10 @@ SCHEMA: Table = (
     (0, 5), (3, 32767),
     (
         ("EndTxnResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 5), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 5), None, None, None, None, 0, 0, 0),
-            ("producer_id", "ProducerId", "int64", 0, (5, 5), None, None, None, None, 1, 0, -1),
-            ("producer_epoch", "ProducerEpoch", "int16", 0, (5, 5), None, None, None, None, 1, 0, -1),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 5), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 5), None, None, None, None, 0, 0),
+            ("producer_id", "ProducerId", "int64", 0, (5, 5), None, None, None, None, 1, -1),
+            ("producer_epoch", "ProducerEpoch", "int16", 0, (5, 5), None, None, None, None, 1, -1),
         )),
     ),
 )

@@ -20,9 +20,9 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("EnvelopeRequest", (
-            ("request_data", "RequestData", "bytes", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("request_principal", "RequestPrincipal", "bytes", 0, (0, 0), (0, 32767), None, None, None, 0, 0, ""),
-            ("client_host_address", "ClientHostAddress", "bytes", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("request_data", "RequestData", "bytes", 0, (0, 0), None, None, None, None, 0, ""),
+            ("request_principal", "RequestPrincipal", "bytes", 0, (0, 0), (0, 32767), None, None, None, 0, ""),
+            ("client_host_address", "ClientHostAddress", "bytes", 0, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

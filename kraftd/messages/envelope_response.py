@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("EnvelopeResponse", (
-            ("response_data", "ResponseData", "bytes", 0, (0, 0), (0, 32767), None, None, None, 0, 0, None),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("response_data", "ResponseData", "bytes", 0, (0, 0), (0, 32767), None, None, None, 0, None),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

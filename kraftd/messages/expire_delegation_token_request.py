@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (1, 2), (2, 32767),
     (
         ("ExpireDelegationTokenRequest", (
-            ("hmac", "Hmac", "bytes", 0, (1, 2), None, None, None, None, 0, 0, ""),
-            ("expiry_time_period_ms", "ExpiryTimePeriodMs", "int64", 0, (1, 2), None, None, None, None, 0, 0, 0),
+            ("hmac", "Hmac", "bytes", 0, (1, 2), None, None, None, None, 0, ""),
+            ("expiry_time_period_ms", "ExpiryTimePeriodMs", "int64", 0, (1, 2), None, None, None, None, 0, 0),
         )),
     ),
 )

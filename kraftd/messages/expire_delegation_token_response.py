@@ -20,9 +20,9 @@ SCHEMA: Table = (
     (1, 2), (2, 32767),
     (
         ("ExpireDelegationTokenResponse", (
-            ("error_code", "ErrorCode", "int16", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("expiry_timestamp_ms", "ExpiryTimestampMs", "int64", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 2), None, None, None, None, 0, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (1, 2), None, None, None, None, 0, 0),
+            ("expiry_timestamp_ms", "ExpiryTimestampMs", "int64", 0, (1, 2), None, None, None, None, 0, 0),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 2), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("FeatureLevelRecord", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("feature_level", "FeatureLevel", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("feature_level", "FeatureLevel", "int16", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

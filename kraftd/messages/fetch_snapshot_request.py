@@ -44,25 +44,25 @@ SCHEMA: Table = (
     (0, 1), (0, 32767),
     (
         ("FetchSnapshotRequest", (
-            ("cluster_id", "ClusterId", "string", 0, (0, 1), (0, 32767), (0, 32767), 0, None, 0, 0, None),
-            ("replica_id", "ReplicaId", "int32", 0, (0, 1), None, None, None, None, 0, 0, -1),
-            ("max_bytes", "MaxBytes", "int32", 0, (0, 1), None, None, None, None, 0, 0, 2147483647),
-            ("topics", "Topics", "TopicSnapshot", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("cluster_id", "ClusterId", "string", 0, (0, 1), (0, 32767), (0, 32767), 0, None, 0, None),
+            ("replica_id", "ReplicaId", "int32", 0, (0, 1), None, None, None, None, 0, -1),
+            ("max_bytes", "MaxBytes", "int32", 0, (0, 1), None, None, None, None, 0, 2147483647),
+            ("topics", "Topics", "TopicSnapshot", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("TopicSnapshot", (
-            ("name", "Name", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "PartitionSnapshot", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "PartitionSnapshot", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("PartitionSnapshot", (
-            ("partition", "Partition", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("current_leader_epoch", "CurrentLeaderEpoch", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("snapshot_id", "SnapshotId", "SnapshotId", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("position", "Position", "int64", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("replica_directory_id", "ReplicaDirectoryId", "uuid", 0, (1, 1), None, (1, 32767), 0, None, 1, 0, ""),
+            ("partition", "Partition", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("current_leader_epoch", "CurrentLeaderEpoch", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("snapshot_id", "SnapshotId", "SnapshotId", 0, (0, 1), None, None, None, None, 0, ""),
+            ("position", "Position", "int64", 0, (0, 1), None, None, None, None, 0, 0),
+            ("replica_directory_id", "ReplicaDirectoryId", "uuid", 0, (1, 1), None, (1, 32767), 0, None, 1, ""),
         )),
         ("SnapshotId", (
-            ("end_offset", "EndOffset", "int64", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("epoch", "Epoch", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
+            ("end_offset", "EndOffset", "int64", 0, (0, 1), None, None, None, None, 0, 0),
+            ("epoch", "Epoch", "int32", 0, (0, 1), None, None, None, None, 0, 0),
         )),
     ),
 )

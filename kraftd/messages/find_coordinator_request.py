@@ -20,9 +20,9 @@ SCHEMA: Table = (
     (0, 6), (3, 32767),
     (
         ("FindCoordinatorRequest", (
-            ("key", "Key", "string", 0, (0, 3), None, None, None, None, 0, 0, ""),
-            ("key_type", "KeyType", "int8", 0, (1, 6), None, None, None, None, 0, 0, 0),
-            ("coordinator_keys", "CoordinatorKeys", "string", 1, (4, 6), None, None, None, None, 0, 0, ""),
+            ("key", "Key", "string", 0, (0, 3), None, None, None, None, 0, ""),
+            ("key_type", "KeyType", "int8", 0, (1, 6), None, None, None, None, 0, 0),
+            ("coordinator_keys", "CoordinatorKeys", "string", 1, (4, 6), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("GetTelemetrySubscriptionsRequest", (
-            ("client_instance_id", "ClientInstanceId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("client_instance_id", "ClientInstanceId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -21,10 +21,10 @@ SCHEMA: Table = (
     (0, 4), (4, 32767),
     (
         ("HeartbeatRequest", (
-            ("group_id", "GroupId", "string", 0, (0, 4), None, None, None, None, 0, 0, ""),
-            ("generation_id", "GenerationId", "int32", 0, (0, 4), None, None, None, None, 0, 0, 0),
-            ("member_id", "MemberId", "string", 0, (0, 4), None, None, None, None, 0, 0, ""),
-            ("group_instance_id", "GroupInstanceId", "string", 0, (3, 4), (3, 32767), None, None, None, 0, 0, None),
+            ("group_id", "GroupId", "string", 0, (0, 4), None, None, None, None, 0, ""),
+            ("generation_id", "GenerationId", "int32", 0, (0, 4), None, None, None, None, 0, 0),
+            ("member_id", "MemberId", "string", 0, (0, 4), None, None, None, None, 0, ""),
+            ("group_instance_id", "GroupInstanceId", "string", 0, (3, 4), (3, 32767), None, None, None, 0, None),
         )),
     ),
 )

@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 4), (4, 32767),
     (
         ("HeartbeatResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 4), None, None, None, None, 1, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 4), None, None, None, None, 0, 0, 0),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 4), None, None, None, None, 1, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 4), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -23,12 +23,12 @@ SCHEMA: Table = (
     (0, 6), (2, 32767),
     (
         ("InitProducerIdRequest", (
-            ("transactional_id", "TransactionalId", "string", 0, (0, 6), (0, 32767), None, None, None, 0, 0, ""),
-            ("transaction_timeout_ms", "TransactionTimeoutMs", "int32", 0, (0, 6), None, None, None, None, 0, 0, 0),
-            ("producer_id", "ProducerId", "int64", 0, (3, 6), None, None, None, None, 0, 0, -1),
-            ("producer_epoch", "ProducerEpoch", "int16", 0, (3, 6), None, None, None, None, 0, 0, -1),
-            ("enable2_pc", "Enable2Pc", "bool", 0, (6, 6), None, None, None, None, 0, 0, 0),
-            ("keep_prepared_txn", "KeepPreparedTxn", "bool", 0, (6, 6), None, None, None, None, 0, 0, 0),
+            ("transactional_id", "TransactionalId", "string", 0, (0, 6), (0, 32767), None, None, None, 0, ""),
+            ("transaction_timeout_ms", "TransactionTimeoutMs", "int32", 0, (0, 6), None, None, None, None, 0, 0),
+            ("producer_id", "ProducerId", "int64", 0, (3, 6), None, None, None, None, 0, -1),
+            ("producer_epoch", "ProducerEpoch", "int16", 0, (3, 6), None, None, None, None, 0, -1),
+            ("enable2_pc", "Enable2Pc", "bool", 0, (6, 6), None, None, None, None, 0, 0),
+            ("keep_prepared_txn", "KeepPreparedTxn", "bool", 0, (6, 6), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -23,12 +23,12 @@ SCHEMA: Table = (
     (0, 6), (2, 32767),
     (
         ("InitProducerIdResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 6), None, None, None, None, 1, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 6), None, None, None, None, 0, 0, 0),
-            ("producer_id", "ProducerId", "int64", 0, (0, 6), None, None, None, None, 0, 0, -1),
-            ("producer_epoch", "ProducerEpoch", "int16", 0, (0, 6), None, None, None, None, 0, 0, 0),
-            ("ongoing_txn_producer_id", "OngoingTxnProducerId", "int64", 0, (6, 6), None, None, None, None, 0, 0, -1),
-            ("ongoing_txn_producer_epoch", "OngoingTxnProducerEpoch", "int16", 0, (6, 6), None, None, None, None, 0, 0, -1),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 6), None, None, None, None, 1, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 6), None, None, None, None, 0, 0),
+            ("producer_id", "ProducerId", "int64", 0, (0, 6), None, None, None, None, 0, -1),
+            ("producer_epoch", "ProducerEpoch", "int16", 0, (0, 6), None, None, None, None, 0, 0),
+            ("ongoing_txn_producer_id", "OngoingTxnProducerId", "int64", 0, (6, 6), None, None, None, None, 0, -1),
+            ("ongoing_txn_producer_epoch", "OngoingTxnProducerEpoch", "int16", 0, (6, 6), None, None, None, None, 0, -1),
         )),
     ),
 )

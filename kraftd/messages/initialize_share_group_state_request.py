@@ -32,17 +32,17 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("InitializeShareGroupStateRequest", (
-            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("topics", "Topics", "InitializeStateData", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("topics", "Topics", "InitializeStateData", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("InitializeStateData", (
-            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "PartitionData", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "PartitionData", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("PartitionData", (
-            ("partition", "Partition", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("state_epoch", "StateEpoch", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("start_offset", "StartOffset", "int64", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("partition", "Partition", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("state_epoch", "StateEpoch", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("start_offset", "StartOffset", "int64", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

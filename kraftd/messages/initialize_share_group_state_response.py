@@ -31,16 +31,16 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("InitializeShareGroupStateResponse", (
-            ("results", "Results", "InitializeStateResult", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("results", "Results", "InitializeStateResult", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("InitializeStateResult", (
-            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "PartitionResult", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "PartitionResult", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("PartitionResult", (
-            ("partition", "Partition", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, None),
+            ("partition", "Partition", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, None),
         )),
     ),
 )

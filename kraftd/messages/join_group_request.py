@@ -31,18 +31,18 @@ SCHEMA: Table = (
     (0, 9), (6, 32767),
     (
         ("JoinGroupRequest", (
-            ("group_id", "GroupId", "string", 0, (0, 9), None, None, None, None, 0, 0, ""),
-            ("session_timeout_ms", "SessionTimeoutMs", "int32", 0, (0, 9), None, None, None, None, 0, 0, 0),
-            ("rebalance_timeout_ms", "RebalanceTimeoutMs", "int32", 0, (1, 9), None, None, None, None, 1, 0, -1),
-            ("member_id", "MemberId", "string", 0, (0, 9), None, None, None, None, 0, 0, ""),
-            ("group_instance_id", "GroupInstanceId", "string", 0, (5, 9), (5, 32767), None, None, None, 0, 0, None),
-            ("protocol_type", "ProtocolType", "string", 0, (0, 9), None, None, None, None, 0, 0, ""),
-            ("protocols", "Protocols", "JoinGroupRequestProtocol", 1, (0, 9), None, None, None, None, 0, 0, ""),
-            ("reason", "Reason", "string", 0, (8, 9), (8, 32767), None, None, None, 1, 0, None),
+            ("group_id", "GroupId", "string", 0, (0, 9), None, None, None, None, 0, ""),
+            ("session_timeout_ms", "SessionTimeoutMs", "int32", 0, (0, 9), None, None, None, None, 0, 0),
+            ("rebalance_timeout_ms", "RebalanceTimeoutMs", "int32", 0, (1, 9), None, None, None, None, 1, -1),
+            ("member_id", "MemberId", "string", 0, (0, 9), None, None, None, None, 0, ""),
+            ("group_instance_id", "GroupInstanceId", "string", 0, (5, 9), (5, 32767), None, None, None, 0, None),
+            ("protocol_type", "ProtocolType", "string", 0, (0, 9), None, None, None, None, 0, ""),
+            ("protocols", "Protocols", "JoinGroupRequestProtocol", 1, (0, 9), None, None, None, None, 0, ""),
+            ("reason", "Reason", "string", 0, (8, 9), (8, 32767), None, None, None, 1, None),
         )),
         ("JoinGroupRequestProtocol", (
-            ("name", "Name", "string", 0, (0, 9), None, None, None, None, 0, 1, ""),
-            ("metadata", "Metadata", "bytes", 0, (0, 9), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 9), None, None, None, None, 0, ""),
+            ("metadata", "Metadata", "bytes", 0, (0, 9), None, None, None, None, 0, ""),
         )),
     ),
 )

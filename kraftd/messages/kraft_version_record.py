@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("KRaftVersionRecord", (
-            ("version", "Version", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("kraft_version", "KRaftVersion", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("version", "Version", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("kraft_version", "KRaftVersion", "int16", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

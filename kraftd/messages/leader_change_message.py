@@ -27,14 +27,14 @@ SCHEMA: Table = (
     (0, 1), (0, 32767),
     (
         ("LeaderChangeMessage", (
-            ("version", "Version", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("leader_id", "LeaderId", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("voters", "Voters", "Voter", 1, (0, 1), None, None, None, None, 0, 0, ""),
-            ("granting_voters", "GrantingVoters", "Voter", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("version", "Version", "int16", 0, (0, 1), None, None, None, None, 0, 0),
+            ("leader_id", "LeaderId", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("voters", "Voters", "Voter", 1, (0, 1), None, None, None, None, 0, ""),
+            ("granting_voters", "GrantingVoters", "Voter", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("Voter", (
-            ("voter_id", "VoterId", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("voter_directory_id", "VoterDirectoryId", "uuid", 0, (1, 1), None, None, None, None, 0, 0, ""),
+            ("voter_id", "VoterId", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("voter_directory_id", "VoterDirectoryId", "uuid", 0, (1, 1), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -27,14 +27,14 @@ SCHEMA: Table = (
     (0, 5), (4, 32767),
     (
         ("LeaveGroupRequest", (
-            ("group_id", "GroupId", "string", 0, (0, 5), None, None, None, None, 0, 0, ""),
-            ("member_id", "MemberId", "string", 0, (0, 2), None, None, None, None, 0, 0, ""),
-            ("members", "Members", "MemberIdentity", 1, (3, 5), None, None, None, None, 0, 0, ""),
+            ("group_id", "GroupId", "string", 0, (0, 5), None, None, None, None, 0, ""),
+            ("member_id", "MemberId", "string", 0, (0, 2), None, None, None, None, 0, ""),
+            ("members", "Members", "MemberIdentity", 1, (3, 5), None, None, None, None, 0, ""),
         )),
         ("MemberIdentity", (
-            ("member_id", "MemberId", "string", 0, (3, 5), None, None, None, None, 0, 0, ""),
-            ("group_instance_id", "GroupInstanceId", "string", 0, (3, 5), (3, 32767), None, None, None, 0, 0, None),
-            ("reason", "Reason", "string", 0, (5, 5), (5, 32767), None, None, None, 1, 0, None),
+            ("member_id", "MemberId", "string", 0, (3, 5), None, None, None, None, 0, ""),
+            ("group_instance_id", "GroupInstanceId", "string", 0, (3, 5), (3, 32767), None, None, None, 0, None),
+            ("reason", "Reason", "string", 0, (5, 5), (5, 32767), None, None, None, 1, None),
         )),
     ),
 )

@@ -27,14 +27,14 @@ SCHEMA: Table = (
     (0, 5), (4, 32767),
     (
         ("LeaveGroupResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 5), None, None, None, None, 1, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 5), None, None, None, None, 0, 0, 0),
-            ("members", "Members", "MemberResponse", 1, (3, 5), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 5), None, None, None, None, 1, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 5), None, None, None, None, 0, 0),
+            ("members", "Members", "MemberResponse", 1, (3, 5), None, None, None, None, 0, ""),
         )),
         ("MemberResponse", (
-            ("member_id", "MemberId", "string", 0, (3, 5), None, None, None, None, 0, 0, ""),
-            ("group_instance_id", "GroupInstanceId", "string", 0, (3, 5), (3, 32767), None, None, None, 0, 0, ""),
-            ("error_code", "ErrorCode", "int16", 0, (3, 5), None, None, None, None, 0, 0, 0),
+            ("member_id", "MemberId", "string", 0, (3, 5), None, None, None, None, 0, ""),
+            ("group_instance_id", "GroupInstanceId", "string", 0, (3, 5), (3, 32767), None, None, None, 0, ""),
+            ("error_code", "ErrorCode", "int16", 0, (3, 5), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 1), (0, 32767),
     (
         ("ListConfigResourcesRequest", (
-            ("resource_types", "ResourceTypes", "int8", 1, (1, 1), None, None, None, None, 0, 0, ""),
+            ("resource_types", "ResourceTypes", "int8", 1, (1, 1), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -26,13 +26,13 @@ SCHEMA: Table = (
     (0, 1), (0, 32767),
     (
         ("ListConfigResourcesResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("config_resources", "ConfigResources", "ConfigResource", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0),
+            ("config_resources", "ConfigResources", "ConfigResource", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("ConfigResource", (
-            ("resource_name", "ResourceName", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("resource_type", "ResourceType", "int8", 0, (1, 1), None, None, None, None, 1, 0, 16),
+            ("resource_name", "ResourceName", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("resource_type", "ResourceType", "int8", 0, (1, 1), None, None, None, None, 1, 16),
         )),
     ),
 )

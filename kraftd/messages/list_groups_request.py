@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 5), (3, 32767),
     (
         ("ListGroupsRequest", (
-            ("states_filter", "StatesFilter", "string", 1, (4, 5), None, None, None, None, 0, 0, ""),
-            ("types_filter", "TypesFilter", "string", 1, (5, 5), None, None, None, None, 0, 0, ""),
+            ("states_filter", "StatesFilter", "string", 1, (4, 5), None, None, None, None, 0, ""),
+            ("types_filter", "TypesFilter", "string", 1, (5, 5), None, None, None, None, 0, ""),
         )),
     ),
 )

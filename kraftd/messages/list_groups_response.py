@@ -28,15 +28,15 @@ SCHEMA: Table = (
     (0, 5), (3, 32767),
     (
         ("ListGroupsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 5), None, None, None, None, 1, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 5), None, None, None, None, 0, 0, 0),
-            ("groups", "Groups", "ListedGroup", 1, (0, 5), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 5), None, None, None, None, 1, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 5), None, None, None, None, 0, 0),
+            ("groups", "Groups", "ListedGroup", 1, (0, 5), None, None, None, None, 0, ""),
         )),
         ("ListedGroup", (
-            ("group_id", "GroupId", "string", 0, (0, 5), None, None, None, None, 0, 0, ""),
-            ("protocol_type", "ProtocolType", "string", 0, (0, 5), None, None, None, None, 0, 0, ""),
-            ("group_state", "GroupState", "string", 0, (4, 5), None, None, None, None, 1, 0, ""),
-            ("group_type", "GroupType", "string", 0, (5, 5), None, None, None, None, 1, 0, ""),
+            ("group_id", "GroupId", "string", 0, (0, 5), None, None, None, None, 0, ""),
+            ("protocol_type", "ProtocolType", "string", 0, (0, 5), None, None, None, None, 0, ""),
+            ("group_state", "GroupState", "string", 0, (4, 5), None, None, None, None, 1, ""),
+            ("group_type", "GroupType", "string", 0, (5, 5), None, None, None, None, 1, ""),
         )),
     ),
 )

@@ -34,19 +34,19 @@ SCHEMA: Table = (
     (1, 11), (6, 32767),
     (
         ("ListOffsetsRequest", (
-            ("replica_id", "ReplicaId", "int32", 0, (1, 11), None, None, None, None, 0, 0, 0),
-            ("isolation_level", "IsolationLevel", "int8", 0, (2, 11), None, None, None, None, 0, 0, 0),
-            ("topics", "Topics", "ListOffsetsTopic", 1, (1, 11), None, None, None, None, 0, 0, ""),
-            ("timeout_ms", "TimeoutMs", "int32", 0, (10, 11), None, None, None, None, 1, 0, 0),
+            ("replica_id", "ReplicaId", "int32", 0, (1, 11), None, None, None, None, 0, 0),
+            ("isolation_level", "IsolationLevel", "int8", 0, (2, 11), None, None, None, None, 0, 0),
+            ("topics", "Topics", "ListOffsetsTopic", 1, (1, 11), None, None, None, None, 0, ""),
+            ("timeout_ms", "TimeoutMs", "int32", 0, (10, 11), None, None, None, None, 1, 0),
         )),
         ("ListOffsetsTopic", (
-            ("name", "Name", "string", 0, (1, 11), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "ListOffsetsPartition", 1, (1, 11), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (1, 11), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "ListOffsetsPartition", 1, (1, 11), None, None, None, None, 0, ""),
         )),
         ("ListOffsetsPartition", (
-            ("partition_index", "PartitionIndex", "int32", 0, (1, 11), None, None, None, None, 0, 0, 0),
-            ("current_leader_epoch", "CurrentLeaderEpoch", "int32", 0, (4, 11), None, None, None, None, 1, 0, -1),
-            ("timestamp", "Timestamp", "int64", 0, (1, 11), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (1, 11), None, None, None, None, 0, 0),
+            ("current_leader_epoch", "CurrentLeaderEpoch", "int32", 0, (4, 11), None, None, None, None, 1, -1),
+            ("timestamp", "Timestamp", "int64", 0, (1, 11), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -34,19 +34,19 @@ SCHEMA: Table = (
     (1, 11), (6, 32767),
     (
         ("ListOffsetsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (2, 11), None, None, None, None, 1, 0, 0),
-            ("topics", "Topics", "ListOffsetsTopicResponse", 1, (1, 11), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (2, 11), None, None, None, None, 1, 0),
+            ("topics", "Topics", "ListOffsetsTopicResponse", 1, (1, 11), None, None, None, None, 0, ""),
         )),
         ("ListOffsetsTopicResponse", (
-            ("name", "Name", "string", 0, (1, 11), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "ListOffsetsPartitionResponse", 1, (1, 11), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (1, 11), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "ListOffsetsPartitionResponse", 1, (1, 11), None, None, None, None, 0, ""),
         )),
         ("ListOffsetsPartitionResponse", (
-            ("partition_index", "PartitionIndex", "int32", 0, (1, 11), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (1, 11), None, None, None, None, 0, 0, 0),
-            ("timestamp", "Timestamp", "int64", 0, (1, 11), None, None, None, None, 0, 0, -1),
-            ("offset", "Offset", "int64", 0, (1, 11), None, None, None, None, 0, 0, -1),
-            ("leader_epoch", "LeaderEpoch", "int32", 0, (4, 11), None, None, None, None, 0, 0, -1),
+            ("partition_index", "PartitionIndex", "int32", 0, (1, 11), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (1, 11), None, None, None, None, 0, 0),
+            ("timestamp", "Timestamp", "int64", 0, (1, 11), None, None, None, None, 0, -1),
+            ("offset", "Offset", "int64", 0, (1, 11), None, None, None, None, 0, -1),
+            ("leader_epoch", "LeaderEpoch", "int32", 0, (4, 11), None, None, None, None, 0, -1),
         )),
     ),
 )

@@ -25,12 +25,12 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("ListPartitionReassignmentsRequest", (
-            ("timeout_ms", "TimeoutMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 60000),
-            ("topics", "Topics", "ListPartitionReassignmentsTopics", 1, (0, 0), (0, 32767), None, None, None, 0, 0, None),
+            ("timeout_ms", "TimeoutMs", "int32", 0, (0, 0), None, None, None, None, 0, 60000),
+            ("topics", "Topics", "ListPartitionReassignmentsTopics", 1, (0, 0), (0, 32767), None, None, None, 0, None),
         )),
         ("ListPartitionReassignmentsTopics", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("partition_indexes", "PartitionIndexes", "int32", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("partition_indexes", "PartitionIndexes", "int32", 1, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

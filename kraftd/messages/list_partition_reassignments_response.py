@@ -35,20 +35,20 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("ListPartitionReassignmentsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, ""),
-            ("topics", "Topics", "OngoingTopicReassignment", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, ""),
+            ("topics", "Topics", "OngoingTopicReassignment", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("OngoingTopicReassignment", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "OngoingPartitionReassignment", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "OngoingPartitionReassignment", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("OngoingPartitionReassignment", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("replicas", "Replicas", "int32", 1, (0, 0), None, None, None, None, 0, 0, ""),
-            ("adding_replicas", "AddingReplicas", "int32", 1, (0, 0), None, None, None, None, 0, 0, ""),
-            ("removing_replicas", "RemovingReplicas", "int32", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("replicas", "Replicas", "int32", 1, (0, 0), None, None, None, None, 0, ""),
+            ("adding_replicas", "AddingReplicas", "int32", 1, (0, 0), None, None, None, None, 0, ""),
+            ("removing_replicas", "RemovingReplicas", "int32", 1, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -21,10 +21,10 @@ SCHEMA: Table = (
     (0, 2), (0, 32767),
     (
         ("ListTransactionsRequest", (
-            ("state_filters", "StateFilters", "string", 1, (0, 2), None, None, None, None, 0, 0, ""),
-            ("producer_id_filters", "ProducerIdFilters", "int64", 1, (0, 2), None, None, None, None, 0, 0, ""),
-            ("duration_filter", "DurationFilter", "int64", 0, (1, 2), None, None, None, None, 0, 0, -1),
-            ("transactional_id_pattern", "TransactionalIdPattern", "string", 0, (2, 2), (2, 32767), None, None, None, 0, 0, None),
+            ("state_filters", "StateFilters", "string", 1, (0, 2), None, None, None, None, 0, ""),
+            ("producer_id_filters", "ProducerIdFilters", "int64", 1, (0, 2), None, None, None, None, 0, ""),
+            ("duration_filter", "DurationFilter", "int64", 0, (1, 2), None, None, None, None, 0, -1),
+            ("transactional_id_pattern", "TransactionalIdPattern", "string", 0, (2, 2), (2, 32767), None, None, None, 0, None),
         )),
     ),
 )

@@ -28,15 +28,15 @@ SCHEMA: Table = (
     (0, 2), (0, 32767),
     (
         ("ListTransactionsResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("unknown_state_filters", "UnknownStateFilters", "string", 1, (0, 2), None, None, None, None, 0, 0, ""),
-            ("transaction_states", "TransactionStates", "TransactionState", 1, (0, 2), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0),
+            ("unknown_state_filters", "UnknownStateFilters", "string", 1, (0, 2), None, None, None, None, 0, ""),
+            ("transaction_states", "TransactionStates", "TransactionState", 1, (0, 2), None, None, None, None, 0, ""),
         )),
         ("TransactionState", (
-            ("transactional_id", "TransactionalId", "string", 0, (0, 2), None, None, None, None, 0, 0, ""),
-            ("producer_id", "ProducerId", "int64", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("transaction_state", "TransactionState", "string", 0, (0, 2), None, None, None, None, 0, 0, ""),
+            ("transactional_id", "TransactionalId", "string", 0, (0, 2), None, None, None, None, 0, ""),
+            ("producer_id", "ProducerId", "int64", 0, (0, 2), None, None, None, None, 0, 0),
+            ("transaction_state", "TransactionState", "string", 0, (0, 2), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -27,14 +27,14 @@ SCHEMA: Table = (
     (0, 13), (9, 32767),
     (
         ("MetadataRequest", (
-            ("topics", "Topics", "MetadataRequestTopic", 1, (0, 13), (1, 32767), None, None, None, 0, 0, ""),
-            ("allow_auto_topic_creation", "AllowAutoTopicCreation", "bool", 0, (4, 13), None, None, None, None, 0, 0, 1),
-            ("include_cluster_authorized_operations", "IncludeClusterAuthorizedOperations", "bool", 0, (8, 10), None, None, None, None, 0, 0, 0),
-            ("include_topic_authorized_operations", "IncludeTopicAuthorizedOperations", "bool", 0, (8, 13), None, None, None, None, 0, 0, 0),
+            ("topics", "Topics", "MetadataRequestTopic", 1, (0, 13), (1, 32767), None, None, None, 0, ""),
+            ("allow_auto_topic_creation", "AllowAutoTopicCreation", "bool", 0, (4, 13), None, None, None, None, 0, 1),
+            ("include_cluster_authorized_operations", "IncludeClusterAuthorizedOperations", "bool", 0, (8, 10), None, None, None, None, 0, 0),
+            ("include_topic_authorized_operations", "IncludeTopicAuthorizedOperations", "bool", 0, (8, 13), None, None, None, None, 0, 0),
         )),
         ("MetadataRequestTopic", (
-            ("topic_id", "TopicId", "uuid", 0, (10, 13), None, None, None, None, 1, 0, ""),
-            ("name", "Name", "string", 0, (0, 13), (10, 32767), None, None, None, 0, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (10, 13), None, None, None, None, 1, ""),
+            ("name", "Name", "string", 0, (0, 13), (10, 32767), None, None, None, 0, ""),
         )),
     ),
 )

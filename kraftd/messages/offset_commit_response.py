@@ -32,17 +32,17 @@ SCHEMA: Table = (
     (2, 10), (8, 32767),
     (
         ("OffsetCommitResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (3, 10), None, None, None, None, 1, 0, 0),
-            ("topics", "Topics", "OffsetCommitResponseTopic", 1, (2, 10), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (3, 10), None, None, None, None, 1, 0),
+            ("topics", "Topics", "OffsetCommitResponseTopic", 1, (2, 10), None, None, None, None, 0, ""),
         )),
         ("OffsetCommitResponseTopic", (
-            ("name", "Name", "string", 0, (2, 9), None, None, None, None, 1, 0, ""),
-            ("topic_id", "TopicId", "uuid", 0, (10, 10), None, None, None, None, 1, 0, ""),
-            ("partitions", "Partitions", "OffsetCommitResponsePartition", 1, (2, 10), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (2, 9), None, None, None, None, 1, ""),
+            ("topic_id", "TopicId", "uuid", 0, (10, 10), None, None, None, None, 1, ""),
+            ("partitions", "Partitions", "OffsetCommitResponsePartition", 1, (2, 10), None, None, None, None, 0, ""),
         )),
         ("OffsetCommitResponsePartition", (
-            ("partition_index", "PartitionIndex", "int32", 0, (2, 10), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (2, 10), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (2, 10), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (2, 10), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -27,15 +27,15 @@ SCHEMA: Table = (
     (0, 0), None,
     (
         ("OffsetDeleteRequest", (
-            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("topics", "Topics", "OffsetDeleteRequestTopic", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("topics", "Topics", "OffsetDeleteRequestTopic", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("OffsetDeleteRequestTopic", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 1, ""),
-            ("partitions", "Partitions", "OffsetDeleteRequestPartition", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "OffsetDeleteRequestPartition", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("OffsetDeleteRequestPartition", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

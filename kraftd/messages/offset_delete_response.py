@@ -29,17 +29,17 @@ SCHEMA: Table = (
     (0, 0), None,
     (
         ("OffsetDeleteResponse", (
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 1, 0, 0),
-            ("topics", "Topics", "OffsetDeleteResponseTopic", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 1, 0),
+            ("topics", "Topics", "OffsetDeleteResponseTopic", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("OffsetDeleteResponseTopic", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 1, ""),
-            ("partitions", "Partitions", "OffsetDeleteResponsePartition", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "OffsetDeleteResponsePartition", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("OffsetDeleteResponsePartition", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 1, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

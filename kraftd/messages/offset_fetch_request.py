@@ -42,25 +42,25 @@ SCHEMA: Table = (
     (1, 10), (6, 32767),
     (
         ("OffsetFetchRequest", (
-            ("group_id", "GroupId", "string", 0, (1, 7), None, None, None, None, 0, 0, ""),
-            ("topics", "Topics", "OffsetFetchRequestTopic", 1, (1, 7), (2, 7), None, None, None, 0, 0, ""),
-            ("groups", "Groups", "OffsetFetchRequestGroup", 1, (8, 10), None, None, None, None, 0, 0, ""),
-            ("require_stable", "RequireStable", "bool", 0, (7, 10), None, None, None, None, 0, 0, 0),
+            ("group_id", "GroupId", "string", 0, (1, 7), None, None, None, None, 0, ""),
+            ("topics", "Topics", "OffsetFetchRequestTopic", 1, (1, 7), (2, 7), None, None, None, 0, ""),
+            ("groups", "Groups", "OffsetFetchRequestGroup", 1, (8, 10), None, None, None, None, 0, ""),
+            ("require_stable", "RequireStable", "bool", 0, (7, 10), None, None, None, None, 0, 0),
         )),
         ("OffsetFetchRequestTopic", (
-            ("name", "Name", "string", 0, (1, 7), None, None, None, None, 0, 0, ""),
-            ("partition_indexes", "PartitionIndexes", "int32", 1, (1, 7), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (1, 7), None, None, None, None, 0, ""),
+            ("partition_indexes", "PartitionIndexes", "int32", 1, (1, 7), None, None, None, None, 0, ""),
         )),
         ("OffsetFetchRequestGroup", (
-            ("group_id", "GroupId", "string", 0, (8, 10), None, None, None, None, 0, 0, ""),
-            ("member_id", "MemberId", "string", 0, (9, 10), (9, 32767), None, None, None, 1, 0, None),
-            ("member_epoch", "MemberEpoch", "int32", 0, (9, 10), None, None, None, None, 1, 0, -1),
-            ("topics", "Topics", "OffsetFetchRequestTopics", 1, (8, 10), (8, 32767), None, None, None, 0, 0, ""),
+            ("group_id", "GroupId", "string", 0, (8, 10), None, None, None, None, 0, ""),
+            ("member_id", "MemberId", "string", 0, (9, 10), (9, 32767), None, None, None, 1, None),
+            ("member_epoch", "MemberEpoch", "int32", 0, (9, 10), None, None, None, None, 1, -1),
+            ("topics", "Topics", "OffsetFetchRequestTopics", 1, (8, 10), (8, 32767), None, None, None, 0, ""),
         )),
         ("OffsetFetchRequestTopics", (
-            ("name", "Name", "string", 0, (8, 9), None, None, None, None, 1, 0, ""),
-            ("topic_id", "TopicId", "uuid", 0, (10, 10), None, None, None, None, 1, 0, ""),
-            ("partition_indexes", "PartitionIndexes", "int32", 1, (8, 10), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (8, 9), None, None, None, None, 1, ""),
+            ("topic_id", "TopicId", "uuid", 0, (10, 10), None, None, None, None, 1, ""),
+            ("partition_indexes", "PartitionIndexes", "int32", 1, (8, 10), None, None, None, None, 0, ""),
         )),
     ),
 )

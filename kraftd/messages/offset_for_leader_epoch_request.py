@@ -32,17 +32,17 @@ SCHEMA: Table = (
     (2, 4), (4, 32767),
     (
         ("OffsetForLeaderEpochRequest", (
-            ("replica_id", "ReplicaId", "int32", 0, (3, 4), None, None, None, None, 1, 0, -2),
-            ("topics", "Topics", "OffsetForLeaderTopic", 1, (2, 4), None, None, None, None, 0, 0, ""),
+            ("replica_id", "ReplicaId", "int32", 0, (3, 4), None, None, None, None, 1, -2),
+            ("topics", "Topics", "OffsetForLeaderTopic", 1, (2, 4), None, None, None, None, 0, ""),
         )),
         ("OffsetForLeaderTopic", (
-            ("topic", "Topic", "string", 0, (2, 4), None, None, None, None, 0, 1, ""),
-            ("partitions", "Partitions", "OffsetForLeaderPartition", 1, (2, 4), None, None, None, None, 0, 0, ""),
+            ("topic", "Topic", "string", 0, (2, 4), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "OffsetForLeaderPartition", 1, (2, 4), None, None, None, None, 0, ""),
         )),
         ("OffsetForLeaderPartition", (
-            ("partition", "Partition", "int32", 0, (2, 4), None, None, None, None, 0, 0, 0),
-            ("current_leader_epoch", "CurrentLeaderEpoch", "int32", 0, (2, 4), None, None, None, None, 1, 0, -1),
-            ("leader_epoch", "LeaderEpoch", "int32", 0, (2, 4), None, None, None, None, 0, 0, 0),
+            ("partition", "Partition", "int32", 0, (2, 4), None, None, None, None, 0, 0),
+            ("current_leader_epoch", "CurrentLeaderEpoch", "int32", 0, (2, 4), None, None, None, None, 1, -1),
+            ("leader_epoch", "LeaderEpoch", "int32", 0, (2, 4), None, None, None, None, 0, 0),
         )),
     ),
 )

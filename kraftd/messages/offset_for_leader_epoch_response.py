@@ -33,18 +33,18 @@ SCHEMA: Table = (
     (2, 4), (4, 32767),
     (
         ("OffsetForLeaderEpochResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (2, 4), None, None, None, None, 1, 0, 0),
-            ("topics", "Topics", "OffsetForLeaderTopicResult", 1, (2, 4), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (2, 4), None, None, None, None, 1, 0),
+            ("topics", "Topics", "OffsetForLeaderTopicResult", 1, (2, 4), None, None, None, None, 0, ""),
         )),
         ("OffsetForLeaderTopicResult", (
-            ("topic", "Topic", "string", 0, (2, 4), None, None, None, None, 0, 1, ""),
-            ("partitions", "Partitions", "EpochEndOffset", 1, (2, 4), None, None, None, None, 0, 0, ""),
+            ("topic", "Topic", "string", 0, (2, 4), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "EpochEndOffset", 1, (2, 4), None, None, None, None, 0, ""),
         )),
         ("EpochEndOffset", (
-            ("error_code", "ErrorCode", "int16", 0, (2, 4), None, None, None, None, 0, 0, 0),
-            ("partition", "Partition", "int32", 0, (2, 4), None, None, None, None, 0, 0, 0),
-            ("leader_epoch", "LeaderEpoch", "int32", 0, (2, 4), None, None, None, None, 1, 0, -1),
-            ("end_offset", "EndOffset", "int64", 0, (2, 4), None, None, None, None, 0, 0, -1),
+            ("error_code", "ErrorCode", "int16", 0, (2, 4), None, None, None, None, 0, 0),
+            ("partition", "Partition", "int32", 0, (2, 4), None, None, None, None, 0, 0),
+            ("leader_epoch", "LeaderEpoch", "int32", 0, (2, 4), None, None, None, None, 1, -1),
+            ("end_offset", "EndOffset", "int64", 0, (2, 4), None, None, None, None, 0, -1),
         )),
     ),
 )

@@ -34,19 +34,19 @@ SCHEMA: Table = (
     (3, 13), (9, 32767),
     (
         ("ProduceRequest", (
-            ("transactional_id", "TransactionalId", "string", 0, (3, 13), (3, 32767), None, None, None, 0, 0, None),
-            ("acks", "Acks", "int16", 0, (3, 13), None, None, None, None, 0, 0, 0),
-            ("timeout_ms", "TimeoutMs", "int32", 0, (3, 13), None, None, None, None, 0, 0, 0),
-            ("topic_data", "TopicData", "TopicProduceData", 1, (3, 13), None, None, None, None, 0, 0, ""),
+            ("transactional_id", "TransactionalId", "string", 0, (3, 13), (3, 32767), None, None, None, 0, None),
+            ("acks", "Acks", "int16", 0, (3, 13), None, None, None, None, 0, 0),
+            ("timeout_ms", "TimeoutMs", "int32", 0, (3, 13), None, None, None, None, 0, 0),
+            ("topic_data", "TopicData", "TopicProduceData", 1, (3, 13), None, None, None, None, 0, ""),
         )),
         ("TopicProduceData", (
-            ("name", "Name", "string", 0, (3, 12), None, None, None, None, 1, 1, ""),
-            ("topic_id", "TopicId", "uuid", 0, (13, 13), None, None, None, None, 1, 1, ""),
-            ("partition_data", "PartitionData", "PartitionProduceData", 1, (3, 13), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (3, 12), None, None, None, None, 1, ""),
+            ("topic_id", "TopicId", "uuid", 0, (13, 13), None, None, None, None, 1, ""),
+            ("partition_data", "PartitionData", "PartitionProduceData", 1, (3, 13), None, None, None, None, 0, ""),
         )),
         ("PartitionProduceData", (
-            ("index", "Index", "int32", 0, (3, 13), None, None, None, None, 0, 0, 0),
-            ("records", "Records", "records", 0, (3, 13), (0, 32767), None, None, None, 0, 0, None),
+            ("index", "Index", "int32", 0, (3, 13), None, None, None, None, 0, 0),
+            ("records", "Records", "records", 0, (3, 13), (0, 32767), None, None, None, 0, None),
         )),
     ),
 )

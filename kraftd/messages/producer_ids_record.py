@@ -20,9 +20,9 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("ProducerIdsRecord", (
-            ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("broker_epoch", "BrokerEpoch", "int64", 0, (0, 0), None, None, None, None, 0, 0, -1),
-            ("next_producer_id", "NextProducerId", "int64", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("broker_epoch", "BrokerEpoch", "int64", 0, (0, 0), None, None, None, None, 0, -1),
+            ("next_producer_id", "NextProducerId", "int64", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

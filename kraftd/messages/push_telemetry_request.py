@@ -22,11 +22,11 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("PushTelemetryRequest", (
-            ("client_instance_id", "ClientInstanceId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("subscription_id", "SubscriptionId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("terminating", "Terminating", "bool", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("compression_type", "CompressionType", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("metrics", "Metrics", "bytes", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("client_instance_id", "ClientInstanceId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
+            ("subscription_id", "SubscriptionId", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("terminating", "Terminating", "bool", 0, (0, 0), None, None, None, None, 0, 0),
+            ("compression_type", "CompressionType", "int8", 0, (0, 0), None, None, None, None, 0, 0),
+            ("metrics", "Metrics", "bytes", 0, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

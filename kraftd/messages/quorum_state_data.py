@@ -29,16 +29,16 @@ SCHEMA: Table = (
     (0, 1), (0, 32767),
     (
         ("QuorumStateData", (
-            ("cluster_id", "ClusterId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("leader_id", "LeaderId", "int32", 0, (0, 1), None, None, None, None, 0, 0, -1),
-            ("leader_epoch", "LeaderEpoch", "int32", 0, (0, 1), None, None, None, None, 0, 0, -1),
-            ("voted_id", "VotedId", "int32", 0, (0, 1), None, None, None, None, 0, 0, -1),
-            ("voted_directory_id", "VotedDirectoryId", "uuid", 0, (1, 1), None, None, None, None, 0, 0, ""),
-            ("applied_offset", "AppliedOffset", "int64", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("current_voters", "CurrentVoters", "Voter", 1, (0, 0), (0, 0), None, None, None, 0, 0, ""),
+            ("cluster_id", "ClusterId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("leader_id", "LeaderId", "int32", 0, (0, 1), None, None, None, None, 0, -1),
+            ("leader_epoch", "LeaderEpoch", "int32", 0, (0, 1), None, None, None, None, 0, -1),
+            ("voted_id", "VotedId", "int32", 0, (0, 1), None, None, None, None, 0, -1),
+            ("voted_directory_id", "VotedDirectoryId", "uuid", 0, (1, 1), None, None, None, None, 0, ""),
+            ("applied_offset", "AppliedOffset", "int64", 0, (0, 0), None, None, None, None, 0, 0),
+            ("current_voters", "CurrentVoters", "Voter", 1, (0, 0), (0, 0), None, None, None, 0, ""),
         )),
         ("Voter", (
-            ("voter_id", "VoterId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("voter_id", "VoterId", "int32", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

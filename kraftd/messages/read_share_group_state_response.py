@@ -42,25 +42,25 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("ReadShareGroupStateResponse", (
-            ("results", "Results", "ReadStateResult", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("results", "Results", "ReadStateResult", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("ReadStateResult", (
-            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "PartitionResult", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "PartitionResult", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("PartitionResult", (
-            ("partition", "Partition", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, None),
-            ("state_epoch", "StateEpoch", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("start_offset", "StartOffset", "int64", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("state_batches", "StateBatches", "StateBatch", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("partition", "Partition", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 0), (0, 32767), None, None, None, 0, None),
+            ("state_epoch", "StateEpoch", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("start_offset", "StartOffset", "int64", 0, (0, 0), None, None, None, None, 0, 0),
+            ("state_batches", "StateBatches", "StateBatch", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("StateBatch", (
-            ("first_offset", "FirstOffset", "int64", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("last_offset", "LastOffset", "int64", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("delivery_state", "DeliveryState", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("delivery_count", "DeliveryCount", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("first_offset", "FirstOffset", "int64", 0, (0, 0), None, None, None, None, 0, 0),
+            ("last_offset", "LastOffset", "int64", 0, (0, 0), None, None, None, None, 0, 0),
+            ("delivery_state", "DeliveryState", "int8", 0, (0, 0), None, None, None, None, 0, 0),
+            ("delivery_count", "DeliveryCount", "int16", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

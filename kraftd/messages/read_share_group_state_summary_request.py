@@ -31,16 +31,16 @@ SCHEMA: Table = (
     (0, 1), (0, 32767),
     (
         ("ReadShareGroupStateSummaryRequest", (
-            ("group_id", "GroupId", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("topics", "Topics", "ReadStateSummaryData", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("group_id", "GroupId", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("topics", "Topics", "ReadStateSummaryData", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("ReadStateSummaryData", (
-            ("topic_id", "TopicId", "uuid", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "PartitionData", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (0, 1), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "PartitionData", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("PartitionData", (
-            ("partition", "Partition", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("leader_epoch", "LeaderEpoch", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
+            ("partition", "Partition", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("leader_epoch", "LeaderEpoch", "int32", 0, (0, 1), None, None, None, None, 0, 0),
         )),
     ),
 )

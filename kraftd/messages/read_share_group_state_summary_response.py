@@ -35,20 +35,20 @@ SCHEMA: Table = (
     (0, 1), (0, 32767),
     (
         ("ReadShareGroupStateSummaryResponse", (
-            ("results", "Results", "ReadStateSummaryResult", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("results", "Results", "ReadStateSummaryResult", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("ReadStateSummaryResult", (
-            ("topic_id", "TopicId", "uuid", 0, (0, 1), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "PartitionResult", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (0, 1), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "PartitionResult", 1, (0, 1), None, None, None, None, 0, ""),
         )),
         ("PartitionResult", (
-            ("partition", "Partition", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 1), (0, 32767), None, None, None, 0, 0, None),
-            ("state_epoch", "StateEpoch", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("leader_epoch", "LeaderEpoch", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("start_offset", "StartOffset", "int64", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("delivery_complete_count", "DeliveryCompleteCount", "int32", 0, (1, 1), None, None, None, None, 1, 0, -1),
+            ("partition", "Partition", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 1), (0, 32767), None, None, None, 0, None),
+            ("state_epoch", "StateEpoch", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("leader_epoch", "LeaderEpoch", "int32", 0, (0, 1), None, None, None, None, 0, 0),
+            ("start_offset", "StartOffset", "int64", 0, (0, 1), None, None, None, None, 0, 0),
+            ("delivery_complete_count", "DeliveryCompleteCount", "int32", 0, (1, 1), None, None, None, None, 1, -1),
         )),
     ),
 )

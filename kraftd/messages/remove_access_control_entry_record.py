@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("RemoveAccessControlEntryRecord", (
-            ("id", "Id", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("id", "Id", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

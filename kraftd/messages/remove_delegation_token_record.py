@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("RemoveDelegationTokenRecord", (
-            ("token_id", "TokenId", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("token_id", "TokenId", "string", 0, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -20,9 +20,9 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("RemoveRaftVoterRequest", (
-            ("cluster_id", "ClusterId", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, ""),
-            ("voter_id", "VoterId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("voter_directory_id", "VoterDirectoryId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("cluster_id", "ClusterId", "string", 0, (0, 0), (0, 32767), None, None, None, 0, ""),
+            ("voter_id", "VoterId", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("voter_directory_id", "VoterDirectoryId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("RemoveTopicRecord", (
-            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

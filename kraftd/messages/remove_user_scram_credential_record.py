@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("RemoveUserScramCredentialRecord", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("mechanism", "Mechanism", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("mechanism", "Mechanism", "int8", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -21,10 +21,10 @@ SCHEMA: Table = (
     (1, 2), (2, 32767),
     (
         ("RequestHeader", (
-            ("request_api_key", "RequestApiKey", "int16", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("request_api_version", "RequestApiVersion", "int16", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("correlation_id", "CorrelationId", "int32", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("client_id", "ClientId", "string", 0, (1, 2), (1, 32767), None, None, (0, -1), 0, 0, ""),
+            ("request_api_key", "RequestApiKey", "int16", 0, (1, 2), None, None, None, None, 0, 0),
+            ("request_api_version", "RequestApiVersion", "int16", 0, (1, 2), None, None, None, None, 0, 0),
+            ("correlation_id", "CorrelationId", "int32", 0, (1, 2), None, None, None, None, 0, 0),
+            ("client_id", "ClientId", "string", 0, (1, 2), (1, 32767), None, None, (0, -1), 0, ""),
         )),
     ),
 )

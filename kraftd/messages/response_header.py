@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 1), (1, 32767),
     (
         ("ResponseHeader", (
-            ("correlation_id", "CorrelationId", "int32", 0, (0, 1), None, None, None, None, 0, 0, 0),
+            ("correlation_id", "CorrelationId", "int32", 0, (0, 1), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 2), (2, 32767),
     (
         ("SaslAuthenticateRequest", (
-            ("auth_bytes", "AuthBytes", "bytes", 0, (0, 2), None, None, None, None, 0, 0, ""),
+            ("auth_bytes", "AuthBytes", "bytes", 0, (0, 2), None, None, None, None, 0, ""),
         )),
     ),
 )

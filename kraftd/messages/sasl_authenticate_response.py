@@ -21,10 +21,10 @@ SCHEMA: Table = (
     (0, 2), (2, 32767),
     (
         ("SaslAuthenticateResponse", (
-            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 2), (0, 32767), None, None, None, 0, 0, ""),
-            ("auth_bytes", "AuthBytes", "bytes", 0, (0, 2), None, None, None, None, 0, 0, ""),
-            ("session_lifetime_ms", "SessionLifetimeMs", "int64", 0, (1, 2), None, None, None, None, 1, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 2), (0, 32767), None, None, None, 0, ""),
+            ("auth_bytes", "AuthBytes", "bytes", 0, (0, 2), None, None, None, None, 0, ""),
+            ("session_lifetime_ms", "SessionLifetimeMs", "int64", 0, (1, 2), None, None, None, None, 1, 0),
         )),
     ),
 )

@@ -17,7 +17,7 @@ SCHEMA: Table = (
     (0, 1), None,
     (
         ("SaslHandshakeRequest", (
-            ("mechanism", "Mechanism", "string", 0, (0, 1), None, None, None, None, 0, 0, ""),
+            ("mechanism", "Mechanism", "string", 0, (0, 1), None, None, None, None, 0, ""),
         )),
     ),
 )

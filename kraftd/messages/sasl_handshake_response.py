@@ -18,8 +18,8 @@ SCHEMA: Table = (
     (0, 1), None,
     (
         ("SaslHandshakeResponse", (
-            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("mechanisms", "Mechanisms", "string", 1, (0, 1), None, None, None, None, 0, 0, ""),
+            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0),
+            ("mechanisms", "Mechanisms", "string", 1, (0, 1), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -41,24 +41,24 @@ SCHEMA: Table = (
     (1, 2), (0, 32767),
     (
         ("ShareAcknowledgeRequest", (
-            ("group_id", "GroupId", "string", 0, (1, 2), (0, 32767), None, None, None, 0, 0, None),
-            ("member_id", "MemberId", "string", 0, (1, 2), (0, 32767), None, None, None, 0, 0, ""),
-            ("share_session_epoch", "ShareSessionEpoch", "int32", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("is_renew_ack", "IsRenewAck", "bool", 0, (2, 2), None, None, None, None, 0, 0, 0),
-            ("topics", "Topics", "AcknowledgeTopic", 1, (1, 2), None, None, None, None, 0, 0, ""),
+            ("group_id", "GroupId", "string", 0, (1, 2), (0, 32767), None, None, None, 0, None),
+            ("member_id", "MemberId", "string", 0, (1, 2), (0, 32767), None, None, None, 0, ""),
+            ("share_session_epoch", "ShareSessionEpoch", "int32", 0, (1, 2), None, None, None, None, 0, 0),
+            ("is_renew_ack", "IsRenewAck", "bool", 0, (2, 2), None, None, None, None, 0, 0),
+            ("topics", "Topics", "AcknowledgeTopic", 1, (1, 2), None, None, None, None, 0, ""),
         )),
         ("AcknowledgeTopic", (
-            ("topic_id", "TopicId", "uuid", 0, (1, 2), None, None, None, None, 0, 1, ""),
-            ("partitions", "Partitions", "AcknowledgePartition", 1, (1, 2), None, None, None, None, 0, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (1, 2), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "AcknowledgePartition", 1, (1, 2), None, None, None, None, 0, ""),
         )),
         ("AcknowledgePartition", (
-            ("partition_index", "PartitionIndex", "int32", 0, (1, 2), None, None, None, None, 0, 1, 0),
-            ("acknowledgement_batches", "AcknowledgementBatches", "AcknowledgementBatch", 1, (1, 2), None, None, None, None, 0, 0, ""),
+            ("partition_index", "PartitionIndex", "int32", 0, (1, 2), None, None, None, None, 0, 0),
+            ("acknowledgement_batches", "AcknowledgementBatches", "AcknowledgementBatch", 1, (1, 2), None, None, None, None, 0, ""),
         )),
         ("AcknowledgementBatch", (
-            ("first_offset", "FirstOffset", "int64", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("last_offset", "LastOffset", "int64", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("acknowledge_types", "AcknowledgeTypes", "int8", 1, (1, 2), None, None, None, None, 0, 0, ""),
+            ("first_offset", "FirstOffset", "int64", 0, (1, 2), None, None, None, None, 0, 0),
+            ("last_offset", "LastOffset", "int64", 0, (1, 2), None, None, None, None, 0, 0),
+            ("acknowledge_types", "AcknowledgeTypes", "int8", 1, (1, 2), None, None, None, None, 0, ""),
         )),
     ),
 )

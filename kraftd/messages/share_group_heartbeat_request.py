@@ -22,11 +22,11 @@ SCHEMA: Table = (
     (1, 1), (0, 32767),
     (
         ("ShareGroupHeartbeatRequest", (
-            ("group_id", "GroupId", "string", 0, (1, 1), None, None, None, None, 0, 0, ""),
-            ("member_id", "MemberId", "string", 0, (1, 1), None, None, None, None, 0, 0, ""),
-            ("member_epoch", "MemberEpoch", "int32", 0, (1, 1), None, None, None, None, 0, 0, 0),
-            ("rack_id", "RackId", "string", 0, (1, 1), (0, 32767), None, None, None, 0, 0, None),
-            ("subscribed_topic_names", "SubscribedTopicNames", "string", 1, (1, 1), (0, 32767), None, None, None, 0, 0, None),
+            ("group_id", "GroupId", "string", 0, (1, 1), None, None, None, None, 0, ""),
+            ("member_id", "MemberId", "string", 0, (1, 1), None, None, None, None, 0, ""),
+            ("member_epoch", "MemberEpoch", "int32", 0, (1, 1), None, None, None, None, 0, 0),
+            ("rack_id", "RackId", "string", 0, (1, 1), (0, 32767), None, None, None, 0, None),
+            ("subscribed_topic_names", "SubscribedTopicNames", "string", 1, (1, 1), (0, 32767), None, None, None, 0, None),
         )),
     ),
 )

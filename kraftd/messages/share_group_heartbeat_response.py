@@ -35,20 +35,20 @@ SCHEMA: Table = (
     (1, 1), (0, 32767),
     (
         ("ShareGroupHeartbeatResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 1), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (1, 1), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (1, 1), (0, 32767), None, None, None, 0, 0, None),
-            ("member_id", "MemberId", "string", 0, (1, 1), (0, 32767), None, None, None, 0, 0, None),
-            ("member_epoch", "MemberEpoch", "int32", 0, (1, 1), None, None, None, None, 0, 0, 0),
-            ("heartbeat_interval_ms", "HeartbeatIntervalMs", "int32", 0, (1, 1), None, None, None, None, 0, 0, 0),
-            ("assignment", "Assignment", "Assignment", 0, (1, 1), (0, 32767), None, None, None, 0, 0, None),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 1), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (1, 1), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (1, 1), (0, 32767), None, None, None, 0, None),
+            ("member_id", "MemberId", "string", 0, (1, 1), (0, 32767), None, None, None, 0, None),
+            ("member_epoch", "MemberEpoch", "int32", 0, (1, 1), None, None, None, None, 0, 0),
+            ("heartbeat_interval_ms", "HeartbeatIntervalMs", "int32", 0, (1, 1), None, None, None, None, 0, 0),
+            ("assignment", "Assignment", "Assignment", 0, (1, 1), (0, 32767), None, None, None, 0, None),
         )),
         ("Assignment", (
-            ("topic_partitions", "TopicPartitions", "TopicPartitions", 1, (1, 1), None, None, None, None, 0, 0, ""),
+            ("topic_partitions", "TopicPartitions", "TopicPartitions", 1, (1, 1), None, None, None, None, 0, ""),
         )),
         ("TopicPartitions", (
-            ("topic_id", "TopicId", "uuid", 0, (1, 1), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "int32", 1, (1, 1), None, None, None, None, 0, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (1, 1), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "int32", 1, (1, 1), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("SnapshotFooterRecord", (
-            ("version", "Version", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("version", "Version", "int16", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

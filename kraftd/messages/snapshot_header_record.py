@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("SnapshotHeaderRecord", (
-            ("version", "Version", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("last_contained_log_timestamp", "LastContainedLogTimestamp", "int64", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("version", "Version", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("last_contained_log_timestamp", "LastContainedLogTimestamp", "int64", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

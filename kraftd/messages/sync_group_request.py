@@ -30,17 +30,17 @@ SCHEMA: Table = (
     (0, 5), (4, 32767),
     (
         ("SyncGroupRequest", (
-            ("group_id", "GroupId", "string", 0, (0, 5), None, None, None, None, 0, 0, ""),
-            ("generation_id", "GenerationId", "int32", 0, (0, 5), None, None, None, None, 0, 0, 0),
-            ("member_id", "MemberId", "string", 0, (0, 5), None, None, None, None, 0, 0, ""),
-            ("group_instance_id", "GroupInstanceId", "string", 0, (3, 5), (3, 32767), None, None, None, 0, 0, None),
-            ("protocol_type", "ProtocolType", "string", 0, (5, 5), (5, 32767), None, None, None, 1, 0, None),
-            ("protocol_name", "ProtocolName", "string", 0, (5, 5), (5, 32767), None, None, None, 1, 0, None),
-            ("assignments", "Assignments", "SyncGroupRequestAssignment", 1, (0, 5), None, None, None, None, 0, 0, ""),
+            ("group_id", "GroupId", "string", 0, (0, 5), None, None, None, None, 0, ""),
+            ("generation_id", "GenerationId", "int32", 0, (0, 5), None, None, None, None, 0, 0),
+            ("member_id", "MemberId", "string", 0, (0, 5), None, None, None, None, 0, ""),
+            ("group_instance_id", "GroupInstanceId", "string", 0, (3, 5), (3, 32767), None, None, None, 0, None),
+            ("protocol_type", "ProtocolType", "string", 0, (5, 5), (5, 32767), None, None, None, 1, None),
+            ("protocol_name", "ProtocolName", "string", 0, (5, 5), (5, 32767), None, None, None, 1, None),
+            ("assignments", "Assignments", "SyncGroupRequestAssignment", 1, (0, 5), None, None, None, None, 0, ""),
         )),
         ("SyncGroupRequestAssignment", (
-            ("member_id", "MemberId", "string", 0, (0, 5), None, None, None, None, 0, 0, ""),
-            ("assignment", "Assignment", "bytes", 0, (0, 5), None, None, None, None, 0, 0, ""),
+            ("member_id", "MemberId", "string", 0, (0, 5), None, None, None, None, 0, ""),
+            ("assignment", "Assignment", "bytes", 0, (0, 5), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -22,11 +22,11 @@ SCHEMA: Table = (
     (0, 5), (4, 32767),
     (
         ("SyncGroupResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 5), None, None, None, None, 1, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 5), None, None, None, None, 0, 0, 0),
-            ("protocol_type", "ProtocolType", "string", 0, (5, 5), (5, 32767), None, None, None, 1, 0, None),
-            ("protocol_name", "ProtocolName", "string", 0, (5, 5), (5, 32767), None, None, None, 1, 0, None),
-            ("assignment", "Assignment", "bytes", 0, (0, 5), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (1, 5), None, None, None, None, 1, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 5), None, None, None, None, 0, 0),
+            ("protocol_type", "ProtocolType", "string", 0, (5, 5), (5, 32767), None, None, None, 1, None),
+            ("protocol_name", "ProtocolName", "string", 0, (5, 5), (5, 32767), None, None, None, 1, None),
+            ("assignment", "Assignment", "bytes", 0, (0, 5), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("TopicRecord", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("topic_id", "TopicId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
         )),
     ),
 )

@@ -31,16 +31,16 @@ SCHEMA: Table = (
     (0, 5), (3, 32767),
     (
         ("TxnOffsetCommitResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 5), None, None, None, None, 0, 0, 0),
-            ("topics", "Topics", "TxnOffsetCommitResponseTopic", 1, (0, 5), None, None, None, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 5), None, None, None, None, 0, 0),
+            ("topics", "Topics", "TxnOffsetCommitResponseTopic", 1, (0, 5), None, None, None, None, 0, ""),
         )),
         ("TxnOffsetCommitResponseTopic", (
-            ("name", "Name", "string", 0, (0, 5), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "TxnOffsetCommitResponsePartition", 1, (0, 5), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (0, 5), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "TxnOffsetCommitResponsePartition", 1, (0, 5), None, None, None, None, 0, ""),
         )),
         ("TxnOffsetCommitResponsePartition", (
-            ("partition_index", "PartitionIndex", "int32", 0, (0, 5), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 5), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (0, 5), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 5), None, None, None, None, 0, 0),
         )),
     ),
 )

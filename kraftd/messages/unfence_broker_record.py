@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("UnfenceBrokerRecord", (
-            ("id", "Id", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("epoch", "Epoch", "int64", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("id", "Id", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("epoch", "Epoch", "int64", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

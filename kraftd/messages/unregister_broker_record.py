@@ -19,8 +19,8 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("UnregisterBrokerRecord", (
-            ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("broker_epoch", "BrokerEpoch", "int64", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("broker_epoch", "BrokerEpoch", "int64", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

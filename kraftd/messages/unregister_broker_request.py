@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("UnregisterBrokerRequest", (
-            ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("broker_id", "BrokerId", "int32", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

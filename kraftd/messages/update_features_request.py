@@ -28,15 +28,15 @@ SCHEMA: Table = (
     (0, 2), (0, 32767),
     (
         ("UpdateFeaturesRequest", (
-            ("timeout_ms", "timeoutMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 60000),
-            ("feature_updates", "FeatureUpdates", "FeatureUpdateKey", 1, (0, 2), None, None, None, None, 0, 0, ""),
-            ("validate_only", "ValidateOnly", "bool", 0, (1, 2), None, None, None, None, 0, 0, 0),
+            ("timeout_ms", "timeoutMs", "int32", 0, (0, 2), None, None, None, None, 0, 60000),
+            ("feature_updates", "FeatureUpdates", "FeatureUpdateKey", 1, (0, 2), None, None, None, None, 0, ""),
+            ("validate_only", "ValidateOnly", "bool", 0, (1, 2), None, None, None, None, 0, 0),
         )),
         ("FeatureUpdateKey", (
-            ("feature", "Feature", "string", 0, (0, 2), None, None, None, None, 0, 1, ""),
-            ("max_version_level", "MaxVersionLevel", "int16", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("allow_downgrade", "AllowDowngrade", "bool", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("upgrade_type", "UpgradeType", "int8", 0, (1, 2), None, None, None, None, 0, 0, 1),
+            ("feature", "Feature", "string", 0, (0, 2), None, None, None, None, 0, ""),
+            ("max_version_level", "MaxVersionLevel", "int16", 0, (0, 2), None, None, None, None, 0, 0),
+            ("allow_downgrade", "AllowDowngrade", "bool", 0, (0, 0), None, None, None, None, 0, 0),
+            ("upgrade_type", "UpgradeType", "int8", 0, (1, 2), None, None, None, None, 0, 1),
         )),
     ),
 )

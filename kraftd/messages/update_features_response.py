@@ -28,15 +28,15 @@ SCHEMA: Table = (
     (0, 2), (0, 32767),
     (
         ("UpdateFeaturesResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 2), (0, 32767), None, None, None, 0, 0, ""),
-            ("results", "Results", "UpdatableFeatureResult", 1, (0, 1), None, None, None, None, 1, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 2), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 2), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 2), (0, 32767), None, None, None, 0, ""),
+            ("results", "Results", "UpdatableFeatureResult", 1, (0, 1), None, None, None, None, 1, ""),
         )),
         ("UpdatableFeatureResult", (
-            ("feature", "Feature", "string", 0, (0, 1), None, None, None, None, 0, 1, ""),
-            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0, 0),
-            ("error_message", "ErrorMessage", "string", 0, (0, 1), (0, 32767), None, None, None, 0, 0, ""),
+            ("feature", "Feature", "string", 0, (0, 1), None, None, None, None, 0, ""),
+            ("error_code", "ErrorCode", "int16", 0, (0, 1), None, None, None, None, 0, 0),
+            ("error_message", "ErrorMessage", "string", 0, (0, 1), (0, 32767), None, None, None, 0, ""),
         )),
     ),
 )

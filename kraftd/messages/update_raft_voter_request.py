@@ -38,21 +38,21 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("UpdateRaftVoterRequest", (
-            ("cluster_id", "ClusterId", "string", 0, (0, 0), (0, 32767), None, None, None, 0, 0, ""),
-            ("current_leader_epoch", "CurrentLeaderEpoch", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("voter_id", "VoterId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("voter_directory_id", "VoterDirectoryId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("listeners", "Listeners", "Listener", 1, (0, 0), None, None, None, None, 0, 0, ""),
-            ("kraft_version_feature", "KRaftVersionFeature", "KRaftVersionFeature", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("cluster_id", "ClusterId", "string", 0, (0, 0), (0, 32767), None, None, None, 0, ""),
+            ("current_leader_epoch", "CurrentLeaderEpoch", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("voter_id", "VoterId", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("voter_directory_id", "VoterDirectoryId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
+            ("listeners", "Listeners", "Listener", 1, (0, 0), None, None, None, None, 0, ""),
+            ("kraft_version_feature", "KRaftVersionFeature", "KRaftVersionFeature", 0, (0, 0), None, None, None, None, 0, ""),
         )),
         ("Listener", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 1, ""),
-            ("host", "Host", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("port", "Port", "uint16", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("host", "Host", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("port", "Port", "uint16", 0, (0, 0), None, None, None, None, 0, 0),
         )),
         ("KRaftVersionFeature", (
-            ("min_supported_version", "MinSupportedVersion", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("max_supported_version", "MaxSupportedVersion", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("min_supported_version", "MinSupportedVersion", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("max_supported_version", "MaxSupportedVersion", "int16", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -30,15 +30,15 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("UpdateRaftVoterResponse", (
-            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("current_leader", "CurrentLeader", "CurrentLeader", 0, (0, 0), None, (0, 32767), 0, None, 0, 0, ""),
+            ("throttle_time_ms", "ThrottleTimeMs", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("current_leader", "CurrentLeader", "CurrentLeader", 0, (0, 0), None, (0, 32767), 0, None, 0, ""),
         )),
         ("CurrentLeader", (
-            ("leader_id", "LeaderId", "int32", 0, (0, 0), None, None, None, None, 0, 0, -1),
-            ("leader_epoch", "LeaderEpoch", "int32", 0, (0, 0), None, None, None, None, 0, 0, -1),
-            ("host", "Host", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("port", "Port", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("leader_id", "LeaderId", "int32", 0, (0, 0), None, None, None, None, 0, -1),
+            ("leader_epoch", "LeaderEpoch", "int32", 0, (0, 0), None, None, None, None, 0, -1),
+            ("host", "Host", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("port", "Port", "int32", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

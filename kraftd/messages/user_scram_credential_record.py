@@ -23,12 +23,12 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("UserScramCredentialRecord", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("mechanism", "Mechanism", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("salt", "Salt", "bytes", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("stored_key", "StoredKey", "bytes", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("server_key", "ServerKey", "bytes", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("iterations", "Iterations", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("mechanism", "Mechanism", "int8", 0, (0, 0), None, None, None, None, 0, 0),
+            ("salt", "Salt", "bytes", 0, (0, 0), None, None, None, None, 0, ""),
+            ("stored_key", "StoredKey", "bytes", 0, (0, 0), None, None, None, None, 0, ""),
+            ("server_key", "ServerKey", "bytes", 0, (0, 0), None, None, None, None, 0, ""),
+            ("iterations", "Iterations", "int32", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -42,23 +42,23 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("VotersRecord", (
-            ("version", "Version", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("voters", "Voters", "Voter", 1, (0, 0), None, None, None, None, 0, 0, ""),
+            ("version", "Version", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("voters", "Voters", "Voter", 1, (0, 0), None, None, None, None, 0, ""),
         )),
         ("Voter", (
-            ("voter_id", "VoterId", "int32", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("voter_directory_id", "VoterDirectoryId", "uuid", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("endpoints", "Endpoints", "Endpoint", 1, (0, 0), None, None, None, None, 0, 0, ""),
-            ("kraft_version_feature", "KRaftVersionFeature", "KRaftVersionFeature", 0, (0, 0), None, None, None, None, 0, 0, ""),
+            ("voter_id", "VoterId", "int32", 0, (0, 0), None, None, None, None, 0, 0),
+            ("voter_directory_id", "VoterDirectoryId", "uuid", 0, (0, 0), None, None, None, None, 0, ""),
+            ("endpoints", "Endpoints", "Endpoint", 1, (0, 0), None, None, None, None, 0, ""),
+            ("kraft_version_feature", "KRaftVersionFeature", "KRaftVersionFeature", 0, (0, 0), None, None, None, None, 0, ""),
         )),
         ("Endpoint", (
-            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, 1, ""),
-            ("host", "Host", "string", 0, (0, 0), None, None, None, None, 0, 0, ""),
-            ("port", "Port", "uint16", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("name", "Name", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("host", "Host", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("port", "Port", "uint16", 0, (0, 0), None, None, None, None, 0, 0),
         )),
         ("KRaftVersionFeature", (
-            ("min_supported_version", "MinSupportedVersion", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
-            ("max_supported_version", "MaxSupportedVersion", "int16", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("min_supported_version", "MinSupportedVersion", "int16", 0, (0, 0), None, None, None, None, 0, 0),
+            ("max_supported_version", "MaxSupportedVersion", "int16", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

@@ -34,19 +34,19 @@ SCHEMA: Table = (
     (1, 2), (1, 32767),
     (
         ("WriteTxnMarkersRequest", (
-            ("markers", "Markers", "WritableTxnMarker", 1, (1, 2), None, None, None, None, 0, 0, ""),
+            ("markers", "Markers", "WritableTxnMarker", 1, (1, 2), None, None, None, None, 0, ""),
         )),
         ("WritableTxnMarker", (
-            ("producer_id", "ProducerId", "int64", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("producer_epoch", "ProducerEpoch", "int16", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("transaction_result", "TransactionResult", "bool", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("topics", "Topics", "WritableTxnMarkerTopic", 1, (1, 2), None, None, None, None, 0, 0, ""),
-            ("coordinator_epoch", "CoordinatorEpoch", "int32", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("transaction_version", "TransactionVersion", "int8", 0, (2, 2), None, None, None, None, 1, 0, 0),
+            ("producer_id", "ProducerId", "int64", 0, (1, 2), None, None, None, None, 0, 0),
+            ("producer_epoch", "ProducerEpoch", "int16", 0, (1, 2), None, None, None, None, 0, 0),
+            ("transaction_result", "TransactionResult", "bool", 0, (1, 2), None, None, None, None, 0, 0),
+            ("topics", "Topics", "WritableTxnMarkerTopic", 1, (1, 2), None, None, None, None, 0, ""),
+            ("coordinator_epoch", "CoordinatorEpoch", "int32", 0, (1, 2), None, None, None, None, 0, 0),
+            ("transaction_version", "TransactionVersion", "int8", 0, (2, 2), None, None, None, None, 1, 0),
         )),
         ("WritableTxnMarkerTopic", (
-            ("name", "Name", "string", 0, (1, 2), None, None, None, None, 0, 0, ""),
-            ("partition_indexes", "PartitionIndexes", "int32", 1, (1, 2), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (1, 2), None, None, None, None, 0, ""),
+            ("partition_indexes", "PartitionIndexes", "int32", 1, (1, 2), None, None, None, None, 0, ""),
         )),
     ),
 )

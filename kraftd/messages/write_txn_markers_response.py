@@ -36,19 +36,19 @@ SCHEMA: Table = (
     (1, 2), (1, 32767),
     (
         ("WriteTxnMarkersResponse", (
-            ("markers", "Markers", "WritableTxnMarkerResult", 1, (1, 2), None, None, None, None, 0, 0, ""),
+            ("markers", "Markers", "WritableTxnMarkerResult", 1, (1, 2), None, None, None, None, 0, ""),
         )),
         ("WritableTxnMarkerResult", (
-            ("producer_id", "ProducerId", "int64", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("topics", "Topics", "WritableTxnMarkerTopicResult", 1, (1, 2), None, None, None, None, 0, 0, ""),
+            ("producer_id", "ProducerId", "int64", 0, (1, 2), None, None, None, None, 0, 0),
+            ("topics", "Topics", "WritableTxnMarkerTopicResult", 1, (1, 2), None, None, None, None, 0, ""),
         )),
         ("WritableTxnMarkerTopicResult", (
-            ("name", "Name", "string", 0, (1, 2), None, None, None, None, 0, 0, ""),
-            ("partitions", "Partitions", "WritableTxnMarkerPartitionResult", 1, (1, 2), None, None, None, None, 0, 0, ""),
+            ("name", "Name", "string", 0, (1, 2), None, None, None, None, 0, ""),
+            ("partitions", "Partitions", "WritableTxnMarkerPartitionResult", 1, (1, 2), None, None, None, None, 0, ""),
         )),
         ("WritableTxnMarkerPartitionResult", (
-            ("partition_index", "PartitionIndex", "int32", 0, (1, 2), None, None, None, None, 0, 0, 0),
-            ("error_code", "ErrorCode", "int16", 0, (1, 2), None, None, None, None, 0, 0, 0),
+            ("partition_index", "PartitionIndex", "int32", 0, (1, 2), None, None, None, None, 0, 0),
+            ("error_code", "ErrorCode", "int16", 0, (1, 2), None, None, None, None, 0, 0),
         )),
     ),
 )

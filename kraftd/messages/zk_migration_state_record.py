@@ -18,7 +18,7 @@ SCHEMA: Table = (
     (0, 0), (0, 32767),
     (
         ("ZkMigrationStateRecord", (
-            ("zk_migration_state", "ZkMigrationState", "int8", 0, (0, 0), None, None, None, None, 0, 0, 0),
+            ("zk_migration_state", "ZkMigrationState", "int8", 0, (0, 0), None, None, None, None, 0, 0),
         )),
     ),
 )

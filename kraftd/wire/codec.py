@@ -1,19 +1,25 @@
 """Messages to bytes and back.
 
-The engine behind it is chosen once: ``KRAFTD_CODEC`` may name it.  There is one, ``python``.
+``KRAFTD_CODEC`` names the engine behind it, which is chosen when this is imported.  There is one so
+far, ``python``; an engine is two mappings, class of a message -> version -> function.
 """
 
 from __future__ import annotations
 
+import os
 import struct
 from typing import TypeVar
 
-from kraftd.wire.errors import ProtocolError as ProtocolError
 from kraftd.wire.explain import explain_decode, explain_encode
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer, Malformed
 from kraftd.wire.python_engine import DECODERS, ENCODERS
 from kraftd.wire.table import table_of
+
+if os.environ.get("KRAFTD_CODEC", "python") != "python":
+    raise ImportError(
+        f"KRAFTD_CODEC={os.environ['KRAFTD_CODEC']}: there is no such codec engine, only python"
+    )
 
 M = TypeVar("M", bound=Message)
 
@@ -32,8 +38,8 @@ def encode(message: Message, version: int) -> list[Buffer]:
     (a value that is not of its field's type).
     """
     parts = encode_parts(message, version)
-    if len(parts) == 1:
-        return parts
+    if not ENCODERS[type(message)].has_records:
+        return [b"".join(parts)]
     out: list[Buffer] = []
     first = 0
     for number, part in enumerate(parts):
@@ -66,7 +72,7 @@ def encode_parts(message: Message, version: int) -> list[Buffer]:
 def decode(cls: type[M], version: int, view: Buffer, offset: int = 0) -> M:
     """The message that fills a buffer from an offset to its end.
 
-    ``records`` are views of the buffer, or of a copy of it.  Raises ProtocolError for bytes that are
+    ``records`` are views of the buffer, all else is a copy.  Raises ProtocolError for bytes that are
     not such a message, UnsupportedVersionError for a version that it does not have.
     """
     message, end = decode_prefix(cls, version, view, offset)
@@ -79,10 +85,11 @@ def decode_prefix(cls: type[M], version: int, view: Buffer, offset: int = 0) -> 
     """The message that begins at an offset, and the offset after it; raises as ``decode`` does."""
     versions = DECODERS[cls]
     decoder = versions[version]
-    data = view if versions.has_records or type(view) is bytes else bytes(view)
-    size = len(data)
+    if type(view) is not bytes and not versions.has_records:
+        view = bytes(view)
+    size = len(view)
     try:
-        message, end = decoder(data, offset, size)
+        message, end = decoder(view, offset, size)
     except BAD_BYTES:
         end = size + 1
     if end > size:

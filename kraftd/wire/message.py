@@ -21,7 +21,6 @@ Row = tuple[
     int | None,  # its tag
     Range | None,  # versions with compact lengths, where they are not those of the message; (0, -1) is never
     int,  # 1 when a version without the field drops its value, 0 when that is an error
-    int,  # 1 when it is (part of) the key of the elements of its array
     int | str | None,  # default: None is null; "" is empty, for whatever is not a number or a string
 ]
 

@@ -31,7 +31,7 @@ def put_uvarint(n: int) -> bytes:
     return bytes(out)
 
 
-UVARINTS: list[bytes] = [put_uvarint(n) for n in range(16384)]
+UVARINTS: list[bytes] = [put_uvarint(n) for n in range(128)]
 
 
 def uvarint(buffer: Buffer, at: int) -> tuple[int, int]:
@@ -59,10 +59,10 @@ def long_string(buffer: Buffer, at: int) -> tuple[int, int]:
 
 
 def put_length(length: int) -> bytes:
-    """A compact length as it is written: one more than the number of bytes or elements."""
+    """A compact length of more than one byte: one more than the number of bytes or elements."""
     if length > 0x7FFFFFFF:
         raise Malformed
-    return UVARINTS[length] if length < 16384 else put_uvarint(length)
+    return put_uvarint(length)
 
 
 def put_string_length(length: int) -> bytes:
@@ -99,7 +99,10 @@ def in_order(tags: list[tuple[int, bytes]]) -> tuple[tuple[int, bytes], ...]:
 
 def put_tag(tag: int, body: bytes) -> bytes:
     """One tagged field."""
-    return put_uvarint(tag) + put_uvarint(len(body)) + body
+    size = len(body)
+    if tag < 128 and size < 128:
+        return UVARINTS[tag] + UVARINTS[size] + body
+    return put_uvarint(tag) + put_uvarint(size) + body
 
 
 def put_tags(
@@ -117,7 +120,8 @@ def put_tags(
         if any(not 0 <= tag < 0x7FFFFFFF for tag, _ in numbered):
             raise Malformed
         known = [field for _, field in in_order(numbered)]
-    return put_uvarint(len(known)) + b"".join(known)
+    count = len(known)
+    return (UVARINTS[count] if count < 128 else put_uvarint(count)) + b"".join(known)
 
 
 def uuids(buffer: Buffer, at: int, count: int) -> tuple[bytes, ...]:

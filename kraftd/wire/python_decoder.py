@@ -112,6 +112,11 @@ class DecoderWriter:
         self.run += letter
         self.targets.append(target)
 
+    def uvarint(self, target: str) -> None:
+        """Read a varint, which mostly is one byte."""
+        self.emit(f"{target} = buf[p]; p += 1")
+        self.emit(f"if {target} > 127: {target}, p = uvarint(buf, p - 1)")
+
     def flush(self) -> None:
         """Read the run."""
         if not self.run:
@@ -162,12 +167,12 @@ class DecoderWriter:
         self.tag_readers[name] = []
         outer = self.lines, self.indent
         self.emit_head(f"def {name}(buf, p, size, into):")
-        self.emit("count, p = uvarint(buf, p)")
+        self.uvarint("count")
         self.emit("if count * 2 > size - p: raise Malformed")
         self.emit("seen = []; unknown = []")
         self.enter("for _ in range(count):")
-        self.emit("tag, p = uvarint(buf, p)")
-        self.emit("length, p = uvarint(buf, p)")
+        self.uvarint("tag")
+        self.uvarint("length")
         self.emit("end = p + length")
         self.emit("if end > size: raise Malformed")
         for number, row in enumerate(struct.tags(self.version)):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from kraftd.wire.message import Message, Range, Table
 
@@ -29,8 +30,7 @@ def within(version: int, versions: Range | None) -> bool:
     return versions is not None and versions[0] <= version <= versions[1]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRow:
+class FieldRow(Struct, frozen=True):
     """A row of a field table; ``kraftd.wire.message.Row`` says what the columns mean."""
 
     attribute: str
@@ -43,7 +43,6 @@ class FieldRow:
     tag: int | None
     flexible: Range | None
     ignorable: int
-    map_key: int
     default: int | str | None
 
     def is_primitive(self) -> bool:
@@ -74,8 +73,7 @@ class FieldRow:
         return b"" if self.type == "bytes" else None
 
 
-@dataclass(frozen=True, slots=True)
-class StructTable:
+class StructTable(Struct, frozen=True):
     """A struct of a message and its rows, in the order in which they are written."""
 
     name: str
@@ -92,8 +90,7 @@ class StructTable:
         return [row for row in self.fields if not within(version, row.versions)]
 
 
-@dataclass(frozen=True, slots=True)
-class MessageTable:
+class MessageTable(Struct, frozen=True):
     """A message: its versions and its structs."""
 
     name: str

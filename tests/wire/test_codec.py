@@ -33,7 +33,7 @@ def test_what_is_encoded_is_decoded_from_bytes_and_from_views(name: str) -> None
         assert decode_prefix(cls, version, b"ab" + data + b"cd", 2) == (message, 2 + len(data))
 
     for version in versions(name):
-        for_all(messages(name, version), partial(check, version), 10)
+        for_all(messages(name, version), partial(check, version), 5)
 
 
 def fetch_response(records: bytes | memoryview) -> FetchResponse:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import Phase, find, settings
 from hypothesis.errors import NoSuchExample
+from msgspec.structs import replace
 
 from kraftd.wire.api import message_class
 from kraftd.wire.python_engine import DECODERS, ENCODERS, Versions
