@@ -69,7 +69,9 @@ def broker_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> Decision[
             # The first time, complete once everybody has read the records that move its leaderships away.
             known = ctx.heartbeats.of(broker).shutdown_offset
             shutdown_offset = known if known >= 0 else end_offset - 1
-        ctx.heartbeats.note(broker, request.current_metadata_offset, shutdown_offset)
+        # A broker whose state just changed has, for the others' shutdowns, read nothing until it tells again.
+        read = NO_OFFSET if records else request.current_metadata_offset
+        ctx.heartbeats.note(broker, read, shutdown_offset)
 
     answer = BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= registered_at,

@@ -93,6 +93,8 @@ def check_dependencies(name: str, level: int, levels: Mapping[str, int]) -> None
     """Raises ValueError when a level of a feature (not metadata.version) lacks what it depends on in
     levels.
     """
+    if name not in FEATURES:
+        raise ValueError(f"there is no feature {name}")
     metadata_version = levels.get(METADATA_VERSION)
     if level >= 1 and (metadata_version is None or metadata_version < mv.MINIMUM_VERSION):
         raise ValueError(
