@@ -1,1 +1,3 @@
-"""The command line."""
+"""The command line: reads arguments, calls the rooms below, and says what went wrong in words and exit
+codes.
+"""

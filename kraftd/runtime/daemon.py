@@ -11,6 +11,7 @@ import gc
 import resource
 import signal
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import uvloop
@@ -40,13 +41,17 @@ from kraftd.types import Endpoint, uuid_text
 GC_THRESHOLDS = (50_000, 20, 50)
 STOPPING = "stopping"
 
+Announce = Callable[[str, tuple[Endpoint, ...]], None]
+
 
 class StartupError(Exception):
     """The daemon cannot start; the text says why and what to do."""
 
 
-def run(config: DaemonConfig) -> int:
+def run(config: DaemonConfig, announce: Announce | None = None) -> int:
     """Run the daemon until it is stopped; 0 after a clean stop, 1 when something failed meanwhile.
+
+    announce is told the cluster id and the bound endpoints once connections are accepted.
 
     Raises StartupError, StorageError or OSError when it cannot start.
     """
@@ -59,7 +64,7 @@ def run(config: DaemonConfig) -> int:
     loop = uvloop.new_event_loop()
     try:
         daemon = Daemon(config, sockets, loop, log)
-        return daemon.run()
+        return daemon.run(announce)
     finally:
         for sock, _ in sockets:
             sock.close()
@@ -122,7 +127,7 @@ class Daemon:
             self.storage.close()
             raise
 
-    def run(self) -> int:
+    def run(self, announce: Announce | None = None) -> int:
         """Serve until the end; the exit code."""
         loop = self.loop
         self.runner.on_active = self._active
@@ -138,6 +143,8 @@ class Daemon:
             )
             self._servers.append(server)
             self.log.info("listening", listener=endpoint.listener, host=endpoint.host, port=endpoint.port)
+        if announce is not None:
+            announce(self.storage.directory.cluster_id, tuple(endpoint for _, endpoint in self._sockets))
         loop.call_soon(self.runner.step, Started())
         loop.run_forever()
         return self._close()

@@ -1,0 +1,75 @@
+"""What went wrong, in words, and the exit code that tells scripts."""
+
+from __future__ import annotations
+
+import errno
+import sys
+
+OK = 0
+FAILED = 1
+USAGE = 2
+DIRECTORY = 3
+HELD = 4
+UNREACHABLE = 5
+
+EXIT_CODES = {
+    OK: "done",
+    FAILED: "failed while running; the message says why",
+    USAGE: "the command line or the configuration file is wrong",
+    DIRECTORY: "a data directory cannot be used as it is: not formatted, another node's, damaged",
+    HELD: "another process holds the data directory or the port",
+    UNREACHABLE: "no controller answered",
+}
+
+
+class CommandFailure(Exception):
+    """A command that cannot go on: what to tell the user, and the exit code."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def explain(error: Exception) -> tuple[str, int]:
+    """The text and the exit code for an error. One that nobody foresaw is raised again, with its
+    traceback.
+    """
+    from kraftd.config import ConfigError
+    from kraftd.storage import errors as storage
+
+    if isinstance(error, CommandFailure):
+        return str(error), error.code
+    if isinstance(error, ConfigError):
+        return "\n".join(error.problems), USAGE
+    if isinstance(error, storage.DirectoryLocked):
+        return str(error), HELD
+    if isinstance(error, storage.DirectoryProblem | storage.CorruptStorage):
+        return str(error), DIRECTORY
+    if is_startup_error(error):
+        # Its context, where it has one, is what the operating system said.
+        in_use = isinstance(error.__context__, OSError) and error.__context__.errno == errno.EADDRINUSE
+        return str(error), HELD if in_use else FAILED
+    if isinstance(error, storage.StorageError):
+        return str(error), FAILED
+    if isinstance(error, OSError):
+        return explain_os_error(error)
+    raise error
+
+
+def is_startup_error(error: Exception) -> bool:
+    """Whether the daemon said it; its module is not loaded for this when another command failed."""
+    daemon = sys.modules.get("kraftd.runtime.daemon")
+    return daemon is not None and isinstance(error, daemon.StartupError)
+
+
+def explain_os_error(error: OSError) -> tuple[str, int]:
+    """What the operating system refused, with what to do about the usual cases."""
+    if error.errno == errno.EADDRINUSE:
+        return f"{error}\nStop the process that has the port, or give another port in listeners.", HELD
+    remedy = {
+        errno.EADDRNOTAVAIL: "This machine has no such address; correct the host in listeners.",
+        errno.EACCES: "Give this user the right to it, or choose another place.",
+        errno.EROFS: "The file system is read-only; choose another directory in log.dirs.",
+        errno.ENOSPC: "Make room on the disk and run the command again; nothing that was there is damaged.",
+    }.get(error.errno or 0)
+    return f"{error}\n{remedy}" if remedy else str(error), FAILED

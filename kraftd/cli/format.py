@@ -1,0 +1,185 @@
+"""``kraftd format``: prepare the data directories of a new node, as Kafka's storage tool does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftd.cli.failures import USAGE, CommandFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kraftd.config import DaemonConfig
+    from kraftd.storage.voters import InitialVoter
+    from kraftd.wire.record_frame import VersionedRecord
+
+SCRAM_SINCE = 11  # metadata.version 3.5-IV2
+VOTERS_KEY = "controller.quorum.voters"
+
+
+@click.command("format")
+@click.option(
+    "-c", "--config", "file", required=True, metavar="FILE", help="The controller's .properties file."
+)
+@click.option(
+    "-t",
+    "--cluster-id",
+    required=True,
+    metavar="ID",
+    help="The cluster's id; kraftd random-uuid makes a new one.",
+)
+@click.option("-s", "--standalone", is_flag=True, help="This controller alone is the quorum, for now.")
+@click.option(
+    "-I",
+    "--initial-controllers",
+    metavar="VOTERS",
+    help="The controllers of a new quorum, id@host:port:directory-id,...; the same for all of them.",
+)
+@click.option(
+    "-N",
+    "--no-initial-controllers",
+    is_flag=True,
+    help="This controller joins a quorum that exists, or is formatted elsewhere.",
+)
+@click.option(
+    "-r", "--release-version", metavar="VERSION", help="The release whose features the cluster starts with."
+)
+@click.option(
+    "-f",
+    "--feature",
+    "features",
+    multiple=True,
+    metavar="NAME=LEVEL",
+    help="The level of one feature to start with; may be given several times.",
+)
+@click.option(
+    "-S",
+    "--add-scram",
+    "scram",
+    multiple=True,
+    metavar="CREDENTIAL",
+    help="A SCRAM credential to start with, like 'SCRAM-SHA-256=[name=alice,password=secret]'.",
+)
+@click.option(
+    "-g", "--ignore-formatted", is_flag=True, help="Leave directories that are formatted as they are."
+)
+def format_command(
+    file: str,
+    cluster_id: str,
+    standalone: bool,
+    initial_controllers: str | None,
+    no_initial_controllers: bool,
+    release_version: str | None,
+    features: tuple[str, ...],
+    scram: tuple[str, ...],
+    ignore_formatted: bool,
+) -> None:
+    """Prepare the data directories of a new node.
+
+    Without controller.quorum.voters in the file, one of --standalone, --initial-controllers and
+    --no-initial-controllers says who the first voters are. Nothing that is there is overwritten.
+    """
+    from time import time
+
+    from kraftd.cli.identity import new_uuid
+    from kraftd.config import load
+    from kraftd.metadata.features import bootstrap_records, format_levels
+    from kraftd.metadata.metadata_version import METADATA_VERSION, parse_version, version_name
+    from kraftd.storage.disk import RealDisk
+    from kraftd.storage.format import FormatPlan, format_directories
+
+    if [standalone, initial_controllers is not None, no_initial_controllers].count(True) > 1:
+        raise click.UsageError(
+            "--standalone, --initial-controllers and --no-initial-controllers exclude one another."
+        )
+    if not cluster_id.strip():
+        raise click.BadParameter("it is empty; kraftd random-uuid makes a new one", param_hint="--cluster-id")
+    config = load(file)
+    voters = initial_voters(config, standalone, initial_controllers, no_initial_controllers)
+    unstable = config.unstable_feature_versions_enable
+    try:
+        release = None if release_version is None else parse_version(release_version, unstable=unstable)
+        levels = format_levels(
+            dict(map(name_and_level, features)),
+            release,
+            dynamic_quorum=not config.is_static_quorum,
+            unstable=unstable,
+        )
+        records = bootstrap_records(levels, scram_records(scram, levels[METADATA_VERSION]))
+    except ValueError as error:
+        raise CommandFailure(str(error), USAGE) from None
+    plan = FormatPlan(
+        node_id=config.node_id,
+        cluster_id=cluster_id,
+        directories=config.data_dirs,
+        metadata_directory=config.metadata_log_dir,
+        controller_listener=config.controller_listener_names[0],
+        records=tuple(records),
+        kraft_version=levels["kraft.version"],
+        initial_voters=voters,
+        ignore_formatted=ignore_formatted,
+    )
+    formatted = format_directories(RealDisk(), plan, new_uuid=new_uuid, now_ms=int(time() * 1000))
+    if not formatted:
+        click.echo("All of the directories are formatted already.")
+    for directory in formatted:
+        name = version_name(levels[METADATA_VERSION])
+        click.echo(f"Formatted {directory.kind.value} {directory.path} with metadata.version {name}.")
+
+
+def initial_voters(
+    config: DaemonConfig, standalone: bool, initial_controllers: str | None, no_initial_controllers: bool
+) -> tuple[InitialVoter, ...] | None:
+    """The first voters of a dynamic quorum; None where they are static or not this node's to say."""
+    from kraftd.cli.identity import new_uuid
+    from kraftd.storage.voters import InitialVoter, parse_voters
+
+    if config.is_static_quorum:
+        if standalone or initial_controllers is not None:
+            raise CommandFailure(
+                f"{VOTERS_KEY} means a static quorum, --standalone and -I a dynamic one: "
+                f"leave the option out, or have controller.quorum.bootstrap.servers instead of {VOTERS_KEY}.",
+                USAGE,
+            )
+        return None
+    if initial_controllers is not None:
+        try:
+            return tuple(parse_voters(initial_controllers))
+        except ValueError as error:
+            raise CommandFailure(f"--initial-controllers: {error}", USAGE) from None
+    if standalone:
+        endpoint = config.advertised_listeners[0]
+        return (InitialVoter(config.node_id, endpoint.host or "localhost", endpoint.port, new_uuid()),)
+    if not no_initial_controllers:
+        raise CommandFailure(
+            f"Who votes? {VOTERS_KEY} is not set, so give one of --standalone (only this controller), "
+            "--initial-controllers (a new quorum), --no-initial-controllers (a quorum that exists).",
+            USAGE,
+        )
+    return None
+
+
+def name_and_level(text: str) -> tuple[str, int]:
+    """A feature and its level. Raises ValueError."""
+    name, equals, level = text.partition("=")
+    try:
+        number = int(level)
+    except ValueError:
+        equals = ""
+    if not equals or not -32768 <= number <= 32767:
+        raise ValueError(f"--feature {text}: must be name=level, like kraft.version=1")
+    return name.strip(), number
+
+
+def scram_records(arguments: Sequence[str], metadata_version: int) -> list[VersionedRecord]:
+    """The records of SCRAM credentials. Raises ValueError."""
+    from secrets import token_bytes
+
+    from kraftd.storage.scram import parse_scram
+    from kraftd.wire.record_frame import VersionedRecord
+
+    if arguments and metadata_version < SCRAM_SINCE:
+        raise ValueError("--add-scram needs metadata.version 3.5-IV2 or later.")
+    return [VersionedRecord(parse_scram(argument, lambda: token_bytes(26)), 0) for argument in arguments]

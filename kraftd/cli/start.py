@@ -1,0 +1,76 @@
+"""``kraftd start``: the daemon in the foreground, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftd.cli.failures import FAILED, OK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kraftd.config import DaemonConfig
+    from kraftd.types import Endpoint
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A key of the file with another value; may be given several times.",
+)
+def start(file: str, overrides: tuple[str, ...]) -> int:
+    """Start a controller.
+
+    FILE is a controller's .properties file of Apache Kafka.
+
+    Its data directory must be formatted (see kraftd format). It runs until SIGTERM or SIGINT: then it answers
+    what it has accepted, syncs its log and ends with exit code 0.
+    """
+    from kraftd.config import load
+
+    config = load(file, overrides)
+
+    from kraftd.runtime.daemon import run
+
+    def announce(cluster_id: str, endpoints: Sequence[Endpoint]) -> None:
+        click.echo(announcement(config, cluster_id, endpoints))
+
+    return OK if run(config, announce) == 0 else FAILED
+
+
+def announcement(config: DaemonConfig, cluster_id: str, endpoints: Sequence[Endpoint]) -> str:
+    """What somebody who wants to connect a broker needs: address, cluster id, and the two lines of its
+    file.
+    """
+    quorum = config.advertised_listeners[0]
+    ports = {endpoint.listener: endpoint.port for endpoint in endpoints}
+    address = host_port(quorum if quorum.port else quorum._replace(port=ports[quorum.listener]))
+    if config.is_static_quorum:
+        voters = ",".join(
+            f"{node}@{host}:{port}" for node, (host, port) in sorted(config.quorum_voters.items())
+        )
+        line = f"controller.quorum.voters={voters}"
+    else:
+        servers = dict.fromkeys(
+            (address, *(f"{host}:{port}" for host, port in config.quorum_bootstrap_servers))
+        )
+        line = f"controller.quorum.bootstrap.servers={','.join(servers)}"
+    return "\n".join(
+        (
+            f"kraftd is listening on {address} (node {config.node_id}, cluster {cluster_id}).",
+            "A broker joins with these two lines in its file:",
+            f"  {line}",
+            f"  controller.listener.names={config.controller_listener_names[0]}",
+        )
+    )
+
+
+def host_port(endpoint: Endpoint) -> str:
+    host = endpoint.host or "localhost"
+    return f"[{host}]:{endpoint.port}" if ":" in host else f"{host}:{endpoint.port}"
