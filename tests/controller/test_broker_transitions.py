@@ -1,0 +1,165 @@
+"""What happens to partitions when a broker's state changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftd.controller import broker_transitions as transitions
+from kraftd.metadata.state import NO_LEADER, RECOVERING, PartitionState
+from tests.controller.cluster import Cluster, directory, partition
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster().brokers(0, 1, 2)
+
+
+def only(cluster: Cluster) -> PartitionState:
+    (topic,) = cluster.image.topics.values()
+    (state,) = topic.partitions.values()
+    return state
+
+
+def fence(cluster: Cluster, broker_id: int) -> None:
+    cluster.apply(transitions.handle_broker_fenced(cluster.ctx, broker_id))
+
+
+def unfence(cluster: Cluster, broker_id: int) -> None:
+    cluster.apply(transitions.handle_broker_unfenced(cluster.ctx, broker_id, 100 + broker_id))
+
+
+def test_a_fenced_broker_leaves_every_isr_and_the_next_replica_in_sync_leads(cluster: Cluster) -> None:
+    topic = cluster.topic("a", (0, 1, 2), (1, 2, 0), partition((0, 2, 1), isr=(0, 1)), (1, 2))
+    fence(cluster, 0)
+    assert cluster.image.brokers[0].fenced
+    partitions = list(topic.partitions.values())
+    assert [p.isr for p in partitions] == [(1, 2), (1, 2), (1,), (1, 2)]
+    assert [p.leader for p in partitions] == [1, 1, 1, 1]
+    assert [p.leader_epoch for p in partitions] == [1, 0, 1, 0]
+    assert [p.partition_epoch for p in partitions] == [1, 1, 1, 0]
+
+
+def test_the_last_in_sync_stays_so_while_there_is_no_leader_and_leads_again(cluster: Cluster) -> None:
+    cluster.topic("a", partition((0, 1), isr=(0,)))
+    fence(cluster, 0)
+    assert (only(cluster).leader, only(cluster).isr, only(cluster).leader_epoch) == (NO_LEADER, (0,), 1)
+    fence(cluster, 1)
+    unfence(cluster, 1)
+    assert only(cluster).leader == NO_LEADER
+    unfence(cluster, 0)
+    assert (only(cluster).leader, only(cluster).isr, only(cluster).leader_epoch) == (0, (0,), 2)
+
+
+def test_with_unclean_leader_election_another_replica_leads_alone_and_has_to_recover(
+    cluster: Cluster,
+) -> None:
+    cluster.topic("a", partition((0, 1), isr=(0,)))
+    cluster.config("unclean.leader.election.enable", "true", topic="a")
+    fence(cluster, 0)
+    now = only(cluster)
+    assert (now.leader, now.isr, now.leader_recovery_state) == (1, (1,), RECOVERING)
+
+
+def test_a_broker_that_stops_is_marked_once_and_its_leaderships_move(cluster: Cluster) -> None:
+    cluster.topic("a", (0, 1, 2))
+    cluster.apply(transitions.handle_broker_in_controlled_shutdown(cluster.ctx, 0, 100))
+    assert cluster.image.brokers[0].in_controlled_shutdown
+    assert (only(cluster).leader, only(cluster).isr) == (1, (1, 2))
+    assert transitions.handle_broker_in_controlled_shutdown(cluster.ctx, 0, 100) == []
+
+
+def test_an_unregistered_broker_is_gone_but_its_replicas_stay_assigned(cluster: Cluster) -> None:
+    cluster.topic("a", (0, 1, 2))
+    cluster.apply(transitions.handle_broker_unregistered(cluster.ctx, 0, 100))
+    assert 0 not in cluster.image.brokers
+    assert (only(cluster).replicas, only(cluster).isr) == ((0, 1, 2), (1, 2))
+
+
+# Eligible leader replicas (KIP-966)
+
+
+@pytest.fixture
+def elr() -> Cluster:
+    cluster = Cluster(elr=True).brokers(0, 1, 2)
+    cluster.config("min.insync.replicas", "2")
+    return cluster
+
+
+def test_an_eligible_replica_leads_when_nobody_is_in_sync__kip966(elr: Cluster) -> None:
+    elr.topic("a", (0, 1, 2))
+    for broker_id in (2, 1, 0):
+        fence(elr, broker_id)
+    now = only(elr)
+    assert (now.isr, now.elr, now.leader, now.last_known_elr) == ((), (0, 1), NO_LEADER, (0,))
+    unfence(elr, 2)
+    assert only(elr).leader == NO_LEADER
+    unfence(elr, 1)
+    now = only(elr)
+    assert (now.isr, now.elr, now.leader, now.last_known_elr) == ((1,), (0,), 1, ())
+
+
+def test_after_unclean_shutdowns_of_all_the_last_known_leader_may_lead_again__kip966(elr: Cluster) -> None:
+    elr.topic("a", (0, 1, 2))
+    for broker_id in (2, 1, 0):
+        fence(elr, broker_id)
+    for broker_id in (0, 1):
+        elr.apply(transitions.handle_broker_shutdown(elr.ctx, broker_id, clean=False))
+    assert (only(elr).elr, only(elr).last_known_elr) == ((), (0,))
+    unfence(elr, 1)
+    assert only(elr).leader == NO_LEADER
+    unfence(elr, 0)
+    now = only(elr)
+    assert (now.leader, now.isr, now.leader_recovery_state) == (0, (0,), RECOVERING)
+
+
+def test_a_clean_shutdown_keeps_a_broker_eligible_and_an_unclean_one_does_not__kip966(elr: Cluster) -> None:
+    elr.topic("a", (0, 1))
+    elr.topic("b", (0, 1))
+    elr.apply(transitions.handle_broker_shutdown(elr.ctx, 1, clean=True))
+    assert {t.partitions[0].elr for t in elr.image.topics.values()} == {(1,)}
+    elr.apply(transitions.handle_broker_shutdown(elr.ctx, 1, clean=False))
+    assert {t.partitions[0].elr for t in elr.image.topics.values()} == {()}
+
+
+# Directories (KIP-858, KIP-1066)
+
+
+def test_replicas_in_a_lost_directory_leave_their_isrs_and_the_others_stay(cluster: Cluster) -> None:
+    cluster.broker(5, directories=2)
+    first, second = (directory(5, n) for n in (0, 1))
+    topic = cluster.topic(
+        "a",
+        partition((5, 0), directories=(first, directory(0))),
+        partition((5, 0), directories=(second, directory(0))),
+    )
+    lost = transitions.handle_directories_offline(cluster.ctx, 5, 105, (first, b"\7" * 16))
+    cluster.apply(lost)
+    assert [p.isr for p in topic.partitions.values()] == [(0,), (5, 0)]
+    assert cluster.image.brokers[5].directories == (second,)
+    assert transitions.handle_directories_offline(cluster.ctx, 5, 105, (first,)) == []
+
+
+def test_a_replica_in_a_lost_directory_does_not_lead(cluster: Cluster) -> None:
+    cluster.broker(5, directories=2)
+    cluster.topic("a", partition((0, 5, 1), directories=(directory(0), directory(77), directory(1))))
+    fence(cluster, 0)
+    assert only(cluster).leader == 1
+
+
+def test_cordoned_directories_are_noted_when_they_change_and_once_they_are_known(cluster: Cluster) -> None:
+    def note(cordoned: tuple[bytes, ...] | None) -> int:
+        records = transitions.handle_directories_cordoned(cluster.ctx, 0, 100, cordoned)
+        cluster.apply(records)
+        return len(records)
+
+    assert note(None) == 0
+    assert note(()) == 1
+    assert note(()) == 0
+    assert note((directory(0),)) == 1
+    assert not cluster.image.brokers[0].has_uncordoned_directory()
+
+
+def test_before_their_metadata_version_directories_are_not_written_of() -> None:
+    cluster = Cluster(metadata_version=16).brokers(0)
+    assert transitions.handle_directories_offline(cluster.ctx, 0, 100, (directory(0),)) == []
+    assert transitions.handle_directories_cordoned(cluster.ctx, 0, 100, (directory(0),)) == []

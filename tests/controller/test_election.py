@@ -1,0 +1,121 @@
+"""Elections that are asked for, and those that are due from time to time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftd.controller.decision import Refusal
+from kraftd.controller.election import balance_leaders, elect_leaders, elect_unclean_leaders
+from kraftd.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from kraftd.metadata.state import NO_LEADER
+from kraftd.wire.error_code import ErrorCode
+from tests.controller.cluster import Cluster, partition
+
+PREFERRED, UNCLEAN = 0, 1
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Partition 0 is well led, 1 by its second replica, 2's first replica is fenced, 3 has nobody in sync
+    alive.
+    """
+    cluster = Cluster().brokers(0, 1, 2).broker(3, fenced=True)
+    cluster.topic(
+        "a",
+        (0, 1),
+        partition((0, 1), leader=1),
+        partition((3, 1), isr=(1,)),
+        partition((1, 3), isr=(3,), leader=NO_LEADER),
+    )
+    return cluster
+
+
+def elect(cluster: Cluster, kind: int, topics: dict[str, tuple[int, ...]] | None) -> Any:
+    wanted = None if topics is None else [TopicPartitions(*item) for item in topics.items()]
+    results = cluster.decide(elect_leaders, ElectLeadersRequest(kind, wanted), 2).replica_election_results
+    return {
+        (topic.topic, result.partition_id): ErrorCode(result.error_code)
+        for topic in results
+        for result in topic.partition_result
+    }
+
+
+def leaders(cluster: Cluster) -> list[int]:
+    (topic,) = cluster.image.topics.values()
+    return [state.leader for state in topic.partitions.values()]
+
+
+def test_a_preferred_election_gives_the_first_replica_the_lead_where_it_can(cluster: Cluster) -> None:
+    assert elect(cluster, PREFERRED, {"a": (0, 1, 2, 9), "none": (0,)}) == {
+        ("a", 0): ErrorCode.ELECTION_NOT_NEEDED,
+        ("a", 1): ErrorCode.NONE,
+        ("a", 2): ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+        ("a", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert leaders(cluster) == [0, 0, 1, NO_LEADER]
+
+
+def test_an_unclean_election_finds_a_leader_where_there_is_none_whatever_the_config(cluster: Cluster) -> None:
+    assert elect(cluster, UNCLEAN, {"a": (1, 3)}) == {
+        ("a", 1): ErrorCode.ELECTION_NOT_NEEDED,
+        ("a", 3): ErrorCode.NONE,
+    }
+    assert leaders(cluster) == [0, 1, 1, 1]
+
+
+def test_nobody_leads_when_no_replica_is_alive(cluster: Cluster) -> None:
+    cluster.change_broker(1, fenced=1)
+    assert elect(cluster, UNCLEAN, {"a": (3,)}) == {("a", 3): ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE}
+
+
+def test_of_all_partitions_those_that_need_no_election_are_not_answered(cluster: Cluster) -> None:
+    cluster.topic("quiet", (0,))
+    request = ElectLeadersRequest(PREFERRED, None)
+    results = cluster.decide(elect_leaders, request, 2).replica_election_results
+    answered = {topic.topic: [r.partition_id for r in topic.partition_result] for topic in results}
+    assert answered == {"a": [1, 2, 3], "quiet": []}
+
+
+def test_an_empty_list_of_partitions_elects_nobody(cluster: Cluster) -> None:
+    assert elect_leaders(cluster.ctx, ElectLeadersRequest(PREFERRED, []), 2).records == []
+
+
+def test_an_unknown_kind_of_election_is_refused(cluster: Cluster) -> None:
+    with pytest.raises(Refusal) as refused:
+        elect(cluster, 2, None)
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+
+
+def test_balancing_moves_what_can_be_moved_to_its_preferred_leader(cluster: Cluster) -> None:
+    decision = balance_leaders(cluster.ctx)
+    cluster.apply(decision.records)
+    assert leaders(cluster) == [0, 0, 1, NO_LEADER]
+    assert decision.answer is False
+
+
+def test_balancing_makes_a_thousand_elections_and_asks_to_be_run_again() -> None:
+    cluster = Cluster().brokers(0, 1)
+    cluster.topic("a", *[partition((0, 1), leader=1)] * 1_500)
+    moved = []
+    for again in (True, False, False):
+        decision = balance_leaders(cluster.ctx)
+        cluster.apply(decision.records)
+        moved.append(len(decision.records))
+        assert decision.answer is again
+    assert moved == [1_000, 500, 0]
+
+
+def test_a_topic_that_was_allowed_to_elects_uncleanly_at_the_next_check(cluster: Cluster) -> None:
+    assert elect_unclean_leaders(cluster.ctx).records == []
+    cluster.config("unclean.leader.election.enable", "true", topic="a")
+    cluster.apply(elect_unclean_leaders(cluster.ctx).records)
+    assert leaders(cluster) == [0, 1, 1, 1]
+
+
+def test_the_cluster_may_allow_unclean_elections_for_all_topics(cluster: Cluster) -> None:
+    cluster.config("unclean.leader.election.enable", "true")
+    cluster.apply(elect_unclean_leaders(cluster.ctx).records)
+    assert leaders(cluster)[3] == 1
