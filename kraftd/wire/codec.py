@@ -10,6 +10,7 @@ import os
 import struct
 from typing import TypeVar
 
+from kraftd.wire.errors import ProtocolError
 from kraftd.wire.explain import explain_decode, explain_encode
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer, Malformed
@@ -77,7 +78,8 @@ def decode(cls: type[M], version: int, view: Buffer, offset: int = 0) -> M:
     """
     message, end = decode_prefix(cls, version, view, offset)
     if end != len(view):
-        raise explain_decode(table_of(cls), version, view, offset, whole=True)
+        left = len(view) - end
+        raise ProtocolError(f"{cls.__name__} v{version}", "", end, f"{left} bytes are left after the message")
     return message
 
 
@@ -93,5 +95,5 @@ def decode_prefix(cls: type[M], version: int, view: Buffer, offset: int = 0) -> 
     except BAD_BYTES:
         end = size + 1
     if end > size:
-        raise explain_decode(table_of(cls), version, view, offset, whole=False)
+        raise explain_decode(table_of(cls), version, view, offset)
     return message, end

@@ -9,24 +9,50 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from msgspec import Struct
+
 from kraftd.wire.errors import EncodeError, ProtocolError, UnsupportedFieldError
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import MAX_STRING_BYTES, Buffer
 from kraftd.wire.table import FIXED, FieldRow, MessageTable, StructTable, within
 
 
-def explain_decode(
-    table: MessageTable, version: int, view: Buffer, offset: int, *, whole: bool
-) -> ProtocolError:
+def explain_decode(table: MessageTable, version: int, view: Buffer, offset: int) -> ProtocolError:
     """The error that bytes deserve which a decoder has refused."""
-    walk = DecodeWalk(table, version, view, offset)
+    title = f"{table.name} v{version}"
     try:
-        walk.struct(table.root, "")
-        if whole and walk.at != len(view):
-            walk.fail("", f"{len(view) - walk.at} bytes are left after the message")
-    except ProtocolError as error:
-        return error
-    return ProtocolError(walk.title, "", offset, "the bytes cannot be read")
+        DecodeWalk(table, version, view, offset).struct(table.name)
+    except Found as found:
+        return ProtocolError(title, found.path(), found.offset, found.reason)
+    return ProtocolError(title, "", offset, "the bytes cannot be read")
+
+
+class Found(Exception):
+    """What is wrong and at which byte; the steps to it are added on the way back to the message."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        self.offset = offset
+        self.reason = reason
+        self.steps: list[str | int] = []
+
+    def path(self) -> str:
+        """The steps as ``topics[2].partitions``."""
+        text = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in reversed(self.steps))
+        return text.removeprefix(".")
+
+
+class Step(Struct, frozen=True):
+    """What to expect of a field in the version that is read."""
+
+    attribute: str
+    width: int  # of a value of fixed width, else 0
+    head: int  # width of its length, 0 when that is a varint
+    text: bool
+    struct: str | None
+    array: bool
+    array_head: int
+    nullable: bool
+    least: int  # bytes of a value
 
 
 class DecodeWalk:
@@ -35,128 +61,150 @@ class DecodeWalk:
     def __init__(self, table: MessageTable, version: int, view: Buffer, offset: int) -> None:
         self.table = table
         self.version = version
+        self.flexible = table.is_flexible(version)
         self.view = view
+        self.size = len(view)
         self.at = offset
-        self.title = f"{table.name} v{version}"
+        self.plans: dict[str, tuple[list[Step], dict[int, Step]]] = {}
 
-    def fail(self, path: str, reason: str, at: int | None = None) -> None:
-        raise ProtocolError(self.title, path, self.at if at is None else at, reason)
+    def plan(self, name: str) -> tuple[list[Step], dict[int, Step]]:
+        """The fields of a struct and, by their tags, its tagged ones."""
+        struct = self.table.structs[name]
+        body = [self.step(row) for row in struct.body(self.version)]
+        plan = body, {row.tag or 0: self.step(row) for row in struct.tags(self.version)}
+        self.plans[name] = plan
+        return plan
 
-    def need(self, path: str, count: int) -> int:
+    def step(self, row: FieldRow) -> Step:
+        compact = self.table.is_compact(row, self.version)
+        return Step(
+            row.attribute,
+            FIXED[row.type][1] if row.type in FIXED else 0,
+            0 if compact else 2 if row.type == "string" else 4,
+            row.type == "string",
+            None if row.is_primitive() else row.type,
+            bool(row.array),
+            0 if compact else 4,
+            within(self.version, row.nullable),
+            max(1, self.table.element_bytes(row, self.version)),
+        )
+
+    def need(self, count: int) -> int:
         """The position of the next bytes, which are then behind; it fails when they are not there."""
-        at, left = self.at, len(self.view) - self.at
-        if count > left:
-            self.fail(path, f"{count} bytes are needed, {max(left, 0)} are left")
-        self.at += count
+        at = self.at
+        if count > self.size - at:
+            raise Found(at, f"{count} bytes are needed, {max(self.size - at, 0)} are left")
+        self.at = at + count
         return at
 
-    def uvarint(self, path: str) -> int:
+    def uvarint(self) -> int:
         start, value = self.at, 0
         for shift in range(0, 35, 7):
-            byte = self.view[self.need(path, 1)]
+            byte = self.view[self.need(1)]
             value |= (byte & 127) << shift
             if byte < 128:
                 if value > 0xFFFFFFFF:
-                    self.fail(path, "a varint is greater than 32 bits", start)
+                    raise Found(start, "a varint is greater than 32 bits")
                 return value
-        self.fail(path, "a varint is longer than 5 bytes", start)
-        return 0
+        raise Found(start, "a varint is longer than 5 bytes")
 
-    def length(self, row: FieldRow, path: str, *, array: bool) -> int:
+    def length(self, head: int, nullable: bool) -> int:
         """A length or a count, -1 for null."""
         start = self.at
-        if self.table.is_compact(row, self.version):
-            length = self.uvarint(path) - 1
+        if head:
+            at = self.need(head)
+            length = int.from_bytes(self.view[at : at + head], "big", signed=True)
         else:
-            width = 2 if row.type == "string" and not array else 4
-            at = self.need(path, width)
-            length = int.from_bytes(self.view[at : at + width], "big", signed=True)
+            length = self.uvarint() - 1
         if length < -1:
-            self.fail(path, f"a length of {length}", start)
+            raise Found(start, f"a length of {length}")
+        if length < 0 and not nullable:
+            raise Found(start, "null, where it cannot be null")
         return length
 
-    def struct(self, struct: StructTable, path: str) -> None:
-        for row in struct.body(self.version):
-            self.field(row, f"{path}.{row.attribute}" if path else row.attribute)
-        if self.table.is_flexible(self.version):
-            self.tags(struct, path)
+    def struct(self, name: str) -> None:
+        body, known = self.plans.get(name) or self.plan(name)
+        step = None
+        try:
+            for step in body:
+                self.field(step)
+        except Found as found:
+            found.steps.append(step.attribute if step else name)
+            raise
+        if self.flexible:
+            self.tags(known)
 
-    def tags(self, struct: StructTable, path: str) -> None:
-        known = {row.tag: row for row in struct.tags(self.version)}
+    def tags(self, known: dict[int, Step]) -> None:
         seen: set[int] = set()
         start = self.at
-        count = self.uvarint(path)
-        if count * 2 > len(self.view) - self.at:
-            self.fail(
-                path, f"{count} tagged fields are announced, {len(self.view) - self.at} bytes are left", start
-            )
+        count = self.uvarint()
+        if count * 2 > self.size - self.at:
+            raise Found(start, f"{count} tagged fields are announced, {self.size - self.at} bytes are left")
         for _ in range(count):
             start = self.at
-            tag = self.uvarint(path)
-            size = self.uvarint(path)
+            tag = self.uvarint()
+            size = self.uvarint()
             if tag in seen:
-                self.fail(path, f"tag {tag} is there twice", start)
+                raise Found(start, f"tag {tag} is there twice")
             seen.add(tag)
-            row = known.get(tag)
-            inner = path if row is None else f"{path}.{row.attribute}" if path else row.attribute
-            body = self.at
-            self.need(inner, size)
-            if row is None:
-                continue
-            self.at = body
-            self.field(row, inner)
+            body = self.need(size)
+            if tag in known:
+                self.tag(known[tag], start, body, size)
+
+    def tag(self, step: Step, start: int, body: int, size: int) -> None:
+        """A known tagged field again, whose bytes are there."""
+        self.at = body
+        try:
+            self.field(step)
             if self.at != body + size:
-                self.fail(inner, f"tag {tag} announces {size} bytes, its value has {self.at - body}", start)
+                reason = f"its tag announces {size} bytes, its value has {self.at - body}"
+                raise Found(start, reason)
+        except Found as found:
+            found.steps.append(step.attribute)
+            raise
 
-    def field(self, row: FieldRow, path: str) -> None:
-        nullable = within(self.version, row.nullable)
-        if not row.array:
-            self.value(row, path, nullable)
+    def field(self, step: Step) -> None:
+        if not step.array:
+            self.value(step, step.nullable)
             return
         start = self.at
-        count = self.length(row, path, array=True)
-        if count < 0:
-            if not nullable:
-                self.fail(path, "null, in a field that cannot be null", start)
+        count = self.length(step.array_head, step.nullable)
+        left = self.size - self.at
+        if count * step.least > left:
+            reason = f"{count} elements of at least {step.least} bytes are announced, {left} bytes are left"
+            raise Found(start, reason)
+        if step.width:
+            self.need(max(count, 0) * step.width)
             return
-        least = max(1, self.table.element_bytes(row, self.version))
-        left = len(self.view) - self.at
-        if count * least > left:
-            self.fail(
-                path,
-                f"{count} elements of at least {least} bytes are announced, {left} bytes are left",
-                start,
-            )
-        if row.type in FIXED:
-            self.need(path, count * FIXED[row.type][1])
-            return
-        for number in range(count):
-            self.value(row, f"{path}[{number}]", nullable=False, element=True)
+        number = 0
+        try:
+            for number in range(count):  # noqa: B007 (the handler needs it)
+                self.value(step, nullable=False)
+        except Found as found:
+            found.steps.append(number)
+            raise
 
-    def value(self, row: FieldRow, path: str, nullable: bool, *, element: bool = False) -> None:
-        if row.type in FIXED:
-            self.need(path, FIXED[row.type][1])
-            return
-        if not row.is_primitive():
-            if nullable and self.view[self.need(path, 1)] > 127:
-                return
-            self.struct(self.table.structs[row.type], path)
-            return
+    def value(self, step: Step, nullable: bool) -> None:
+        if step.width:
+            self.need(step.width)
+        elif step.struct is not None:
+            if not nullable or self.view[self.need(1)] < 128:
+                self.struct(step.struct)
+        else:
+            self.variable(step, nullable)
+
+    def variable(self, step: Step, nullable: bool) -> None:
+        """A string, bytes or records."""
         start = self.at
-        length = self.length(row, path, array=False)
-        if length < 0:
-            if not nullable:
-                what = "an element" if element else "a field"
-                self.fail(path, f"null, in {what} that cannot be null", start)
-            return
-        if row.type == "string" and length > MAX_STRING_BYTES:
-            self.fail(path, f"a string of {length} bytes, more than {MAX_STRING_BYTES}", start)
-        at = self.need(path, length)
-        if row.type == "string":
+        length = self.length(step.head, nullable)
+        if step.text and length > MAX_STRING_BYTES:
+            raise Found(start, f"a string of {length} bytes, more than {MAX_STRING_BYTES}")
+        at = self.need(max(length, 0))
+        if step.text:
             try:
-                str(self.view[at : at + length], "utf-8")
+                str(self.view[at : self.at], "utf-8")
             except UnicodeDecodeError as error:
-                self.fail(path, f"not UTF-8: {error.reason}", at + error.start)
+                raise Found(at + error.start, f"not UTF-8: {error.reason}") from None
 
 
 def explain_encode(table: MessageTable, message: Message, version: int, cause: Exception) -> Exception:

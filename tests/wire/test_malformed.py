@@ -39,7 +39,7 @@ def read(cls: type[Message], version: int, data: bytes) -> ProtocolError | None:
         assert error.reason != "the bytes cannot be read"
         return error
     walk = DecodeWalk(table, version, data, 0)
-    walk.struct(table.root, "")
+    walk.struct(table.name)
     assert walk.at == len(data)
     return None
 
@@ -113,7 +113,7 @@ NAME = CREATE.index(b"abc")
             FetchRequest,
             17,
             FETCH[:-5] + b"\5\4abcd",
-            "cluster_id at byte 76: tag 0 announces 5 bytes, its value has 4",
+            "cluster_id at byte 76: its tag announces 5 bytes, its value has 4",
         ),
         (FetchRequest, 17, FETCH[:-7] + b"\2" + FETCH[-6:] * 2, " at byte 82: tag 0 is there twice"),
         (CreateTopicsRequest, 7, CREATE.replace(b"abc", b"a\xffc"), "topics[0].name at byte 3: not UTF-8"),
@@ -121,13 +121,13 @@ NAME = CREATE.index(b"abc")
             CreateTopicsRequest,
             7,
             CREATE.replace(b"\4abc", b"\0"),
-            "topics[0].name at byte 1: null, in a field",
+            "topics[0].name at byte 1: null, where it cannot",
         ),
         (
             CreateTopicsRequest,
             7,
             b"\0" + CREATE[1:],
-            "topics at byte 0: null, in a field that cannot be null",
+            "topics at byte 0: null, where it cannot be null",
         ),
         (CreateTopicsRequest, 7, b"\x80" * 6, "topics at byte 0: a varint is longer than 5 bytes"),
         (CreateTopicsRequest, 7, b"\xff" * 4 + b"\x1f", "topics at byte 0: a varint is greater than 32 bits"),
