@@ -52,7 +52,7 @@ codegen: setup  ## schemas/ into kraftd/messages/ and kraftd/configdef/
 bench: setup  ## kraftd beside Apache Kafka's controller: a table, and bench/results/*.json
 	$(BIN)/python -m bench $(ARGS)
 
-image-test:  ## build the container image and run it for real, with buildah and podman
+image-test: setup  ## build the container image and run it for real, with buildah and podman
 	docker/image-test.sh
 
 clean:  ## everything that can be made again

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata, PartitionMetadata
 
 from kraftd.messages.metadata_request import MetadataRequest
+from kraftd.messages.metadata_response import MetadataResponse
 from tests.kafka.client import Client
 from tests.kafka.java import ToolRun, tools
 from tests.kafka.node import Broker, Controller, Kind, Node
@@ -163,11 +164,20 @@ class Cluster:
         """The ids of the unfenced brokers, as a broker knows them."""
         return set(self.metadata().brokers)
 
-    def live_brokers_by(self, broker_id: int) -> set[int]:
-        """The ids of the unfenced brokers as one broker knows them, asked without going by any other."""
+    def metadata_by(self, broker_id: int) -> MetadataResponse:
+        """What one broker knows of all topics and brokers, asked without going by any other."""
         with Client(HOST, self.brokers[broker_id].port) as client:
-            answer = client.call(MetadataRequest(topics=[]), version=12)
-        return {broker.node_id for broker in answer.brokers}
+            answer: MetadataResponse = client.call(MetadataRequest(topics=None), version=12)
+        return answer
+
+    def live_brokers_by(self, broker_id: int) -> set[int]:
+        """The ids of the unfenced brokers as one broker knows them."""
+        return {broker.node_id for broker in self.metadata_by(broker_id).brokers}
+
+    def leaders_by(self, broker_id: int, topic: str) -> list[int]:
+        """Each partition's leader as one broker knows them, -1 for none; empty if it knows no such topic."""
+        found = [known for known in self.metadata_by(broker_id).topics if known.name == topic]
+        return [partition.leader_id for known in found for partition in known.partitions]
 
     def wait_until(self, condition: Callable[[], object], what: str, timeout_s: float = 60) -> float:
         return wait_until(condition, what, timeout_s)
@@ -197,7 +207,7 @@ class Cluster:
     def create_topic(
         self, name: str, partitions: int = 1, replication_factor: int = 1, **configs: object
     ) -> str:
-        """Create a topic with Kafka's topics tool and wait until brokers know its leaders; its name."""
+        """Create a topic with Kafka's tool and wait until every live broker knows its leaders; its name."""
         words = [f"{key.replace('_', '.')}={value}" for key, value in configs.items()]
         self.tool(
             "topics", "--create", "--topic", name, "--partitions", partitions, "--replication-factor",
@@ -205,9 +215,12 @@ class Cluster:
         )  # fmt: skip
 
         def led() -> bool:
-            topic = self.metadata().topics.get(name)
-            known = topic.partitions if topic else {}
-            return len(known) == partitions and all(partition.leader >= 0 for partition in known.values())
+            return all(
+                leaders.count(-1) == 0 and len(leaders) == partitions
+                for leaders in (
+                    self.leaders_by(node_id, name) for node_id, node in self.brokers.items() if node.alive
+                )
+            )
 
-        wait_until(led, f"{name} has {partitions} led partitions")
+        wait_until(led, f"every broker knows {partitions} led partitions of {name}")
         return name
