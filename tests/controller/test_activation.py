@@ -1,0 +1,110 @@
+"""The first records of a leader: of a new cluster, and after a leader that left something open."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftd.controller.activation import ActivationError, activate, write_no_op
+from kraftd.controller.context import Context, ControllerSettings
+from kraftd.controller.heartbeats import BrokerHeartbeats
+from kraftd.messages.begin_transaction_record import BeginTransactionRecord
+from kraftd.messages.config_record import ConfigRecord
+from kraftd.messages.feature_level_record import FeatureLevelRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.metadata.features import bootstrap_records, default_bootstrap_records, format_levels
+from kraftd.metadata.image import Image
+from kraftd.wire.record_frame import VersionedRecord
+from tests.controller.cluster import SeededDice
+
+
+def context(image: Image, **static_config: str) -> Context:
+    settings = ControllerSettings(cluster_id="c", node_id=1, static_config=static_config)
+    return Context(image, 0, settings, BrokerHeartbeats(9_000), SeededDice(), next_offset=image.offset + 1)
+
+
+def led(image: Image, bootstrap: list[VersionedRecord]) -> list[str]:
+    """What a new leader writes, applied; by kind."""
+    decision = activate(context(image), bootstrap)
+    for record in decision.records:
+        image.apply(record.message, image.offset + 1, 1)
+    return [type(record.message).__name__.removesuffix("Record") for record in decision.records]
+
+
+def bootstrap(release: int = 30) -> list[VersionedRecord]:
+    return bootstrap_records(format_levels({}, release, dynamic_quorum=True))
+
+
+def test_an_empty_log_begins_with_the_bootstrap_records_in_a_transaction__kip868() -> None:
+    image = Image()
+    features = ["FeatureLevel"] * 6
+    assert led(image, bootstrap()) == ["BeginTransaction", *features, "Config", "EndTransaction"]
+    assert image.features == {
+        "metadata.version": 30,
+        "group.version": 1,
+        "transaction.version": 2,
+        "share.version": 1,
+        "streams.version": 1,
+        "eligible.leader.replicas.version": 1,
+    }
+    assert image.config(4, "") == {"min.insync.replicas": "1"}
+    assert not image.in_transaction
+
+
+def test_bootstrap_records_apply_once() -> None:
+    image = Image()
+    led(image, bootstrap())
+    assert led(image, bootstrap()) == []
+
+
+def test_the_bound_of_the_elr_comes_from_the_nodes_own_file__kip966() -> None:
+    decision = activate(context(Image(), **{"min.insync.replicas": "2"}), bootstrap())
+    configs = [r.message for r in decision.records if isinstance(r.message, ConfigRecord)]
+    assert [(c.resource_type, c.resource_name, c.value) for c in configs] == [(4, "", "2")]
+
+
+def test_before_transactions_the_bootstrap_records_are_one_batch() -> None:
+    decision = activate(context(Image()), bootstrap(12))
+    assert [type(record.message) for record in decision.records] == [FeatureLevelRecord]
+    assert decision.atomic
+
+
+def test_a_directory_without_bootstrap_records_gets_the_latest_metadata_version() -> None:
+    image = Image()
+    assert led(image, default_bootstrap_records()) == ["BeginTransaction", "FeatureLevel", "EndTransaction"]
+    assert image.features == {"metadata.version": 30}
+
+
+@pytest.mark.parametrize("written", [1, 2, 4])
+def test_a_bootstrap_that_was_cut_short_is_aborted_and_written_again(written: int) -> None:
+    image = Image()
+    for record in activate(context(image), bootstrap()).records[:written]:
+        image.apply(record.message, image.offset + 1, 1)
+    kinds = led(image, bootstrap())
+    assert kinds[:2] == ["AbortTransaction", "BeginTransaction"] and kinds[-1] == "EndTransaction"
+    once = Image()
+    led(once, bootstrap())
+    assert image == once
+
+
+def test_any_other_transaction_left_open_is_aborted_and_no_more() -> None:
+    image = Image()
+    led(image, bootstrap())
+    image.apply(BeginTransactionRecord("t"), image.offset + 1, 1)
+    image.apply(TopicRecord("t", bytes(16)), image.offset + 1, 1)
+    assert led(image, bootstrap()) == ["AbortTransaction"]
+    assert image.topic_count == 0
+
+
+def test_a_node_whose_bootstrap_names_no_metadata_version_cannot_lead() -> None:
+    with pytest.raises(ActivationError, match=r"metadata\.version"):
+        activate(context(Image()), [])
+
+
+def test_the_idle_record_changes_nothing() -> None:
+    image = Image()
+    led(image, bootstrap())
+    for record in write_no_op(context(image)).records:
+        image.apply(record.message, image.offset + 1, 1)
+    once = Image()
+    led(once, bootstrap())
+    assert image == once

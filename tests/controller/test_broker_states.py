@@ -1,0 +1,177 @@
+"""Heartbeats, sessions and controlled shutdown, told one rule at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kraftd.controller.activation import activate
+from kraftd.controller.broker_states import broker_heartbeat, fence_stale_broker
+from kraftd.controller.decision import Refusal
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from tests.controller.cluster import Cluster, directory
+
+
+def beat(cluster: Cluster, broker_id: int, now_ms: int = 1_000, **wanted: Any) -> BrokerHeartbeatResponse:
+    """A heartbeat of a broker that has read everything, unless said otherwise; its records are applied."""
+    broker = cluster.image.brokers[broker_id]
+    asked = BrokerHeartbeatRequest(broker_id, broker.epoch, cluster.image.offset)
+    for name, value in wanted.items():
+        setattr(asked, name, value)
+    cluster.heartbeats.heard(broker_id, asked.broker_epoch, now_ms)
+    decision = broker_heartbeat(replace(cluster.ctx, now_ms=now_ms), asked)
+    cluster.apply(decision.records)
+    assert decision.after is not None
+    decision.after(cluster.image.offset + 1)
+    return decision.answer
+
+
+def expire(cluster: Cluster, now_ms: int) -> list[int]:
+    """Fence whoever is stale; the brokers that are fenced then."""
+    for _ in range(10):
+        decision = fence_stale_broker(replace(cluster.ctx, now_ms=now_ms))
+        cluster.apply(decision.records)
+        if decision.after is not None:
+            decision.after(cluster.image.offset + 1)
+        if not decision.answer:
+            break
+    return [broker.id for broker in cluster.image.brokers.values() if broker.fenced]
+
+
+def test_a_broker_is_freed_once_it_has_read_its_own_registration() -> None:
+    cluster = Cluster().broker(1, fenced=True)
+    registered_at = cluster.image.registration_offsets[1]
+    early = beat(cluster, 1, current_metadata_offset=registered_at - 1)
+    assert (early.is_caught_up, early.is_fenced) == (False, True)
+    waiting = beat(cluster, 1, current_metadata_offset=registered_at, want_fence=True)
+    assert (waiting.is_caught_up, waiting.is_fenced) == (True, True)
+    freed = beat(cluster, 1, current_metadata_offset=registered_at)
+    assert (freed.is_caught_up, freed.is_fenced) == (True, False)
+    assert cluster.image.brokers[1].is_active
+
+
+def test_a_freed_broker_leads_what_had_no_leader() -> None:
+    cluster = Cluster().broker(1)
+    topic = cluster.topic("t", (1,))
+    beat(cluster, 1, want_fence=True)
+    assert topic.partitions[0].leader == -1
+    beat(cluster, 1)
+    assert topic.partitions[0].leader == 1
+
+
+@pytest.mark.parametrize("epoch", [100, 102])
+def test_a_heartbeat_of_another_broker_epoch_is_stale(epoch: int) -> None:
+    cluster = Cluster().broker(1)
+    with pytest.raises(Refusal, match="STALE_BROKER_EPOCH"):
+        beat(cluster, 1, broker_epoch=epoch)
+
+
+def test_a_heartbeat_of_an_unregistered_broker_is_stale() -> None:
+    cluster = Cluster()
+    with pytest.raises(Refusal, match="STALE_BROKER_EPOCH"):
+        broker_heartbeat(cluster.ctx, BrokerHeartbeatRequest(1, 5))
+
+
+def test_a_broker_that_leads_nothing_may_shut_down_at_once() -> None:
+    cluster = Cluster().broker(1)
+    answer = beat(cluster, 1, want_shut_down=True)
+    assert (answer.should_shut_down, answer.is_fenced) == (True, True)
+    assert cluster.image.brokers[1].fenced
+
+
+def test_a_leader_shuts_down_once_every_active_broker_has_read_who_leads_now() -> None:
+    cluster = Cluster().brokers(1, 2, 3)
+    topic = cluster.topic("t", (1, 2))
+    for broker_id in (2, 3):
+        beat(cluster, broker_id)
+    assert not beat(cluster, 1, want_shut_down=True).should_shut_down
+    assert cluster.image.brokers[1].in_controlled_shutdown
+    assert topic.partitions[0].leader == 2
+    assert not beat(cluster, 1, want_shut_down=True).should_shut_down
+    beat(cluster, 2)
+    assert not beat(cluster, 1, want_shut_down=True).should_shut_down  # broker 3 has not
+    beat(cluster, 3)
+    assert beat(cluster, 1, want_shut_down=True).should_shut_down
+    assert cluster.image.brokers[1].fenced
+
+
+def test_a_partition_without_another_replica_waits_leaderless_for_its_broker() -> None:
+    cluster = Cluster().brokers(1, 2)
+    topic = cluster.topic("t", (1,))
+    beat(cluster, 2)
+    beat(cluster, 1, want_shut_down=True)
+    assert (topic.partitions[0].leader, topic.partitions[0].isr) == (-1, (1,))
+    beat(cluster, 2)
+    assert beat(cluster, 1, want_shut_down=True).should_shut_down
+
+
+def test_a_new_leader_lets_a_broker_go_on_with_its_shutdown() -> None:
+    cluster = Cluster().brokers(1, 2)
+    cluster.topic("t", (1, 2))
+    beat(cluster, 2)
+    beat(cluster, 1, want_shut_down=True)
+    started = activate(cluster.ctx, [])
+    assert started.records == [] and started.after is not None
+    started.after(cluster.image.offset + 1)
+    assert beat(cluster, 1, want_shut_down=True).should_shut_down
+
+
+def test_a_lost_directory_costs_the_isr_of_what_was_in_it__kip858() -> None:
+    cluster = Cluster().broker(1, directories=2).broker(2)
+    topic = cluster.topic("t", (1, 2))
+    lost = topic.partitions[0].directory(1)
+    beat(cluster, 1, offline_log_dirs=(lost,))
+    assert topic.partitions[0].isr == (2,)
+    assert lost not in cluster.image.brokers[1].directories
+
+
+def test_cordoned_directories_are_noted_when_they_change__kip1066() -> None:
+    cluster = Cluster().broker(1)
+    beat(cluster, 1, cordoned_log_dirs=(directory(1),))
+    assert cluster.image.brokers[1].cordoned_directories == (directory(1),)
+    before = cluster.image.offset
+    beat(cluster, 1, cordoned_log_dirs=(directory(1),))
+    assert cluster.image.offset == before
+
+
+def test_a_silent_broker_is_fenced_when_its_session_is_over_and_not_before() -> None:
+    cluster = Cluster().brokers(1, 2)
+    topic = cluster.topic("t", (1, 2))
+    beat(cluster, 1, 1_000)
+    beat(cluster, 2, 5_000)
+    assert cluster.heartbeats.next_deadline_ms() == 10_001
+    assert expire(cluster, 10_000) == []
+    assert expire(cluster, 10_001) == [1]
+    assert topic.partitions[0].leader == 2
+    assert cluster.heartbeats.next_deadline_ms() == 14_001
+
+
+def test_brokers_are_fenced_one_at_a_time_so_that_the_next_sees_it() -> None:
+    cluster = Cluster().brokers(1, 2)
+    cluster.topic("t", (1, 2))
+    beat(cluster, 1, 1_000)
+    beat(cluster, 2, 1_000)
+    first = fence_stale_broker(replace(cluster.ctx, now_ms=20_000))
+    assert first.answer is True
+    assert {getattr(record.message, "broker_id", 1) for record in first.records} == {1}
+    assert expire(cluster, 20_000) == [1, 2]
+    assert cluster.heartbeats.next_deadline_ms() is None
+
+
+def test_the_session_of_a_former_registration_ends_without_effect() -> None:
+    cluster = Cluster().broker(1)
+    cluster.heartbeats.heard(1, 7, 1_000)
+    assert expire(cluster, 20_000) == []
+
+
+def test_a_new_leader_gives_unfenced_brokers_a_whole_session() -> None:
+    cluster = Cluster().broker(1).broker(2, fenced=True)
+    cluster.heartbeats.heard(1, 101, 1_000)
+    started = activate(replace(cluster.ctx, now_ms=9_000), [])
+    assert started.after is not None
+    started.after(cluster.image.offset + 1)
+    assert cluster.heartbeats.next_deadline_ms() == 18_001
+    assert expire(cluster, 18_001) == [1, 2]

@@ -1,0 +1,97 @@
+"""What a controller says of the controllers, and blocks of producer ids."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftd.controller.cluster import describe_cluster
+from kraftd.controller.controllers import register_controller
+from kraftd.controller.decision import Refusal
+from kraftd.controller.producer_ids import allocate_producer_ids
+from kraftd.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from kraftd.messages.controller_registration_request import ControllerRegistrationRequest, Listener
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
+from kraftd.messages.describe_cluster_response import DescribeClusterResponse
+from kraftd.messages.producer_ids_record import ProducerIdsRecord
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.record_frame import VersionedRecord
+from tests.controller.cluster import Cluster
+
+
+def described(
+    cluster: Cluster, endpoint_type: int = 2, version: int = 2, leader_id: int | None = 1, listener: str = "C"
+) -> DescribeClusterResponse:
+    request = DescribeClusterRequest(endpoint_type=endpoint_type)
+    return describe_cluster(
+        cluster.image, request, version, cluster_id="id", listener=listener, leader_id=leader_id
+    )
+
+
+def controllers(*ids: int) -> Cluster:
+    cluster = Cluster()
+    for number in ids:
+        request = ControllerRegistrationRequest(
+            number, bytes(16), listeners=[Listener("C", f"host{number}", 9093, 0)]
+        )
+        cluster.apply(register_controller(cluster.ctx, request).records)
+    return cluster
+
+
+def test_the_nodes_are_the_controllers_of_the_listener_that_was_asked__kip919() -> None:
+    answer = described(controllers(2, 1))
+    assert [(node.broker_id, node.host, node.port) for node in answer.brokers] == [
+        (1, "host1", 9093),
+        (2, "host2", 9093),
+    ]
+    assert (answer.controller_id, answer.cluster_id, answer.endpoint_type) == (1, "id", 2)
+    assert described(controllers(1), listener="OTHER").brokers == []
+
+
+@pytest.mark.parametrize("leader_id", [None, 3])
+def test_a_leader_that_is_not_among_the_nodes_is_not_told(leader_id: int | None) -> None:
+    assert described(controllers(1, 2), leader_id=leader_id).controller_id == -1
+
+
+@pytest.mark.parametrize(
+    ("endpoint_type", "version", "code"),
+    [
+        (1, 2, ErrorCode.MISMATCHED_ENDPOINT_TYPE),
+        (1, 0, ErrorCode.INVALID_REQUEST),
+        (3, 1, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE),
+        (3, 0, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_brokers_are_asked_for_elsewhere(endpoint_type: int, version: int, code: ErrorCode) -> None:
+    answer = described(controllers(1), endpoint_type, version)
+    assert (answer.error_code, answer.brokers) == (code, [])
+
+
+def test_controllers_neither_register_nor_tell_before_metadata_version_3_7_iv0() -> None:
+    cluster = Cluster(metadata_version=14)
+    with pytest.raises(Refusal, match="UNSUPPORTED_VERSION"):
+        register_controller(cluster.ctx, ControllerRegistrationRequest(1))
+    with pytest.raises(Refusal, match="UNSUPPORTED_VERSION"):
+        described(cluster)
+
+
+def test_blocks_of_producer_ids_are_disjoint_and_follow_each_other() -> None:
+    cluster = Cluster().brokers(1, 2)
+    firsts = []
+    for broker_id in (1, 2, 1):
+        decision = allocate_producer_ids(cluster.ctx, AllocateProducerIdsRequest(broker_id, 100 + broker_id))
+        cluster.apply(decision.records)
+        assert decision.answer.producer_id_len == 1_000
+        firsts.append(decision.answer.producer_id_start)
+    assert firsts == [0, 1_000, 2_000]
+
+
+def test_a_stale_broker_gets_no_producer_ids() -> None:
+    with pytest.raises(Refusal, match="STALE_BROKER_EPOCH"):
+        allocate_producer_ids(Cluster().broker(1).ctx, AllocateProducerIdsRequest(1, 100))
+
+
+def test_producer_ids_do_not_wrap_around() -> None:
+    cluster = Cluster().broker(1)
+    cluster.apply([VersionedRecord(ProducerIdsRecord(1, 101, (1 << 63) - 1_000), 0)])
+    with pytest.raises(Refusal, match="UNKNOWN_SERVER_ERROR"):
+        allocate_producer_ids(cluster.ctx, AllocateProducerIdsRequest(1, 101))
