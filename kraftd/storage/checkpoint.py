@@ -1,7 +1,9 @@
 """Checkpoints: the snapshot files of the log (KIP-630), and bootstrap.checkpoint, which has the same format.
 
-A checkpoint is a header batch (SnapshotHeader and, under kraft.version 1, KRaftVersion and Voters), batches of
-metadata records, a footer batch; offsets count from 0. It is written as `.part`, synced, and renamed: what has
+A checkpoint is a header batch (SnapshotHeader and, under kraft.version 1, KRaftVersion and Voters), batches
+of
+metadata records, a footer batch; offsets count from 0. It is written as `.part`, synced, and renamed: what
+has
 the final name is whole and never changes.
 """
 
@@ -81,7 +83,8 @@ def list_checkpoints(disk: Disk, directory: str) -> tuple[list[OffsetAndEpoch], 
 
 
 class PartFile:
-    """The `.part` of a checkpoint: bytes in order, then freeze. What a download of a leader's snapshot fills."""
+    """The `.part` of a checkpoint: bytes in order, then freeze. What a download of a leader's snapshot
+    fills."""
 
     def __init__(self, disk: Disk, directory: str, snapshot_id: OffsetAndEpoch) -> None:
         self.snapshot_id = snapshot_id
@@ -155,7 +158,8 @@ class CheckpointWriter:
         return f"<CheckpointWriter {self._part.snapshot_id}, {self._next_offset} records>"
 
     def append(self, record_values: Sequence[bytes]) -> None:
-        """Framed metadata records, in as many batches as they need. One too long for a batch raises ValueError."""
+        """Framed metadata records, in as many batches as they need. One too long for a batch raises
+        ValueError."""
         for part in split_values(record_values, self._max_batch_bytes):
             self._part.append(build_batch(part, self._next_offset, self._epoch, self._now_ms))
             self._next_offset += len(part)
@@ -247,7 +251,8 @@ class CheckpointReader:
                 raise self._corrupt(error.position, error.reason) from None
 
     def control_batches(self) -> Iterator[Batch]:
-        """The control batches, header first; nothing else is checked. For whoever keeps the voters' history."""
+        """The control batches, header first; nothing else is checked. For whoever keeps the voters'
+        history."""
         return (batch for batch in self._scan() if batch.header.is_control)
 
     def close(self) -> None:

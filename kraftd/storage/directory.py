@@ -52,13 +52,15 @@ def open_directory(
 ) -> MetadataDirectory:
     """Lock a formatted metadata.log.dir and check that it, and the other log.dirs, belong to this node.
 
-    A directory of before KIP-858 is given an id and version 1, as Kafka does on start. Raises DirectoryProblem,
+    A directory of before KIP-858 is given an id and version 1, as Kafka does on start. Raises
+    DirectoryProblem,
     DirectoryLocked, ReadOnlyStorage.
     """
     for directory in other_directories:
         if directory != path and disk.list_names(f"{directory}/{PARTITION_DIRECTORY}"):
             raise DirectoryProblem(
-                f"{directory} holds a metadata log, but metadata.log.dir is {path}. Point metadata.log.dir at the one "
+                f"{directory} holds a metadata log, but metadata.log.dir is {path}. Point metadata.log.dir "
+                f"at the one "
                 "in use and move the other away"
             )
     found = {}
@@ -110,11 +112,13 @@ def holds_a_log(disk: Disk, path: str) -> bool:
 def _not_formatted(disk: Disk, path: str) -> DirectoryProblem:
     if holds_a_log(disk, path):
         return DirectoryProblem(
-            f"{path} holds a metadata log but no {FILE_NAME}. Restore that file (node.id, cluster.id, directory.id, "
+            f"{path} holds a metadata log but no {FILE_NAME}. Restore that file (node.id, cluster.id, "
+            f"directory.id, "
             "version=1): formatting would make it another node's"
         )
     if disk.exists(f"{path}/{BOOTSTRAP_FILE_NAME}"):
         return DirectoryProblem(
-            f"{path} is half formatted: it has {BOOTSTRAP_FILE_NAME} but no {FILE_NAME}. Run kraftd format again"
+            f"{path} is half formatted: it has {BOOTSTRAP_FILE_NAME} but no {FILE_NAME}. Run kraftd format "
+            f"again"
         )
     return DirectoryProblem(f"{path} is not formatted: it has no {FILE_NAME}. Run kraftd format first")

@@ -29,7 +29,8 @@ class File(Protocol):
     def truncate(self, size_bytes: int) -> None: ...
 
     def sync(self) -> None:
-        """Make the bytes durable. Raises StorageFailure, after which the file must not be trusted or retried."""
+        """Make the bytes durable. Raises StorageFailure, after which the file must not be trusted or
+        retried."""
 
     def close(self) -> None: ...
 
@@ -128,7 +129,8 @@ class RealFile:
         except OSError as error:
             # Whatever the reason: the kernel may have dropped the pages, a second sync would lie.
             raise StorageFailure(
-                f"cannot sync {self.path}: {error.strerror}. What is on disk is unknown; end the process and check "
+                f"cannot sync {self.path}: {error.strerror}. What is on disk is unknown; end the process "
+                f"and check "
                 "the disk before it is started again"
             ) from error
 
@@ -242,7 +244,8 @@ class RealDisk:
                 os.close(descriptor)
         except OSError as error:
             raise StorageFailure(
-                f"cannot sync the directory {path}: {error.strerror}. Which files it holds after a crash is unknown"
+                f"cannot sync the directory {path}: {error.strerror}. Which files it holds after a crash "
+                f"is unknown"
             ) from error
 
     def lock(self, path: str) -> RealLock:
@@ -262,8 +265,10 @@ class RealDisk:
                 RealLock._held.add(path)
                 return RealLock(path, descriptor)
         raise DirectoryLocked(
-            f"{os.path.dirname(path)} is in use by another process, which holds the lock on {path}. Stop that one "
-            "first (a Kafka or kraftd with the same metadata.log.dir), or give this node a directory of its own"
+            f"{os.path.dirname(path)} is in use by another process, which holds the lock on {path}. Stop "
+            f"that one "
+            "first (a Kafka or kraftd with the same metadata.log.dir), or give this node a directory of "
+            "its own"
         )
 
 

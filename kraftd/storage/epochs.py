@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import pairwise
 
 from kraftd.types import OffsetAndEpoch
 
@@ -34,7 +35,8 @@ class EpochCache:
         return self._epochs[-1] if self._epochs else None
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Let epoch begin at start_offset; entries that contradict it go. Returns whether anything changed."""
+        """Let epoch begin at start_offset; entries that contradict it go. Returns whether anything
+        changed."""
         if self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]:
             return False
         while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):
@@ -70,7 +72,8 @@ class EpochCache:
         return len(self._epochs) != before
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Let the epoch of start_offset begin there, and forget those before. Returns whether anything changed."""
+        """Let the epoch of start_offset begin there, and forget those before. Returns whether anything
+        changed."""
         at = bisect_right(self._starts, start_offset) - 1
         if at < 0 or (at == 0 and self._starts[0] == start_offset):
             return False
@@ -101,5 +104,5 @@ def decode_epochs(data: bytes) -> list[tuple[int, int]] | None:
         ]
     except (ValueError, IndexError):
         return None
-    ascending = all(a[0] < b[0] and a[1] <= b[1] for a, b in zip(entries, entries[1:], strict=False))
+    ascending = all(a[0] < b[0] and a[1] <= b[1] for a, b in pairwise(entries))
     return entries if len(entries) == count and ascending and all(e >= 0 <= s for e, s in entries) else None

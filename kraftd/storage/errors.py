@@ -8,7 +8,8 @@ class StorageError(Exception):
 
 
 class StorageFailure(StorageError):
-    """A write or sync failed and what reached the disk is unknown. The process must end; nothing is retried."""
+    """A write or sync failed and what reached the disk is unknown. The process must end; nothing is
+    retried."""
 
 
 class DiskFull(StorageError):

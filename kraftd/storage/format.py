@@ -1,6 +1,7 @@
 """Formatting: what `kafka-storage format` writes into the directories of a new node.
 
-In each: `bootstrap.checkpoint`, then, in the metadata directory of a dynamic quorum whose voters are given, the
+In each: `bootstrap.checkpoint`, then, in the metadata directory of a dynamic quorum whose voters are given,
+the
 first checkpoint with their set, and last `meta.properties`: a directory is formatted once it has that one.
 """
 
@@ -38,7 +39,8 @@ class DirectoryKind(enum.Enum):
 
 @dataclass(frozen=True)
 class FormatPlan:
-    """What to format. records are those of bootstrap.checkpoint; initial_voters None means that the voters are
+    """What to format. records are those of bootstrap.checkpoint; initial_voters None means that the voters
+    are
     either static or not known to this node (--no-initial-controllers)."""
 
     node_id: int
@@ -78,7 +80,8 @@ def format_directories(
 ) -> list[FormattedDirectory]:
     """Format the directories that are not; returns them, none when all were formatted already.
 
-    Raises DirectoryProblem, and changes nothing, when one is formatted and ignore_formatted is not set, when one
+    Raises DirectoryProblem, and changes nothing, when one is formatted and ignore_formatted is not set, when
+    one
     belongs to another node or cluster, or holds a log without meta.properties.
     """
     directories = sorted({*plan.directories, plan.metadata_directory})
@@ -90,14 +93,16 @@ def format_directories(
     check_meta_properties(formatted, cluster_id=plan.cluster_id, node_id=plan.node_id)
     if formatted and not plan.ignore_formatted:
         raise DirectoryProblem(
-            f"{next(iter(formatted))} is already formatted. Use --ignore-formatted to leave it as it is and format "
+            f"{next(iter(formatted))} is already formatted. Use --ignore-formatted to leave it as it is "
+            f"and format "
             "the others"
         )
     empty = [directory for directory in directories if directory not in formatted]
     for directory in empty:
         if holds_a_log(disk, directory):
             raise DirectoryProblem(
-                f"{directory} holds a metadata log but no meta.properties. Restore that file, or move the directory "
+                f"{directory} holds a metadata log but no meta.properties. Restore that file, or move the "
+                f"directory "
                 "aside: formatting would put an old log under a new identity"
             )
     return [_format_one(disk, plan, directory, new_uuid, now_ms) for directory in empty]

@@ -1,7 +1,8 @@
 """The metadata log of one replica: appended in memory, written and synced by a thread of its own.
 
 append, truncate and the like change what is in memory at once and leave the work on the disk behind in order;
-sync does that work, so that everything that waits goes out together with one fsync. Reads see appends at once.
+sync does that work, so that everything that waits goes out together with one fsync. Reads see appends at
+once.
 Opening and recovery are in `recovery`.
 """
 
@@ -24,7 +25,8 @@ from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
 
 
 class LogSettings(NamedTuple):
-    """metadata.log.segment.bytes, metadata.log.segment.ms, index.interval.bytes; memory for the log's newest part."""
+    """metadata.log.segment.bytes, metadata.log.segment.ms, index.interval.bytes; memory for the log's newest
+    part."""
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * 24 * 3600 * 1000
@@ -59,7 +61,8 @@ def _is_one(chunks: list[bytes | memoryview]) -> bool:
 class MetadataLog:
     """See the module. All methods belong to one thread, sync alone to another.
 
-    Offsets: log_start is the first that can be read, log_end the next to be written, synced_end the end of what
+    Offsets: log_start is the first that can be read, log_end the next to be written, synced_end the end of
+    what
     survives a crash. After a failed write or sync every change raises StorageFailure; only reads go on.
     """
 
@@ -148,7 +151,8 @@ class MetadataLog:
     def append(self, data: bytes | memoryview) -> None:
         """Whole batches that continue the log. Cheap: nothing is written here.
 
-        Raises CorruptBatch when they are not valid, ValueError when they do not continue the log or go back in
+        Raises CorruptBatch when they are not valid, ValueError when they do not continue the log or go back
+        in
         epochs, StorageFailure when the log has failed; nothing is appended then.
         """
         self._check_alive()
@@ -238,7 +242,8 @@ class MetadataLog:
         return end
 
     def truncate_fully_to(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Drop the whole log and the older snapshots; it starts and ends at this snapshot, which must be there."""
+        """Drop the whole log and the older snapshots; it starts and ends at this snapshot, which must be
+        there."""
         self._check_alive()
         removed = list(self._segments)
         self._segments.clear()
@@ -365,15 +370,12 @@ class MetadataLog:
         stop = limit
         if limit - start > max_bytes:
             # The index says where batches begin, so that only the last few of them are looked at.
-            stop = start
-            for header, _, position in self._scan(
-                segment, segment.index.position_below(start, start + max_bytes)
-            ):
-                if position > start and position + header.size_bytes > start + max_bytes:
+            stop = segment.index.position_below(start, start + max_bytes)
+            for header, _, position in self._scan(segment, stop):
+                end = position + header.size_bytes
+                if position > start and end > start + max_bytes:
                     break
-                stop = position + header.size_bytes
-                if stop >= start + max_bytes:
-                    break
+                stop = end
         assert segment.file is not None
         return segment.file.read(start, stop - start)
 

@@ -135,7 +135,8 @@ class MemoryDisk:
 
     def after_crash(self, choose: Choose) -> MemoryDisk:
         """The disk after power is back. Names survive as a prefix of their changes, each file on its own as a
-        prefix of its unsynced changes, the next write torn at a byte, what is behind the tear lost or zero."""
+        prefix of its unsynced changes, the next write torn at a byte, what is behind the tear lost or
+        zero."""
         survivor = MemoryDisk()
         survivor._directories = set(self._directories)
         names = dict(self._durable_names)

@@ -24,7 +24,8 @@ _RESERVED = (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST)
 
 
 class MetaProperties(NamedTuple):
-    """The file's content; version 0 (ZooKeeper's time) may lack everything, version 1 has node and cluster."""
+    """The file's content; version 0 (ZooKeeper's time) may lack everything, version 1 has node and
+    cluster."""
 
     version: int
     cluster_id: str | None
@@ -33,7 +34,8 @@ class MetaProperties(NamedTuple):
 
 
 def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:
-    """The properties of a directory, None when it has none. Raises DirectoryProblem for a file that is not one."""
+    """The properties of a directory, None when it has none. Raises DirectoryProblem for a file that is not
+    one."""
     path = f"{directory}/{FILE_NAME}"
     try:
         data = disk.read_bytes(path)
@@ -98,15 +100,18 @@ def check_meta_properties(
         if properties.cluster_id is not None:
             if cluster_id is not None and properties.cluster_id != cluster_id:
                 raise DirectoryProblem(
-                    f"{path} belongs to cluster {properties.cluster_id}, expected is {cluster_id}. Use the directory "
+                    f"{path} belongs to cluster {properties.cluster_id}, expected is {cluster_id}. Use the "
+                    f"directory "
                     "of this cluster, or the cluster id of this directory"
                 )
             cluster_id = properties.cluster_id
         if properties.node_id is not None:
             if node_id is not None and properties.node_id != node_id:
                 raise DirectoryProblem(
-                    f"{path} belongs to node {properties.node_id}, this is node {node_id}. If the data was moved, "
-                    f"configure node.id={properties.node_id}; for a new node choose an empty directory and format it"
+                    f"{path} belongs to node {properties.node_id}, this is node {node_id}. If the data was "
+                    f"moved, "
+                    f"configure node.id={properties.node_id}; for a new node choose an empty directory and "
+                    f"format it"
                 )
             node_id = properties.node_id
         if properties.directory_id is not None:
@@ -116,12 +121,14 @@ def check_meta_properties(
             other = seen.setdefault(properties.directory_id, directory)
             if other != directory:
                 raise DirectoryProblem(
-                    f"{path}: directory.id={text} is also that of {other}; one is a copy of the other. Remove the copy"
+                    f"{path}: directory.id={text} is also that of {other}; one is a copy of the other. "
+                    f"Remove the copy"
                 )
 
 
 def is_reserved(directory_id: Uuid) -> bool:
-    """Whether an id means something else than a directory; new ids also must not begin with a dash in text."""
+    """Whether an id means something else than a directory; new ids also must not begin with a dash in
+    text."""
     return directory_id in _RESERVED or uuid_text(directory_id).startswith("-")
 
 

@@ -29,7 +29,8 @@ class QuorumStateFile:
         return f"<QuorumStateFile {self.path}>"
 
     def read(self) -> QuorumStateData | None:
-        """The state, None when there is no file. Raises DirectoryProblem for one that cannot be understood."""
+        """The state, None when there is no file. Raises DirectoryProblem for one that cannot be
+        understood."""
         try:
             data = self._disk.read_bytes(self.path)
         except FileNotFoundError:
@@ -38,12 +39,14 @@ class QuorumStateFile:
             return decode_quorum_state(data)
         except ValueError as error:
             raise DirectoryProblem(
-                f"{self.path} cannot be read: {error}. It keeps this node from voting twice in an epoch: restore it; "
+                f"{self.path} cannot be read: {error}. It keeps this node from voting twice in an epoch: "
+                f"restore it; "
                 "or, with other voters up, move the whole directory aside, format it anew and let it catch up"
             ) from None
 
     def write(self, state: QuorumStateData, version: int) -> None:
-        """Replace the file, durably on return. Blocks. Raises DiskFull (the old state stands), StorageFailure."""
+        """Replace the file, durably on return. Blocks. Raises DiskFull (the old state stands),
+        StorageFailure."""
         write_atomically(self._disk, self.path, encode_quorum_state(state, version))
 
 

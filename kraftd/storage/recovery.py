@@ -29,7 +29,8 @@ from kraftd.wire.batch import BatchHeader, CorruptBatch
 
 PARTITION_METADATA = "partition.metadata"
 _REMEDY = (
-    "Restore the file from a copy; or, with other voters up, move the directory aside, format it anew and let "
+    "Restore the file from a copy; or, with other voters up, move the directory aside, format it anew and "
+    "let "
     "this node catch up from the leader"
 )
 
@@ -43,7 +44,8 @@ class RecoveryReport:
     truncated_bytes: int = 0
 
     def __repr__(self) -> str:
-        return f"<RecoveryReport {self.scanned_bytes} bytes read, {self.truncated_bytes} cut off, {len(self.notes)} notes>"
+        read, cut = self.scanned_bytes, self.truncated_bytes
+        return f"<RecoveryReport {read} bytes read, {cut} cut off, {len(self.notes)} notes>"
 
 
 def open_log(
@@ -106,7 +108,8 @@ def _check_partition_metadata(disk: Disk, directory: str) -> None:
         found = b""
     if found != METADATA_TOPIC_ID:
         raise DirectoryProblem(
-            f"{path} names topic id {fields.get('topic_id')!r}, the metadata log has {uuid_text(METADATA_TOPIC_ID)}. "
+            f"{path} names topic id {fields.get('topic_id')!r}, the metadata log has "
+            f"{uuid_text(METADATA_TOPIC_ID)}. "
             "This is no directory of a metadata log; check metadata.log.dir"
         )
 
@@ -157,7 +160,8 @@ def _load_segments(
     log_end = 0
     if not segments:
         return log_end
-    # The file of epochs knows those of segments that are gone; what the segments say themselves goes above it.
+    # The file of epochs knows those of segments that are gone; what the segments say themselves goes above
+    # it.
     known = epochs.epoch_of(segments[0].base_offset) is not None
     if not known:
         epochs.clear()
@@ -258,10 +262,11 @@ def _scan_segment(
             raise CorruptStorage(
                 segment.path(), error.position, expected, error.reason + more, _REMEDY
             ) from None
-        report.truncated_bytes += size_bytes - error.position
+        cut_bytes = size_bytes - error.position
+        report.truncated_bytes += cut_bytes
         report.notes.append(
-            f"{segment.path()} was cut at byte {error.position} (offset {expected}): the {size_bytes - error.position} "
-            f"bytes behind it are a write that a crash had interrupted ({error.reason})"
+            f"{segment.path()} was cut at byte {error.position} (offset {expected}): the {cut_bytes} bytes "
+            f"behind it are a write that a crash had interrupted ({error.reason})"
         )
         file.truncate(error.position)
         file.sync()
@@ -281,8 +286,10 @@ def _reconcile(
     if not kept:
         newest = f"the newest is {snapshots[-1]}" if snapshots else "there is none"
         raise DirectoryProblem(
-            f"{directory} holds a log from offset {first_base} on and no checkpoint at or past it ({newest}): what "
-            f"was before is lost. Put the checkpoint back; or, with other voters up, move the directory aside, "
+            f"{directory} holds a log from offset {first_base} on and no checkpoint at or past it "
+            f"({newest}): what "
+            f"was before is lost. Put the checkpoint back; or, with other voters up, move the directory "
+            f"aside, "
             "format it anew and let this node catch up from the leader"
         )
     for each in snapshots:

@@ -193,7 +193,8 @@ class Segment:
     def is_full_for(
         self, size_bytes: int, last_offset: int, timestamp_ms: int, segment_bytes: int, segment_ms: int
     ) -> bool:
-        """Whether a next append of that size, last offset and timestamp begins a new segment. An empty one never is."""
+        """Whether a next append of that size, last offset and timestamp begins a new segment. An empty one
+        never is."""
         if self.end_position == 0:
             return False
         waited_ms = timestamp_ms - self.first_timestamp_ms if self.first_timestamp_ms is not None else 0

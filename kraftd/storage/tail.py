@@ -1,4 +1,5 @@
-"""The newest batches of the log, kept in memory: what fetches at the log end read, and all that is not written yet."""
+"""The newest batches of the log, kept in memory: what fetches at the log end read, and all that is not
+written yet."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ class Tail:
         return self._offsets[at], self._positions[at]
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes | memoryview:
-        """The batch that holds offset and those behind it while they fit; none that reaches past end_offset."""
+        """The batch that holds offset and those behind it while they fit; none that reaches past
+        end_offset."""
         offsets, views = self._offsets, self._views
         first = bisect_right(offsets, offset) - 1
         count = len(offsets)

@@ -1,8 +1,10 @@
-"""The voters that a dynamic quorum is formatted with: `id@host:port:directory-id`, comma-separated (KIP-853)."""
+"""The voters that a dynamic quorum is formatted with: `id@host:port:directory-id`, comma-separated
+(KIP-853)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 from kraftd.messages.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord
@@ -23,11 +25,12 @@ class InitialVoter(NamedTuple):
 
 
 def parse_voters(text: str) -> list[InitialVoter]:
-    """The voters in the text, by id. Raises ValueError naming the one that is wrong, and for none or doubles."""
+    """The voters in the text, by id. Raises ValueError naming the one that is wrong, and for none or
+    doubles."""
     voters = sorted(_parse_voter(part.strip()) for part in text.strip().split(",") if part)
     if not voters:
         raise ValueError("no voter is named; what is expected is id@host:port:directory-id,…")
-    for one, other in zip(voters, voters[1:], strict=False):
+    for one, other in pairwise(voters):
         if one.id == other.id:
             raise ValueError(f"node id {one.id} is named more than once")
     return voters
