@@ -187,7 +187,7 @@ def test_deleting_before_a_snapshot_moves_the_log_start_and_drops_what_is_wholly
 
 
 def test_the_end_of_an_epoch_is_answered_as_kafka_does() -> None:
-    disk, log, _ = opened()
+    _, log, _ = opened()
     log.append(batch(0, 5, epoch=1))
     log.append(batch(5, 5, epoch=3))
     log.append(batch(10, 5, epoch=6))

@@ -1,0 +1,248 @@
+"""Looking into segments and checkpoints: their records as rows, and whatever is damaged, without changing a
+file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from kraftd.storage.bootstrap import FILE_NAME as BOOTSTRAP
+from kraftd.storage.checkpoint import CheckpointReader, parse_checkpoint_name
+from kraftd.storage.disk import Disk
+from kraftd.storage.errors import CorruptStorage, StorageError
+from kraftd.storage.segment import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    SegmentIndex,
+    find_valid_batch,
+    offset_of_name,
+    scan,
+    segment_name,
+)
+from kraftd.types import uuid_text
+from kraftd.wire.batch import Batch, ControlRecordType, CorruptBatch, control_records, values
+from kraftd.wire.errors import ProtocolError
+from kraftd.wire.message import Message
+from kraftd.wire.record_frame import decode_record
+
+Row = dict[str, Any]
+"""What JSON can hold. Every row has `kind` (batch, record, control, damage) and `path`."""
+
+
+def find_dumpable(disk: Disk, paths: list[str]) -> list[str]:
+    """The segments and checkpoints that paths name: files as they are, directories by what they (and their
+    __cluster_metadata-0) hold, in order of offset. Raises FileNotFoundError for a path that does not
+    exist."""
+    found: list[str] = []
+    for path in paths:
+        if not disk.exists(path):
+            raise FileNotFoundError(path)
+        inner = f"{path}/__cluster_metadata-0"
+        for directory in (path, inner):
+            found += [f"{directory}/{name}" for name in disk.list_names(directory) if _is_dumpable(name)]
+        if not disk.list_names(path) and not disk.list_names(inner) and not path.endswith("/"):
+            found.append(path)
+    return found
+
+
+def _is_dumpable(name: str) -> bool:
+    if name.endswith(LOG_SUFFIX):
+        return offset_of_name(name) is not None
+    return name == BOOTSTRAP or (name.endswith(".checkpoint") and parse_checkpoint_name(name) is not None)
+
+
+def dump(disk: Disk, path: str, *, records: bool = True, verify: bool = True) -> Iterator[Row]:
+    """The rows of one segment or checkpoint, in order; damage is a row, and reading goes on behind it if it
+    can.
+
+    With verify false checksums are not computed; with records false there are batch rows only.
+    """
+    file = disk.open(path)
+    try:
+        end = file.size_bytes()
+        position, expected = 0, _first_offset(path)
+        while position < end:
+            try:
+                for batch in scan(file, position, end, verify=verify):
+                    header = batch.header
+                    if expected is not None and header.base_offset != expected:
+                        reason = f"offset {header.base_offset} is where {expected} belongs"
+                        yield _damage(path, batch.position, expected, reason)
+                    expected = header.next_offset
+                    position = batch.position + header.size_bytes
+                    yield _batch_row(path, batch)
+                    if records:
+                        yield from _record_rows(path, batch)
+                break
+            except CorruptBatch as error:
+                following = find_valid_batch(file, error.position + 1, end, expected or 0)
+                where = "a torn tail" if following is None else f"readable again at byte {following}"
+                yield _damage(
+                    path, error.position, expected, f"{error.reason}; {where}", end - error.position
+                )
+                if following is None:
+                    break
+                position, expected = following, None
+    finally:
+        file.close()
+
+
+def verify(disk: Disk, path: str) -> Iterator[Row]:
+    """Only what is damaged in one file: batches, records, a checkpoint's frame, a segment's indexes."""
+    last_offset = -1
+    for row in dump(disk, path):
+        if row["kind"] == "damage":
+            yield row
+        elif row["kind"] == "batch":
+            last_offset = row["last_offset"]
+    if path.endswith(LOG_SUFFIX):
+        yield from _verify_index(disk, path, last_offset)
+    else:
+        yield from _verify_checkpoint(disk, path)
+
+
+def _verify_checkpoint(disk: Disk, path: str) -> Iterator[Row]:
+    reader = None
+    try:
+        reader = CheckpointReader(disk, path)
+        for _ in reader.values():
+            pass
+    except CorruptStorage as error:
+        yield _damage(path, error.position, error.offset, error.reason)
+    except (ProtocolError, StorageError) as error:
+        yield _damage(path, 0, None, str(error))
+    finally:
+        if reader is not None:
+            reader.close()
+
+
+def _verify_index(disk: Disk, path: str, last_offset: int) -> Iterator[Row]:
+    base_offset = offset_of_name(os.path.basename(path))
+    if base_offset is None:
+        return
+    directory = os.path.dirname(path)
+    file = disk.open(path)
+    try:
+        index_path = f"{directory}/{segment_name(base_offset, OFFSET_INDEX_SUFFIX)}"
+        try:
+            index = SegmentIndex.load(
+                base_offset,
+                disk.read_bytes(index_path),
+                disk.read_bytes(f"{directory}/{segment_name(base_offset, TIME_INDEX_SUFFIX)}"),
+                file.size_bytes(),
+            )
+        except FileNotFoundError:
+            index = None
+        if index is None:
+            yield _damage(
+                index_path, 0, None, "missing or contradicting itself; the next start makes it anew"
+            )
+        elif index.last_entry is not None:
+            offset, position = index.last_entry
+            at = next(scan(file, position, file.size_bytes(), verify=False), None)
+            if at is None or at.header.last_offset != offset or offset > last_offset:
+                yield _damage(index_path, 0, offset, f"its last entry does not fit byte {position}")
+    except CorruptBatch as error:
+        yield _damage(path, error.position, None, error.reason)
+    finally:
+        file.close()
+
+
+def _first_offset(path: str) -> int | None:
+    name = os.path.basename(path)
+    return offset_of_name(name) if name.endswith(LOG_SUFFIX) else 0
+
+
+def _damage(path: str, position: int, offset: int | None, reason: str, size_bytes: int | None = None) -> Row:
+    row: Row = {"kind": "damage", "path": path, "position": position, "offset": offset, "reason": reason}
+    if size_bytes is not None:
+        row["bytes_behind"] = size_bytes
+    return row
+
+
+def _batch_row(path: str, batch: Batch) -> Row:
+    header = batch.header
+    return {
+        "kind": "batch",
+        "path": path,
+        "position": batch.position,
+        "base_offset": header.base_offset,
+        "last_offset": header.last_offset,
+        "count": header.record_count,
+        "epoch": header.leader_epoch,
+        "timestamp_ms": header.max_timestamp_ms,
+        "size_bytes": header.size_bytes,
+        "control": header.is_control,
+        "compression": header.compression,
+        "crc": header.crc,
+    }
+
+
+def _record_rows(path: str, batch: Batch) -> Iterator[Row]:
+    base_offset = batch.header.base_offset
+    try:
+        if batch.header.is_control:
+            for record in control_records(batch):
+                name = (
+                    ControlRecordType(record.type).name
+                    if record.message is not None
+                    else f"UNKNOWN({record.type})"
+                )
+                yield {
+                    "kind": "control",
+                    "path": path,
+                    "offset": record.offset,
+                    "type": name,
+                    "version": record.version,
+                    "data": None if record.message is None else plain(record.message),
+                }
+            return
+        found = values(batch)
+    except (CorruptBatch, ProtocolError) as error:
+        yield _damage(path, batch.position, base_offset, str(error))
+        return
+    for at, value in enumerate(found):
+        try:
+            message, version = decode_record(value)
+        except ProtocolError as error:
+            yield _damage(path, batch.position, base_offset + at, str(error))
+            continue
+        yield {
+            "kind": "record",
+            "path": path,
+            "offset": base_offset + at,
+            "epoch": batch.header.leader_epoch,
+            "timestamp_ms": batch.header.base_timestamp_ms,
+            "type": type(message).__name__,
+            "version": version,
+            "data": plain(message),
+        }
+
+
+def plain(value: object) -> Any:
+    """A message as what JSON can hold: uuids as their text, other bytes in hex."""
+    if isinstance(value, Message):
+        fields = {name: plain(getattr(value, name)) for name in value.__struct_fields__}
+        if not value_has_tags(value):
+            fields.pop("unknown_tags", None)
+        return fields
+    if isinstance(value, bytes | memoryview):
+        raw = bytes(value)
+        return uuid_text(raw) if len(raw) == 16 else raw.hex()
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value
+
+
+def value_has_tags(message: Message) -> bool:
+    """Whether a message came with tagged fields that its schema does not know."""
+    return bool(getattr(message, "unknown_tags", ()))
+
+
+def as_json_line(row: Row) -> bytes:
+    """One row as a line."""
+    return msgspec.json.encode(row) + b"\n"
