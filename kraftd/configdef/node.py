@@ -96,7 +96,7 @@ def server_key(name: str) -> ConfigKey | None:
     """What is known of a key of a server: static or dynamic, or a listener's own
     (``listener.name.<name>.<key>``).
     """
-    for candidate in server_synonyms(name):
+    for candidate in (name, *server_synonyms(name)):
         key = broker_def().get(candidate) or broker_quota_def().get(candidate)
         if key is not None:
             return key

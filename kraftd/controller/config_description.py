@@ -14,6 +14,7 @@ from kraftd.configdef import facts
 from kraftd.configdef.definition import (
     TYPE_IDS,
     ConfigKey,
+    InvalidValue,
     Value,
     broker_def,
     client_metrics_def,
@@ -68,15 +69,20 @@ def describe_configs(ctx: Context, request: DescribeConfigsRequest) -> Decision[
     server = Server(ctx)
     results = []
     for resource in request.resources:
+        wanted = resource.configuration_keys
         try:
-            entries = DESCRIBERS[resource.resource_type](ctx, server, resource.resource_name or "")
+            shown = [
+                answer(entry, request.include_synonyms)
+                for entry in DESCRIBERS[resource.resource_type](ctx, server, resource.resource_name)
+                if not wanted or entry[0] in wanted
+            ]
         except Refusal as refusal:
             results.append(result(resource, (), refusal.code, refusal.message))
             continue
-        wanted = resource.configuration_keys
-        shown = [
-            answer(entry, request.include_synonyms) for entry in entries if not wanted or entry[0] in wanted
-        ]
+        except InvalidValue as error:
+            # A log written by other software may hold what nobody could set here.
+            results.append(result(resource, (), ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
+            continue
         results.append(result(resource, shown, ErrorCode.NONE, ""))
     return Decision(DescribeConfigsResponse(results=results))
 
