@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from functools import partial
 
 import pytest
@@ -193,3 +196,11 @@ def test_fixed_elements_are_read_alike_with_and_without_tags() -> None:
 
 def test_a_message_shows_what_is_not_default_in_one_line() -> None:
     assert repr(FetchPartition(3, fetch_offset=88)) == "FetchPartition(partition=3, fetch_offset=88)"
+
+
+def test_an_engine_that_does_not_exist_is_refused_at_once() -> None:
+    environment = os.environ | {"KRAFTD_CODEC": "fortran"}
+    command = [sys.executable, "-c", "import kraftd.wire.codec"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "KRAFTD_CODEC=fortran: there is no such codec engine, only python" in done.stderr

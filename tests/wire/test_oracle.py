@@ -18,7 +18,7 @@ from tests.wire.strategies import ALL_MESSAGES, for_all, messages, versions
 
 pytestmark = pytest.mark.kafka
 
-EXAMPLES = int(os.environ.get("KRAFTD_WIRE_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("KRAFTD_WIRE_EXAMPLES", "12"))
 quick = settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
