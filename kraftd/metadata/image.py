@@ -33,7 +33,8 @@ from kraftd.wire.record_frame import VersionedRecord
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NO_PARTITIONS = PartitionSet()
-_SHARED_TUPLES_LIMIT = 1 << 16
+# Small clusters repeat few tuples of replicas; large ones repeat none, and looking for them would only cost.
+_SHARED_TUPLES_LIMIT = 1 << 13
 
 # What two images must agree on to be equal.
 _TABLES = (
@@ -259,8 +260,7 @@ class Image:
             if state is None:
                 return
             self.partition_count += 1
-            for replica in state.replicas:
-                self._host(replica).add(topic_id, index)
+            self._host(topic_id, index, state.replicas)
             self._count_led(state.leader, 1)
         elif state is None:
             self.partition_count -= 1
@@ -271,8 +271,7 @@ class Image:
             if before.replicas is not state.replicas and before.replicas != state.replicas:
                 for replica in before.replicas:
                     self._hosted[replica].discard(topic_id, index)
-                for replica in state.replicas:
-                    self._host(replica).add(topic_id, index)
+                self._host(topic_id, index, state.replicas)
             if before.leader != state.leader:
                 self._count_led(before.leader, -1)
                 self._count_led(state.leader, 1)
@@ -282,18 +281,23 @@ class Image:
                 partitions.discard(topic_id, index)
             return
         leader, replicas = state.leader, state.replicas
-        _set(self._leaderless, topic_id, index, leader < 0)
-        _set(self._not_preferred, topic_id, index, bool(replicas) and replicas[0] != leader)
+        if leader < 0 or topic_id in self._leaderless.masks:
+            _set(self._leaderless, topic_id, index, leader < 0)
+        led_by_another = bool(replicas) and replicas[0] != leader
+        if led_by_another or topic_id in self._not_preferred.masks:
+            _set(self._not_preferred, topic_id, index, led_by_another)
         if state.adding_replicas or state.removing_replicas or topic_id in self._reassigning.masks:
             _set(self._reassigning, topic_id, index, bool(state.adding_replicas or state.removing_replicas))
         if state.elr or state.last_known_elr or topic_id in self._with_elr.masks:
             _set(self._with_elr, topic_id, index, bool(state.elr or state.last_known_elr))
 
-    def _host(self, broker_id: int) -> PartitionSet:
-        hosted = self._hosted.get(broker_id)
-        if hosted is None:
-            hosted = self._hosted[broker_id] = PartitionSet()
-        return hosted
+    def _host(self, topic_id: bytes, index: int, replicas: tuple[int, ...]) -> None:
+        hosted = self._hosted
+        for replica in replicas:
+            partitions = hosted.get(replica)
+            if partitions is None:
+                partitions = hosted[replica] = PartitionSet()
+            partitions.add(topic_id, index)
 
     def _count_led(self, leader: int, change: int) -> None:
         if leader >= 0:

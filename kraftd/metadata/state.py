@@ -96,6 +96,8 @@ def replica_directories(directories: tuple[bytes, ...], replicas: tuple[int, ...
     Raises ValueError when their number is not that of the replicas.
     """
     count = len(replicas)
+    if len(directories) == count and DIRECTORY_MIGRATING not in directories:
+        return directories
     if directories.count(DIRECTORY_MIGRATING) == len(directories):
         return _MIGRATING[count] if count < len(_MIGRATING) else (DIRECTORY_MIGRATING,) * count
     if len(directories) != count:
