@@ -117,6 +117,7 @@ class Daemon:
         self._servers: list[asyncio.AbstractServer] = []
         self._stopping = False
         self._asked_core = False
+        self._end: asyncio.Future[None] = loop.create_future()
         self.storage = open_storage(RealDisk(), config, self.clock.now_ms(), self.dice.uuid)
         try:
             for note in self.storage.notes:
@@ -146,13 +147,13 @@ class Daemon:
         if announce is not None:
             announce(self.storage.directory.cluster_id, tuple(endpoint for _, endpoint in self._sockets))
         loop.call_soon(self.runner.step, Started())
-        loop.run_forever()
+        loop.run_until_complete(self._end)
         return self._close()
 
     def stop(self, why: str = "asked to") -> None:
         """Accept nothing more, answer what is in flight, then end; at once when asked a second time."""
         if self._stopping:
-            self.loop.stop()
+            self._finish()
             return
         self._stopping = True
         self.log.info("stopping", why=why)
@@ -169,7 +170,7 @@ class Daemon:
         """After each step while stopping: has everything been answered, and has the core let go?"""
         runner = self.runner
         if runner.shutdown_completed:
-            self.loop.call_soon(self.loop.stop)
+            self._finish()
         elif (
             not self._asked_core
             and not runner.node.busy
@@ -180,7 +181,11 @@ class Daemon:
 
     def _out_of_time(self) -> None:
         self.log.warning("stopping took too long", in_flight=len(self.runner.node.parked))
-        self.loop.stop()
+        self._finish()
+
+    def _finish(self) -> None:
+        if not self._end.done():
+            self._end.set_result(None)
 
     def _close(self) -> int:
         runner = self.runner
@@ -206,7 +211,7 @@ class Daemon:
     def _failed(self, error: BaseException) -> None:
         self.log.critical("fatal: the process ends", error=str(error) or repr(error), exc_info=error)
         self.exit_code = 1
-        self.loop.stop()
+        self._finish()
 
     def __repr__(self) -> str:
         return f"<Daemon {self.runner!r}>"

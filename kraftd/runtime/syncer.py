@@ -12,6 +12,9 @@ from queue import SimpleQueue
 from typing import Protocol
 
 
+HUNG_S = 30.0  # a disk that does not answer for so long is not waited for
+
+
 class Syncable(Protocol):
     def sync(self) -> int: ...
 
@@ -41,7 +44,7 @@ class Syncer:
     def stop(self) -> None:
         """Finish the sync that is under way, if one is, and end the thread."""
         self._asked.put(False)
-        self._thread.join()
+        self._thread.join(HUNG_S)
 
     def _run(self) -> None:
         while self._asked.get():
