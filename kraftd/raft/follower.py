@@ -14,14 +14,11 @@ from kraftd.raft import checks, snapshots
 from kraftd.raft.becoming import become_prospective, on_common_response
 from kraftd.raft.effects import Destination, HighWatermarkMoved, TruncateLog
 from kraftd.raft.reconfiguration import join_or_update
-from kraftd.raft.replica import ConsensusBroken, Replica
+from kraftd.raft.replica import TURN_MS, ConsensusBroken, Replica
 from kraftd.raft.roles import Follower
 from kraftd.raft.transitions import Cause
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
-
-QUICK_STAGGER_MS = 15  # between the voters that lost their leader's connection at the same moment
-
 
 # --- asking -------------------------------------------------------------------------------------------
 
@@ -102,22 +99,24 @@ def on_fetch_response(replica: Replica, source: Destination, response: FetchResp
     role = replica.role
     if partition.error_code or not isinstance(role, Follower):
         return False
-    _take_in(replica, role, partition)
+    leads_on = _take_in(replica, role, partition)
     _heard_from_leader(replica, role)
-    return True
+    return leads_on
 
 
-def _take_in(replica: Replica, role: Follower, partition: PartitionData) -> None:
+def _take_in(replica: Replica, role: Follower, partition: PartitionData) -> bool:
+    """Returns false where the answer leads nowhere, and asking again at once would bring the same."""
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
     if diverging.epoch >= 0:
         _truncate(replica, OffsetAndEpoch(diverging.end_offset, diverging.epoch))
     elif snapshot.epoch >= 0 and snapshot.end_offset >= 0:
-        snapshots.begin_download(replica, role, OffsetAndEpoch(snapshot.end_offset, snapshot.epoch))
+        return snapshots.begin_download(replica, role, OffsetAndEpoch(snapshot.end_offset, snapshot.epoch))
     elif snapshot.epoch < 0 and snapshot.end_offset < 0:
         if partition.records is not None and len(partition.records):
             append_fetched(replica, memoryview(partition.records))
         role.leader_high_watermark = max(role.leader_high_watermark, partition.high_watermark)
         follow_high_watermark(replica, role)
+    return True
 
 
 def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
@@ -174,13 +173,13 @@ def _sound_batches(replica: Replica, data: memoryview) -> Iterator[Batch]:
 def follow_high_watermark(replica: Replica, role: Follower) -> None:
     """Commit what the leader says is committed, as far as it is synced here; it never goes back (S7)."""
     offset = min(role.leader_high_watermark, replica.log.synced_end_offset)
-    if offset > replica.high_watermark:
+    if offset > max(replica.high_watermark, 0):
         replica.high_watermark = offset
         replica.emit(HighWatermarkMoved(offset))
 
 
 def _heard_from_leader(replica: Replica, role: Follower) -> None:
-    role.fetch_deadline_ms = replica.now_ms + replica.config.fetch_timeout_ms
+    role.fetch_deadline_ms = replica.fetch_deadline_ms()
     role.has_fetched = True
     role.connection_lost = False
     replica.quick_rounds = 0
@@ -207,10 +206,7 @@ def on_connection_lost(replica: Replica, node_id: int) -> None:
     if not isinstance(role, Follower) or node_id != replica.leader_id or not replica.is_voter:
         return
     role.connection_lost = True
-    rank = sum(1 for other in replica.voters.ids if other < replica.config.node_id and other != node_id)
-    wait_ms = (
-        (rank * QUICK_STAGGER_MS) + (QUICK_STAGGER_MS << min(replica.quick_rounds, 12)) - QUICK_STAGGER_MS
-    )
+    wait_ms = replica.turn_ms() + (TURN_MS << min(replica.quick_rounds, 12)) - TURN_MS
     replica.quick_rounds += 1
     role.fetch_deadline_ms = min(role.fetch_deadline_ms, replica.now_ms + wait_ms)
 

@@ -171,13 +171,16 @@ class LogView:
         self.snapshots = {snapshot_id: size_bytes}
 
     def move_start(self, start_offset: int) -> None:
-        """Segments below were deleted; the epoch in force at the new start begins there."""
+        """Segments and snapshots below were deleted; the epoch in force at the new start begins there."""
         self.start_offset = max(self.start_offset, start_offset)
         kept = [one for one in self._epochs if one.start_offset > self.start_offset]
         below = [one for one in self._epochs if one.start_offset <= self.start_offset]
         if below and self.start_offset < self.end_offset:
             kept.insert(0, EpochStart(below[-1].epoch, self.start_offset))
         self._epochs = kept
+        self.snapshots = {
+            one: size for one, size in self.snapshots.items() if one.offset >= self.start_offset
+        }
 
 
 def _by_epoch(snapshot_id: OffsetAndEpoch) -> tuple[int, int]:

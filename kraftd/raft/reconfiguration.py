@@ -54,7 +54,7 @@ def on_add_voter_request(replica: Replica, request: RequestReceived, message: Ad
         else:
             refusal = _not_now(replica)
     if refusal is None and replica.voters.get(key.id) is not None:
-        refusal = ErrorCode.DUPLICATE_VOTER, f"voter {key.id} is one already: {replica.voters!r}"
+        refusal = ErrorCode.DUPLICATE_VOTER, f"{key.id} is one of the voters {_ids(replica.voters)}"
     if refusal is None and endpoint is not None:
         destination = Destination(key.id, endpoint.host, endpoint.port)
         if not replica.send(destination, ApiVersionsRequest("kraftd", "1")):
@@ -129,17 +129,23 @@ def on_remove_voter_request(
             refusal = _not_now(replica)
     voters = replica.voters.without(key)
     if refusal is None and voters is None:
-        refusal = ErrorCode.VOTER_NOT_FOUND, f"{key} cannot be removed from {replica.voters!r}"
-    if refusal is not None or voters is None:
-        error, text = refusal or (ErrorCode.VOTER_NOT_FOUND, "")
-        answers.respond(replica, request, RemoveRaftVoterResponse(0, error, text))
+        last = replica.voters.is_only_voter(key)
+        why = "the last voter" if last else f"not one of the voters {_ids(replica.voters)}"
+        refusal = ErrorCode.VOTER_NOT_FOUND, f"{key} is {why}"
+    if refusal is not None:
+        answers.respond(replica, request, RemoveRaftVoterResponse(0, *refusal))
         return
+    assert voters is not None
     leader = replica.role
     assert isinstance(leader, Leader)
     deadline_ms = replica.now_ms + replica.config.request_timeout_ms
     change = VoterChange(key, request.request_id, request.version, deadline_ms, is_add=False)
     leader.voter_change = change
     change.end_offset = append_voters(replica, voters)
+
+
+def _ids(voters: VoterSet) -> str:
+    return ", ".join(repr(voter.key) for voter in voters)
 
 
 def _refuse_change(replica: Replica, cluster_id: str | None) -> tuple[ErrorCode, str | None] | None:
@@ -391,5 +397,5 @@ def on_update_voter_response(
         return False
     if isinstance(replica.role, Follower):
         replica.role.has_updated_leader = True
-        replica.role.fetch_deadline_ms = replica.now_ms + replica.config.fetch_timeout_ms
+        replica.role.fetch_deadline_ms = replica.fetch_deadline_ms()
     return True

@@ -32,6 +32,7 @@ from kraftd.wire.message import Message
 R = TypeVar("R", bound=Role)
 
 NO_LEADER = -1
+TURN_MS = 15  # between voters that stand for the same reason: a few round trips
 
 
 class ConsensusBroken(RuntimeError):
@@ -264,6 +265,15 @@ class Replica:
         """When an unattached replica stands: an observer never does."""
         return self.now_ms + self.random_election_timeout_ms() if self.is_voter else None
 
+    def turn_ms(self) -> int:
+        """How long this voter lets those with lower ids go first, where all lose the leader at one moment: of
+        two that stand at once, neither may win."""
+        own, leader_id = self.config.node_id, self.leader_id
+        return TURN_MS * sum(1 for other in self.voters.ids if other < own and other != leader_id)
+
+    def fetch_deadline_ms(self) -> int:
+        """When a follower that hears nothing of the leader from now on gives it up."""
+        return self.now_ms + self.config.fetch_timeout_ms + self.turn_ms()
+
     def new_follower(self) -> Follower:
-        fetch_deadline_ms = self.now_ms + self.config.fetch_timeout_ms
-        return Follower(fetch_deadline_ms, fetch_deadline_ms)
+        return Follower(self.fetch_deadline_ms(), self.now_ms + self.config.fetch_timeout_ms)

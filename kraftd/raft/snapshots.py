@@ -89,14 +89,16 @@ def on_fetch_snapshot_request(
 # --- downloading --------------------------------------------------------------------------------------
 
 
-def begin_download(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch) -> None:
-    """The leader says that this log cannot be continued but from that snapshot."""
+def begin_download(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch) -> bool:
+    """The leader says that this log cannot be continued but from that snapshot.  Returns false when it is
+    stored here already, so that there is nothing to download."""
     if snapshot_id in replica.log.snapshots:
-        return
+        return False
     if role.download is not None:
         replica.emit(AbandonSnapshot(role.download.snapshot_id))
     role.download = Download(snapshot_id)
     replica.emit(BeginSnapshot(snapshot_id))
+    return True
 
 
 def fetch_snapshot_request(replica: Replica, download: Download) -> FetchSnapshotRequest:
@@ -159,7 +161,7 @@ def on_fetch_snapshot_response(
 
 
 def _heard(replica: Replica, role: Follower) -> None:
-    role.fetch_deadline_ms = replica.now_ms + replica.config.fetch_timeout_ms
+    role.fetch_deadline_ms = replica.fetch_deadline_ms()
     role.has_fetched = True
     role.connection_lost = False
 

@@ -1,0 +1,166 @@
+"""Planted defects, each in one function of the core, and the invariant that has to catch it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kraftd.fetch.purgatory import Purgatory
+from kraftd.raft import election, fetch_answers, fetching, follower, leader, majority, progress
+from kraftd.raft.effects import Respond
+from kraftd.raft.log_view import LogView
+from kraftd.raft.replica import Replica
+
+Patch = Callable[[Any], None]  # takes pytest's monkeypatch
+
+
+def count_observers(patch: Any) -> None:
+    """An observer's log end counts towards the majority."""
+
+    def committable(self: progress.Progress) -> int | None:
+        ends = [one.end_offset for one in [*self.voters.values(), *self.observers.values()]]
+        return majority.majority_offset(sorted(-1 if e is None else e for e in ends)[-len(self.voters) :])
+
+    patch.setattr(progress.Progress, "committable", committable)
+
+
+def count_one_vote_less(patch: Any) -> None:
+    """Half of the voters are a majority."""
+    patch.setattr(majority.Votes, "won", property(lambda self: len(self.granting) * 2 >= len(self.voters)))
+
+
+def vote_twice(patch: Any) -> None:
+    """A vote that was given is forgotten when the next candidate asks."""
+
+    def grants(replica: Replica, candidate: Any, up_to_date: bool) -> bool:
+        granted = up_to_date and replica.state.value in ("unattached", "prospective")
+        if granted:
+            replica.voted = None
+        return granted
+
+    patch.setattr(election, "grants_vote", grants)
+
+
+def vote_for_anybody(patch: Any) -> None:
+    """The candidate's log is not looked at."""
+    patch.setattr(election, "grants_vote", lambda replica, candidate, up_to_date: replica.voted is None)
+    patch.setattr(election, "grants_pre_vote", lambda replica: True)
+    judge = election._judge
+
+    def blind(replica: Replica, voter_id: int, asked: Any) -> Any:
+        asked.last_offset, asked.last_offset_epoch = 1 << 40, max(0, asked.replica_epoch - 1)
+        return judge(replica, voter_id, asked)
+
+    patch.setattr(election, "_judge", blind)
+
+
+def count_unsynced(patch: Any) -> None:
+    """The leader counts what it has appended, and tells its followers so."""
+
+    def on_append(replica: Replica) -> None:
+        replica.ask_sync()
+        role: Any = replica.role
+        role.progress.local_synced(replica.log.end_offset)
+        replica.log.synced_end_offset = replica.log.end_offset
+        leader.advance_high_watermark(replica, role)
+        fetch_answers.records_appended(replica, role)
+
+    patch.setattr(leader, "_appended", on_append)
+
+
+def fetch_unsynced(patch: Any) -> None:
+    """A follower fetches on before what it has is synced."""
+    patch.setattr(
+        follower, "_may_fetch", lambda replica: not replica.connections.any_in_flight(replica.now_ms)
+    )
+
+
+def commit_old_epochs(patch: Any) -> None:
+    """Records of older epochs commit by themselves."""
+    advance = leader.advance_high_watermark
+
+    def early(replica: Replica, role: Any) -> bool:
+        start, role.epoch_start_offset = role.epoch_start_offset, -1
+        try:
+            return advance(replica, role)
+        finally:
+            role.epoch_start_offset = start
+
+    patch.setattr(leader, "advance_high_watermark", early)
+    patch.setattr(fetching, "advance_high_watermark", early)
+
+
+def trust_the_leaders_mark(patch: Any) -> None:
+    """A follower commits what it has not got."""
+
+    def follow(replica: Replica, role: Any) -> None:
+        replica.high_watermark = max(replica.high_watermark, role.leader_high_watermark)
+
+    patch.setattr(follower, "follow_high_watermark", follow)
+
+
+def lead_the_same_epoch_again(patch: Any) -> None:
+    """A leader that restarts goes on in its epoch, whatever its log lost."""
+
+    def start(replica: Replica) -> None:
+        replica.epoch, replica.leader_id, replica.voted = max(0, replica.epoch - 1), None, None
+        replica.role = election.Unattached(replica.election_deadline_ms())
+        replica.persist_election()
+
+    patch.setattr(election, "start", start)
+
+
+def keep_the_diverging_tail(patch: Any) -> None:
+    """The offset alone decides whether a follower continues the log."""
+    locate = LogView.locate
+
+    def by_offset(self: LogView, offset: int, epoch: int) -> Any:
+        at = locate(self, offset, epoch)
+        if at.fit.value == "diverging" and offset <= self.end_offset:
+            return at._replace(fit=type(at.fit).VALID)
+        return at
+
+    patch.setattr(LogView, "locate", by_offset)
+
+
+def answer_twice(patch: Any) -> None:
+    """Who was woken is answered, and stays parked."""
+
+    def wake(replica: Replica, role: Any, fetches: list[Any]) -> None:
+        for fetch in fetches:
+            for _ in range(2):
+                fetch_answers.answer(replica, role, fetch, may_park=False)
+
+    patch.setattr(fetch_answers, "wake", wake)
+
+
+def forget_a_parked_fetch(patch: Any) -> None:
+    """The high watermark moves, and one of those that wait is not told."""
+    complete_all = Purgatory.complete_all
+
+    def forgetful(self: Any, key: Any) -> list[Any]:
+        return complete_all(self, key)[1:]
+
+    patch.setattr(Purgatory, "complete_all", forgetful)
+
+
+def forget_at_the_deadline(patch: Any) -> None:
+    """Nobody looks at the clock for parked fetches."""
+    patch.setattr(Purgatory, "expire", lambda self, now_ms: [])
+    patch.setattr(Purgatory, "deadline_ms", lambda self: None)
+
+
+def refuse_nobody(patch: Any) -> None:
+    """The leadership ends, and who is parked waits for nothing."""
+    patch.setattr(fetch_answers, "refuse_all", lambda replica, error: None)
+
+
+def answer_without_a_mark(patch: Any) -> None:
+    """A woken fetch is answered as it was parked: without the new high watermark."""
+
+    def wake(replica: Replica, role: Any, fetches: list[Any]) -> None:
+        for fetch in fetches:
+            message, _ = fetch_answers.answers.fetch(replica, fetch.version, fetch.listener, 0, -1)
+            replica.emit(Respond(fetch.request_id, message, fetch.version))
+
+    patch.setattr(fetch_answers, "wake", wake)

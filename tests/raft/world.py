@@ -1,0 +1,444 @@
+"""A small world for cores: a clock, a network and disks in memory, and the invariants checked at every event.
+
+Messages go through the real codecs.  A disk loses in a crash what was not synced.  Everything is
+deterministic: the same calls make the same history.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kraftd.fetch.purgatory import Purgatory
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
+from kraftd.messages.fetch_request import FetchRequest
+from kraftd.messages.kraft_version_record import KRaftVersionRecord
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.raft.config import DurableState, RaftConfig
+from kraftd.raft.core import RaftCore
+from kraftd.raft.effects import (
+    AppendRecords,
+    Effect,
+    FinishSnapshot,
+    PersistElection,
+    ResetLog,
+    Respond,
+    RespondRecords,
+    RespondSnapshot,
+    Send,
+    SyncLog,
+    TruncateLog,
+    WriteSnapshot,
+)
+from kraftd.raft.events import (
+    ConnectionLost,
+    DeadlineReached,
+    Event,
+    RecordsSynced,
+    RequestReceived,
+    ResponseReceived,
+    SendFailed,
+    SnapshotFinished,
+    Started,
+)
+from kraftd.raft.history import ControlRecordHistory
+from kraftd.raft.log_view import LogView
+from kraftd.raft.voters import NO_VOTERS, VoterSet
+from kraftd.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from kraftd.wire.batch import ControlRecordType, build_control_batch, iter_batches
+from kraftd.wire.codec import decode, encode_bytes
+from kraftd.wire.message import Message
+from tests.raft.invariants import Invariants
+
+VERSIONS = {
+    "Fetch": 18,
+    "Vote": 2,
+    "BeginQuorumEpoch": 1,
+    "EndQuorumEpoch": 1,
+    "FetchSnapshot": 1,
+    "DescribeQuorum": 2,
+    "ApiVersions": 4,
+    "AddRaftVoter": 1,
+    "RemoveRaftVoter": 0,
+    "UpdateRaftVoter": 0,
+}
+LISTENER = "CONTROLLER"
+START_MS = 1_000_000
+
+
+def version_of(message: Message) -> int:
+    return VERSIONS[type(message).__name__.removesuffix("Request").removesuffix("Response")]
+
+
+def over_the_wire(message: Message, version: int) -> Message:
+    """What the other side decodes of it."""
+    return decode(type(message), version, memoryview(encode_bytes(message, version)))
+
+
+def directory_id(node_id: int, generation: int = 0) -> bytes:
+    return bytes([0xD0, generation]) + bytes(10) + node_id.to_bytes(4, "big")
+
+
+def node_config(node_id: int, *, generation: int = 0, **options: Any) -> RaftConfig:
+    endpoint = Endpoint(LISTENER, f"n{node_id}", 9000 + node_id % 1000)
+    return RaftConfig(node_id, directory_id(node_id, generation), "cluster", (endpoint,), LISTENER, **options)
+
+
+def bootstrap_batch(voters: VoterSet, kraft_version: int = 1) -> bytes:
+    """The control batch of a formatted directory's bootstrap checkpoint."""
+    return build_control_batch(
+        [
+            (ControlRecordType.KRAFT_VERSION, KRaftVersionRecord(kraft_version=kraft_version), 0),
+            (ControlRecordType.KRAFT_VOTERS, voters.to_record(), 0),
+        ],
+        0,
+        0,
+        0,
+    )
+
+
+class SeededDice:
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def below(self, n: int) -> int:
+        return self._random.randrange(n)
+
+
+class Disk:
+    """What one replica has written."""
+
+    def __init__(self, static_voters: VoterSet, bootstrap: bytes) -> None:
+        self.static_voters = static_voters
+        self.snapshots: dict[OffsetAndEpoch, bytes] = {OffsetAndEpoch(0, 0): bootstrap} if bootstrap else {}
+        self.batches: list[tuple[int, int, int, bytes]] = []  # base offset, end offset, epoch, bytes
+        self.start_offset = 0
+        self.synced_end = 0
+        self.election: tuple[QuorumStateData, int] | None = None
+        self.part: dict[OffsetAndEpoch, bytearray] = {}
+
+    @property
+    def end(self) -> int:
+        return self.batches[-1][1] if self.batches else self.start_offset
+
+    def append(self, effect: AppendRecords) -> None:
+        assert effect.base_offset == self.end, f"{effect!r} at the end {self.end}"
+        for batch in iter_batches(effect.data):
+            header = batch.header
+            entry = (header.base_offset, header.next_offset, header.leader_epoch, bytes(batch.view))
+            self.batches.append(entry)
+        assert self.end == effect.end_offset
+
+    def truncate(self, end_offset: int) -> None:
+        self.batches = [batch for batch in self.batches if batch[1] <= end_offset]
+        assert self.end == end_offset, "truncation inside of a batch"
+        self.synced_end = min(self.synced_end, end_offset)
+
+    def reset(self, snapshot_id: OffsetAndEpoch) -> None:
+        self.batches = []
+        self.start_offset = self.synced_end = snapshot_id.offset
+        self.snapshots = {key: data for key, data in self.snapshots.items() if key == snapshot_id}
+
+    def lose_unsynced(self) -> None:
+        self.batches = [batch for batch in self.batches if batch[1] <= self.synced_end]
+        self.part = {}
+
+    def read(self, offset: int, end_offset: int, max_bytes: int) -> bytes:
+        found = b""
+        for _, end, _, data in self.batches:
+            if end <= offset or end > end_offset:
+                continue
+            if found and len(found) + len(data) > max_bytes:
+                break
+            found += data
+        return found
+
+    def durable_state(self) -> DurableState:
+        epochs: list[tuple[int, int]] = []
+        history = ControlRecordHistory(self.static_voters)
+        newest = max(self.snapshots, key=lambda one: (one.epoch, one.offset), default=None)
+        if newest is not None:
+            history.read(self.snapshots[newest], at_offset=newest.offset - 1)
+        for base_offset, _, epoch, data in self.batches:
+            if not epochs or epochs[-1][0] < epoch:
+                epochs.append((epoch, base_offset))
+            history.read(data)
+        sizes = {key: len(data) for key, data in self.snapshots.items()}
+        log = LogView(self.start_offset, self.end, epochs, sizes)
+        return DurableState(self.election[0] if self.election else None, log, history)
+
+
+class Node:
+    """One replica: a core while it runs, and its disk."""
+
+    def __init__(self, config: RaftConfig, disk: Disk, seed: int) -> None:
+        self.config = config
+        self.disk = disk
+        self.dice = SeededDice(seed)
+        self.core: RaftCore | None = None
+        self.sync_due = False  # a sync was asked for and is held back
+
+    @property
+    def id(self) -> int:
+        return self.config.node_id
+
+
+class World:
+    """Nodes by id.  `log` is told of every effect; `autosync` makes syncs take a millisecond, else `sync`
+    must be called."""
+
+    def __init__(self, *, seed: int = 0, check: bool = True) -> None:
+        self.now_ms = START_MS
+        self.nodes: dict[int, Node] = {}
+        self.autosync = True
+        self.held: set[int] = set()  # nodes whose syncs are held back
+        self.cut: set[tuple[int, int]] = set()  # (from, to) that lose messages
+        self.seed = seed
+        self.log: Callable[[int, Effect], None] = lambda node_id, effect: None
+        self.answers: dict[Any, tuple[Effect, Message]] = {}  # to clients, by request id
+        self.last_asked: Any = None
+        self.invariants = Invariants() if check else None
+        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._sequence = 0
+        self._incarnation: dict[int, int] = {}
+
+    # --- building ---
+
+    def add_voters(self, ids: Iterable[int], *, static: bool = False, **options: Any) -> None:
+        ids = list(ids)
+        configs = {node_id: node_config(node_id, **options) for node_id in ids}
+        if static:
+            addresses = {i: (c.listeners[0].host, c.listeners[0].port) for i, c in configs.items()}
+            voters, bootstrap = VoterSet.from_static(LISTENER, addresses), b""
+        else:
+            voters, bootstrap = (
+                NO_VOTERS,
+                bootstrap_batch(VoterSet.of(*(one.voter_node for one in configs.values()))),
+            )
+        servers = (
+            () if static else tuple((c.listeners[0].host, c.listeners[0].port) for c in configs.values())
+        )
+        for node_id, config in configs.items():
+            disk = Disk(voters, bootstrap)
+            full = node_config(node_id, bootstrap_servers=servers, **options)
+            assert full.voter_node == config.voter_node
+            self.nodes[node_id] = Node(full, disk, self.seed * 1000 + node_id)
+
+    def add_observer(self, node_id: int, *, generation: int = 0, **options: Any) -> Node:
+        """A replica that starts with nothing but the others' addresses."""
+        servers = tuple(
+            (node.config.listeners[0].host, node.config.listeners[0].port) for node in self.nodes.values()
+        )
+        static = next(iter(self.nodes.values())).disk.static_voters
+        config = node_config(node_id, generation=generation, bootstrap_servers=servers, **options)
+        node = self.nodes[node_id] = Node(config, Disk(static, b""), self.seed * 1000 + node_id)
+        return node
+
+    def start(self, node_id: int) -> None:
+        node = self.nodes[node_id]
+        self._incarnation[node_id] = self._incarnation.get(node_id, 0) + 1
+        node.sync_due = False
+        node.core = RaftCore(node.config, node.disk.durable_state(), node.dice, Purgatory(), Purgatory())
+        if self.invariants:
+            self.invariants.started(node)
+        self.step(node_id, Started())
+
+    def crash(self, node_id: int, *, silent: bool = False) -> None:
+        """kill -9: the kernel resets its connections; silent: the host is gone, nothing is told."""
+        node = self.nodes[node_id]
+        node.core = None
+        node.disk.lose_unsynced()
+        if not silent:
+            for other in self.nodes.values():
+                if other.core is not None and (node_id, other.id) not in self.cut:
+                    self.later(1, other.id, ConnectionLost(node_id))
+
+    # --- running ---
+
+    def later(self, delay_ms: int, node_id: int, event: Event) -> None:
+        """Have that node told, if it is not restarted before."""
+        incarnation = self._incarnation.get(node_id, 0)
+
+        def tell() -> None:
+            if self._incarnation.get(node_id, 0) == incarnation and self.nodes[node_id].core is not None:
+                self.step(node_id, event)
+
+        self._at(delay_ms, tell)
+
+    def _at(self, delay_ms: int, action: Callable[[], None]) -> None:
+        self._sequence += 1
+        heapq.heappush(self._queue, (self.now_ms + delay_ms, self._sequence, action))
+
+    def step(self, node_id: int, event: Event) -> list[Effect]:
+        node = self.nodes[node_id]
+        assert node.core is not None
+        effects = node.core.step(event, self.now_ms)
+        for effect in effects:
+            self._perform(node, effect)
+            self.log(node_id, effect)
+        if self.invariants:
+            self.invariants.check(self, node)
+        return effects
+
+    def run(self, duration_ms: int, *, until: Callable[[], bool] | None = None) -> bool:
+        """Let time pass: messages arrive, syncs end, deadlines come.  Ends early when `until` holds."""
+        end_ms = self.now_ms + duration_ms
+        for _ in range(200_000):
+            if until is not None and until():
+                return True
+            due = [
+                (deadline_ms, node.id)
+                for node in self.nodes.values()
+                if node.core is not None and (deadline_ms := node.core.deadline_ms()) is not None
+            ]
+            timer = min(due, default=(end_ms + 1, -1))
+            message_ms = self._queue[0][0] if self._queue else end_ms + 1
+            if min(timer[0], message_ms) > end_ms:
+                break
+            if message_ms <= timer[0]:
+                self.now_ms = max(self.now_ms, message_ms)
+                heapq.heappop(self._queue)[2]()
+            else:
+                self.now_ms = max(self.now_ms, timer[0])
+                self.step(timer[1], DeadlineReached())
+        else:
+            raise AssertionError("the world does not come to rest")
+        self.now_ms = end_ms
+        return until is not None and until()
+
+    def sync(self, node_id: int) -> None:
+        """End the sync that is held back."""
+        node = self.nodes[node_id]
+        node.sync_due = False
+        node.disk.synced_end = node.disk.end
+        self.step(node_id, RecordsSynced(node.disk.end))
+
+    # --- looking ---
+
+    def leader(self) -> Node | None:
+        """The live leader of the highest epoch, once its high watermark is known."""
+        leaders = [node for node in self.nodes.values() if node.core is not None and node.core.is_leader]
+        return max(leaders, key=lambda node: node.core.epoch if node.core else -1, default=None)
+
+    def core(self, node_id: int) -> RaftCore:
+        core = self.nodes[node_id].core
+        assert core is not None
+        return core
+
+    def ask(self, node_id: int, request_id: Any, message: Message, version: int | None = None) -> None:
+        """A client's request; its answer is found in `answers`."""
+        version = version_of(message) if version is None else version
+        self.last_asked = request_id
+        self.step(node_id, RequestReceived(request_id, over_the_wire(message, version), version, LISTENER))
+        if self.invariants and isinstance(message, FetchRequest):
+            self.invariants.asked(self.nodes[node_id], request_id, self.now_ms + message.max_wait_ms)
+
+    # --- effects ---
+
+    def _perform(self, node: Node, effect: Effect) -> None:
+        disk = node.disk
+        if isinstance(effect, PersistElection):
+            encode_bytes(effect.state, effect.version)
+            if self.invariants:
+                self.invariants.persisting(node, effect)
+            disk.election = effect.state, effect.version
+        elif isinstance(effect, AppendRecords):
+            disk.append(effect)
+        elif isinstance(effect, SyncLog):
+            self._sync_later(node)
+        elif isinstance(effect, TruncateLog):
+            if self.invariants:
+                self.invariants.truncating(node, effect.end_offset)
+            disk.truncate(effect.end_offset)
+        elif isinstance(effect, ResetLog):
+            disk.reset(effect.snapshot_id)
+        elif isinstance(effect, Send):
+            self._send(node, effect)
+        elif isinstance(effect, Respond | RespondRecords | RespondSnapshot):
+            self._respond(node, effect)
+        elif isinstance(effect, WriteSnapshot):
+            part = disk.part.setdefault(effect.snapshot_id, bytearray())
+            assert len(part) == effect.position
+            part += effect.data
+        elif isinstance(effect, FinishSnapshot):
+            data = disk.snapshots[effect.snapshot_id] = bytes(disk.part.pop(effect.snapshot_id))
+            self.later(1, node.id, SnapshotFinished(effect.snapshot_id, len(data), (data,)))
+
+    def _sync_later(self, node: Node) -> None:
+        if not self.autosync or node.id in self.held:
+            node.sync_due = True
+            return
+        written, incarnation = node.disk.end, self._incarnation[node.id]
+
+        def done() -> None:
+            if self._incarnation[node.id] == incarnation and node.core is not None:
+                node.disk.synced_end = max(node.disk.synced_end, min(written, node.disk.end))
+                self.step(node.id, RecordsSynced(written))
+
+        self._at(1, done)
+
+    def _send(self, node: Node, effect: Send) -> None:
+        at = effect.destination.host, effect.destination.port
+        target = next(
+            (
+                one
+                for one in self.nodes.values()
+                if (one.config.listeners[0].host, one.config.listeners[0].port) == at
+            ),
+            None,
+        )
+        if target is None or (target.core is None and (node.id, target.id) not in self.cut):
+            self.later(1, node.id, SendFailed(effect.send_id))
+            if effect.destination.node_id >= 0:
+                self.later(1, node.id, ConnectionLost(effect.destination.node_id))
+            return
+        if (node.id, target.id) in self.cut:
+            return
+        if self.invariants:
+            self.invariants.sending(node, effect)
+        version = version_of(effect.message)
+        message = over_the_wire(effect.message, version)
+        source = node.id, self._incarnation[node.id], effect.send_id
+        if isinstance(message, ApiVersionsRequest):
+            features = [SupportedFeatureKey("kraft.version", 0, 1)]
+            self._answer(source, target.id, ApiVersionsResponse(supported_features=features), 4)
+            return
+        self.later(1, target.id, RequestReceived(source, message, version, LISTENER))
+
+    def _respond(self, node: Node, effect: Respond | RespondRecords | RespondSnapshot) -> None:
+        message: Any = effect.message
+        if isinstance(effect, RespondRecords):
+            records = node.disk.read(effect.offset, effect.end_offset, effect.max_bytes)
+            assert records, f"{effect!r} promised records"
+            message.responses[0].partitions[0].records = records
+        elif isinstance(effect, RespondSnapshot):
+            data = node.disk.snapshots[effect.snapshot_id]
+            piece = data[effect.position : effect.position + effect.max_bytes]
+            message.topics[0].partitions[0].unaligned_records = piece
+        if self.invariants:
+            self.invariants.answered(node.id, self._incarnation[node.id], effect.request_id)
+        if isinstance(effect.request_id, tuple):
+            self._answer(effect.request_id, node.id, message, effect.version)
+        else:
+            self.answers[effect.request_id] = effect, over_the_wire(message, effect.version)
+
+    def _answer(self, source: tuple[int, int, int], from_id: int, message: Message, version: int) -> None:
+        node_id, incarnation, send_id = source
+        if (from_id, node_id) in self.cut or self._incarnation[node_id] != incarnation:
+            return
+        self.later(1, node_id, ResponseReceived(send_id, over_the_wire(message, version)))
+
+    def isolate(self, *groups: Iterable[int]) -> None:
+        """Partition: only nodes of one group hear each other."""
+        where = {node_id: index for index, group in enumerate(groups) for node_id in group}
+        self.cut = {(a, b) for a in self.nodes for b in self.nodes if a != b and where.get(a) != where.get(b)}
+
+    def heal(self) -> None:
+        self.cut = set()
+
+
+def key_of(node_id: int) -> ReplicaKey:
+    return ReplicaKey(node_id, directory_id(node_id))

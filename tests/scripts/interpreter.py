@@ -1,0 +1,390 @@
+"""Scenario scripts: a command a line, what came of it in the lines below, each indented and with an arrow.
+
+    voters 1 2 3 [static] [option=value ...]   three formatted replicas, not started observer 4 [option=value
+    ...]              a replica that knows nothing but the others' addresses start 1 2 | start
+    start those, or all elect 1                                    let 1's patience end first; runs until it
+    leads and all follow run 500                                    let 500 ms pass settle
+    let time pass until every replica agrees with the leader append 1 a b c                             have
+    records appended by the leader 1, as one batch fetch 9 from 1 offset=end hw=known|unknown|N [epoch=E]
+    [last=E] [version=V] [wait=MS] [cluster=ID] hold 1 | sync 1 | release 1                hold back syncs of
+    1; end the one that is held; sync freely again cut 1 2 | cut 1->2                         lose messages
+    between two, or one way partition 1 | 2 3                          only those of one group hear each other
+    heal                                       everybody hears everybody crash 1 | vanish 1
+    kill -9 (connections are reset); or the host is gone (nothing is told) resign 1 | shutdown 1
+    give up leading; leave gracefully add 4 to 1 [early] | remove 3 from 1       AddRaftVoter and
+    RemoveRaftVoter, asked of 1 upgrade 1                                  kraft.version 0 to 1, asked of the
+    leader 1 move 2                                     2 gets another port (while it is down) wipe 2
+    2 gets an empty disk with another directory id (while it is down) snapshot 1
+    1 makes a snapshot at its high watermark and drops the log below show elections|messages|times
+    show more from here on status                                     what every replica is
+
+Told always: high watermarks, who leads, truncations, the fate of appends and of clients' requests.  Empty
+lines and lines that begin with # are kept as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kraftd.messages.add_raft_voter_request import AddRaftVoterRequest
+from kraftd.messages.add_raft_voter_request import Listener as AddListener
+from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftd.raft.config import RaftConfig
+from kraftd.raft.effects import (
+    AppendAborted,
+    AppendCommitted,
+    AppendRefused,
+    Effect,
+    FinishSnapshot,
+    HighWatermarkMoved,
+    LeadershipChanged,
+    PersistElection,
+    ResetLog,
+    Respond,
+    RespondRecords,
+    Send,
+    ShutdownCompleted,
+    TruncateLog,
+    VotersChanged,
+)
+from kraftd.raft.events import (
+    AppendRequested,
+    KRaftVersionUpgradeRequested,
+    LogStartMoved,
+    ResignRequested,
+    ShutdownRequested,
+    SnapshotTaken,
+)
+from kraftd.types import Endpoint, OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
+from tests.raft.nemesis import broker_fetch
+from tests.raft.world import START_MS, Disk, Node, World, bootstrap_batch, directory_id
+
+UNKNOWN = (1 << 63) - 1
+
+
+class Script:
+    """One run of a script: `play` returns its text with what came of each command."""
+
+    def __init__(self) -> None:
+        self.world = World(seed=1)
+        self.world.log = self._effect
+        self.lines: list[str] = []
+        self.shown: set[str] = set()
+        self.asked = 0
+        self.held: set[int] = set()
+        self.generation: dict[int, int] = {}
+
+    def play(self, text: str) -> str:
+        out: list[str] = []
+        for line in text.splitlines():
+            if line.startswith("    "):
+                continue  # what came of it the last time
+            out.append(line.rstrip())
+            if line.strip() and not line.startswith("#"):
+                self.lines = []
+                self._command(line.split())
+                out += [f"    -> {one}" for one in self.lines]
+        return "\n".join(out) + "\n"
+
+    def _command(self, words: list[str]) -> None:
+        name, *rest = words
+        handler: Callable[..., None] | None = getattr(self, f"do_{name}", None)
+        if handler is None:
+            raise ValueError(f"no such command: {name}")
+        options = {key: value for key, _, value in (w.partition("=") for w in rest) if value}
+        handler([word for word in rest if "=" not in word], options)
+
+    def _tell(self, text: str) -> None:
+        stamp = f"{self.world.now_ms - START_MS:>6} ms  " if "times" in self.shown else ""
+        self.lines.append(stamp + text)
+
+    # --- what came of it ---
+
+    def _effect(self, node_id: int, effect: Effect) -> None:
+        match effect:
+            case HighWatermarkMoved(offset):
+                self._tell(f"{node_id}: high watermark {offset}")
+            case LeadershipChanged(epoch, leader_id, is_local):
+                who = "no leader" if leader_id is None else f"leader {leader_id}"
+                self._tell(f"{node_id}: " + (f"leads epoch {epoch}" if is_local else f"epoch {epoch}, {who}"))
+            case AppendCommitted(append_id, end_offset):
+                self._tell(f"{node_id}: {append_id} is committed below {end_offset}")
+            case AppendAborted(append_id, error):
+                self._tell(f"{node_id}: {append_id} is aborted, {ErrorCode(error).name}")
+            case AppendRefused(append_id, error):
+                self._tell(f"{node_id}: {append_id} is refused, {ErrorCode(error).name}")
+            case TruncateLog(end_offset):
+                self._tell(f"{node_id}: truncates to {end_offset}")
+            case ResetLog(snapshot_id):
+                self._tell(f"{node_id}: starts over from snapshot {snapshot_id}")
+            case FinishSnapshot(snapshot_id):
+                self._tell(f"{node_id}: has downloaded snapshot {snapshot_id}")
+            case VotersChanged():
+                core = self.world.core(node_id)
+                ids = " ".join(map(str, core.voters.ids))
+                self._tell(f"{node_id}: voters {ids}, kraft.version {core.kraft_version}")
+            case ShutdownCompleted(graceful):
+                self._tell(f"{node_id}: is shut down" + ("" if graceful else ", its time is over"))
+            case PersistElection(state) if "elections" in self.shown:
+                vote = f", vote for {state.voted_id}" if state.voted_id >= 0 else ""
+                self._tell(f"{node_id}: persists epoch {state.leader_epoch}, leader {state.leader_id}{vote}")
+            case Send(_, destination, message) if "messages" in self.shown:
+                kind = type(message).__name__.removesuffix("Request")
+                if getattr(message, "topics", None) and kind == "Vote":
+                    kind = "PreVote" if message.topics[0].partitions[0].pre_vote else "Vote"  # type: ignore[attr-defined]
+                self._tell(f"{node_id}: asks {destination.host[1:]}: {kind}")
+            case Respond(request_id) | RespondRecords(request_id) if isinstance(request_id, str):
+                self._answer(node_id, effect)
+
+    def _answer(self, node_id: int, effect: Respond | RespondRecords) -> None:
+        who, message = effect.request_id, self.world.answers[effect.request_id][1]
+        answer: Any = message
+        who = str(who).rpartition("#")[0]
+        if not hasattr(answer, "responses"):
+            error = ErrorCode(answer.error_code).name
+            text = f": {answer.error_message}" if answer.error_message else ""
+            self._tell(f"{node_id} answers {who}: {error}{text}")
+            return
+        if answer.error_code:
+            self._tell(f"{node_id} answers {who}: {ErrorCode(answer.error_code).name}")
+            return
+        partition = answer.responses[0].partitions[0]
+        leader = partition.current_leader
+        if partition.error_code:
+            at = "".join(f" at {one.host}:{one.port}" for one in answer.node_endpoints)
+            error = ErrorCode(partition.error_code).name
+            named = f"leader {leader.leader_id}{at}, epoch {leader.leader_epoch}"
+            self._tell(f"{node_id} answers {who}: {error}, {named}")
+            return
+        if partition.diverging_epoch.epoch >= 0:
+            what = f"diverging at {partition.diverging_epoch.end_offset}@{partition.diverging_epoch.epoch}"
+        elif partition.snapshot_id.epoch >= 0:
+            what = f"snapshot {partition.snapshot_id.end_offset}@{partition.snapshot_id.epoch}"
+        elif isinstance(effect, RespondRecords):
+            what = f"records from {effect.offset}"
+        else:
+            what = "no records"
+        self._tell(f"{node_id} answers {who}: hw={partition.high_watermark}, {what}")
+
+    # --- replicas ---
+
+    def do_voters(self, ids: list[str], options: dict[str, str]) -> None:
+        numbers = [int(one) for one in ids if one != "static"]
+        self.world.add_voters(numbers, static="static" in ids, **_numbers(options))
+
+    def do_observer(self, ids: list[str], options: dict[str, str]) -> None:
+        for one in ids:
+            self.world.add_observer(int(one), **_numbers(options))
+
+    def do_start(self, ids: list[str], options: dict[str, str]) -> None:
+        down = [node.id for node in self.world.nodes.values() if node.core is None]
+        for node_id in map(int, ids) if ids else down:
+            self.world.start(node_id)
+
+    def do_elect(self, ids: list[str], options: dict[str, str]) -> None:
+        """The election timeout is the dice's: here the others' is made to come later."""
+        chosen = int(ids[0])
+        for node in self.world.nodes.values():
+            if node.core is None:
+                self.world.start(node.id)
+        for node in self.world.nodes.values():
+            role = node.core._replica.role if node.core else None
+            deadline = getattr(role, "deadline_ms", None)
+            if deadline is not None and role is not None:
+                role.deadline_ms = self.world.now_ms + (0 if node.id == chosen else 5_000)  # type: ignore[union-attr]
+        core = self.world.core(chosen)
+        core._deadline_ms = self.world.now_ms
+        elected = self.world.run(5_000, until=lambda: core.is_leader and self._settled())
+        if not {"elections", "messages"} & self.shown:
+            self.lines = [line for line in self.lines if "leads epoch" in line]
+        if not elected:
+            self._tell(f"{chosen} is not elected")
+
+    def do_crash(self, ids: list[str], options: dict[str, str]) -> None:
+        for one in ids:
+            self.world.crash(int(one))
+
+    def do_vanish(self, ids: list[str], options: dict[str, str]) -> None:
+        for one in ids:
+            self.world.crash(int(one), silent=True)
+            self.world.cut |= {(int(one), other) for other in self.world.nodes}
+            self.world.cut |= {(other, int(one)) for other in self.world.nodes}
+
+    def do_wipe(self, ids: list[str], options: dict[str, str]) -> None:
+        node = self.world.nodes[int(ids[0])]
+        self.generation[node.id] = self.generation.get(node.id, 0) + 1
+        config = _replace(node.config, directory_id=directory_id(node.id, self.generation[node.id]))
+        static = node.disk.static_voters
+        self.world.nodes[node.id] = Node(config, Disk(static, b""), node.id)
+        if self.world.invariants:
+            self.world.invariants.durable_epoch.pop(node.id, None)
+
+    def do_move(self, ids: list[str], options: dict[str, str]) -> None:
+        node = self.world.nodes[int(ids[0])]
+        old = node.config.listeners[0]
+        node.config = _replace(node.config, listeners=(Endpoint(old.listener, old.host, old.port + 100),))
+
+    # --- time and network ---
+
+    def do_run(self, words: list[str], options: dict[str, str]) -> None:
+        self.world.run(int(words[0]))
+
+    def _settled(self) -> bool:
+        leader = self.world.leader()
+        if leader is None or leader.core is None or leader.core.high_watermark < leader.core.log_end_offset:
+            return False
+        cores = [node.core for node in self.world.nodes.values() if node.core is not None]
+        return all(
+            (core.epoch, core.high_watermark) == (leader.core.epoch, leader.core.high_watermark)
+            for core in cores
+        )
+
+    def do_settle(self, words: list[str], options: dict[str, str]) -> None:
+        before = self.world.now_ms
+        if not self.world.run(60_000, until=self._settled):
+            self._tell("nothing settles within a minute")
+        elif "within" in options and self.world.now_ms - before > int(options["within"]):
+            self._tell(f"that took {self.world.now_ms - before} ms")
+
+    def do_partition(self, words: list[str], options: dict[str, str]) -> None:
+        groups = [group.split() for group in " ".join(words).split("|")]
+        self.world.isolate(*([int(one) for one in group] for group in groups))
+
+    def do_cut(self, words: list[str], options: dict[str, str]) -> None:
+        if "->" in words[0]:
+            a, b = map(int, words[0].split("->"))
+            self.world.cut.add((a, b))
+        else:
+            a, b = map(int, words)
+            self.world.cut |= {(a, b), (b, a)}
+
+    def do_heal(self, words: list[str], options: dict[str, str]) -> None:
+        self.world.heal()
+
+    def do_reset(self, words: list[str], options: dict[str, str]) -> None:
+        """The connection of one node to another breaks, nothing else."""
+        from kraftd.raft.events import ConnectionLost
+
+        self.world.step(int(words[0]), ConnectionLost(int(words[1])))
+
+    # --- the log ---
+
+    def do_append(self, words: list[str], options: dict[str, str]) -> None:
+        node_id, values = int(words[0]), words[1:]
+        event = AppendRequested(
+            " ".join(values), [one.encode() for one in values], self.world.core(node_id).epoch
+        )
+        self.world.step(node_id, event)
+
+    def do_hold(self, words: list[str], options: dict[str, str]) -> None:
+        self.world.held |= {int(one) for one in words}
+
+    def do_sync(self, words: list[str], options: dict[str, str]) -> None:
+        for one in words:
+            self.world.sync(int(one))
+
+    def do_release(self, words: list[str], options: dict[str, str]) -> None:
+        for one in map(int, words):
+            self.world.held.discard(one)
+            if self.world.nodes[one].sync_due:
+                self.world.sync(one)
+
+    def do_snapshot(self, words: list[str], options: dict[str, str]) -> None:
+        node_id = int(words[0])
+        core, disk = self.world.core(node_id), self.world.nodes[node_id].disk
+        end = core.high_watermark
+        epoch = next(epoch for _, end_offset, epoch, _ in disk.batches if end_offset == end)
+        snapshot_id = OffsetAndEpoch(end, epoch)
+        data = bootstrap_batch(core.voters_at(end - 1), core.kraft_version_at(end - 1)) * 3
+        disk.snapshots[snapshot_id] = data
+        self.world.step(node_id, SnapshotTaken(snapshot_id, len(data)))
+        disk.batches = [batch for batch in disk.batches if batch[1] > end]
+        disk.start_offset = end
+        self.world.step(node_id, LogStartMoved(end))
+
+    # --- requests ---
+
+    def _request_id(self, who: str) -> str:
+        self.asked += 1
+        return f"{who}#{self.asked}"
+
+    def do_fetch(self, words: list[str], options: dict[str, str]) -> None:
+        client, _, leader = words
+        core = self.world.core(int(leader))
+        offset = core.log_end_offset if options.get("offset", "end") == "end" else int(options["offset"])
+        version = int(options.get("version", "18"))
+        marks = {"known": core.high_watermark, "unknown": -1, "any": UNKNOWN}
+        mark = options.get("hw", "any" if version < 18 else "known")
+        fetch = broker_fetch(
+            int(client),
+            int(options.get("epoch", core.epoch)),
+            offset,
+            int(options.get("last", core.log.last_epoch if offset else 0)),
+            marks[mark] if mark in marks else int(mark),
+            int(options.get("wait", "500")),
+        )
+        fetch.cluster_id = options.get("cluster", "cluster")
+        if version < 15:
+            fetch.replica_id, fetch.replica_state.replica_id = int(client), -1
+        request_id = self._request_id(client)
+        self.world.ask(int(leader), request_id, fetch, version)
+        if request_id not in self.world.answers:
+            self._tell(f"fetch of {client} is parked")
+
+    def do_add(self, words: list[str], options: dict[str, str]) -> None:
+        new, _, leader = words[:3]
+        config = self.world.nodes[int(new)].config
+        listeners = [AddListener(one.listener, one.host, one.port) for one in config.listeners]
+        request = AddRaftVoterRequest(
+            "cluster", 5000, int(new), config.directory_id, listeners, ack_when_committed="early" not in words
+        )
+        self.world.ask(int(leader), self._request_id("admin"), request)
+
+    def do_remove(self, words: list[str], options: dict[str, str]) -> None:
+        old, _, leader = words
+        voter = self.world.core(int(leader)).voters.get(int(old))
+        directory = voter.key.directory_id if voter is not None else directory_id(int(old))
+        request = RemoveRaftVoterRequest("cluster", int(old), directory or bytes(16))
+        self.world.ask(int(leader), self._request_id("admin"), request)
+
+    def do_upgrade(self, words: list[str], options: dict[str, str]) -> None:
+        node_id = int(words[0])
+        event = KRaftVersionUpgradeRequested("kraft.version=1", 1, self.world.core(node_id).epoch)
+        self.world.step(node_id, event)
+
+    def do_resign(self, words: list[str], options: dict[str, str]) -> None:
+        self.world.step(int(words[0]), ResignRequested(self.world.core(int(words[0])).epoch))
+
+    def do_shutdown(self, words: list[str], options: dict[str, str]) -> None:
+        self.world.step(int(words[0]), ShutdownRequested(int(options.get("timeout", "5000"))))
+
+    # --- looking ---
+
+    def do_show(self, words: list[str], options: dict[str, str]) -> None:
+        self.shown |= set(words)
+
+    def do_hide(self, words: list[str], options: dict[str, str]) -> None:
+        self.shown -= set(words)
+
+    def do_status(self, words: list[str], options: dict[str, str]) -> None:
+        for node in self.world.nodes.values():
+            if node.core is None:
+                self._tell(f"{node.id}: down")
+                continue
+            core = node.core
+            leader = "" if core.leader_id is None else f", leader {core.leader_id}"
+            self._tell(
+                f"{node.id}: {core.state.value} in epoch {core.epoch}{leader}, "
+                f"log {core.log.start_offset}..{core.log_end_offset}, hw {core.high_watermark}"
+            )
+
+
+def _numbers(options: dict[str, str]) -> dict[str, Any]:
+    return {key: int(value) for key, value in options.items()}
+
+
+def _replace(config: RaftConfig, **changes: Any) -> RaftConfig:
+    fields = {name: getattr(config, name) for name in config.__struct_fields__}
+    return RaftConfig(**{**fields, **changes})
