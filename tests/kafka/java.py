@@ -50,8 +50,25 @@ TOOLS = {
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 
+# The flags of Kafka's own start scripts, for measuring it as it is meant to run.
+AS_KAFKA_STARTS = (
+    "-Xmx1g",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
 # Quick to start rather than quick at its peak: one compiler tier, one collector thread, shared class data.
-QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
+QUICK_START = (
+    "-Xmx256m",
+    "-Xms32m",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xshare:auto",
+    "-Djava.awt.headless=true",
+)
 _WARNINGS_ONLY = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 
 
@@ -86,11 +103,10 @@ def classpath() -> str:
 
 
 def java_command(
-    main_class: str, *arguments: str, heap_mib: int = 256, flags: Sequence[str] = ()
+    main_class: str, *arguments: str, jvm: Sequence[str] = QUICK_START, flags: Sequence[str] = ()
 ) -> list[str]:
     """A command line that runs a main class of Kafka's jars."""
-    heap = (f"-Xmx{heap_mib}m", "-Xms32m")
-    return [str(find_java()), *heap, *QUICK_START, *flags, "-cp", classpath(), main_class, *arguments]
+    return [str(find_java()), *jvm, *flags, "-cp", classpath(), main_class, *arguments]
 
 
 @dataclass(frozen=True)

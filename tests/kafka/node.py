@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from tests.kafka.java import java_command, tools
+from tests.kafka.java import QUICK_START, java_command, tools
 from tests.kafka.process import HOST, Process
 
 Kind = Literal["kraftd", "apache"]
@@ -77,6 +77,7 @@ class Node(Process):
     ) -> None:
         super().__init__(name, home, self.command)
         self.node_id, self.port = node_id, port
+        self.jvm: Sequence[str] = QUICK_START
         self.data = home / "data"
         self.properties_file = home / "server.properties"
         self.properties: dict[str, object] = {
@@ -93,7 +94,7 @@ class Node(Process):
         return f"{HOST}:{self.port}"
 
     def command(self) -> Sequence[str]:
-        return java_command("kafka.Kafka", str(self.properties_file), flags=_LOG_FLAGS)
+        return java_command("kafka.Kafka", str(self.properties_file), jvm=self.jvm, flags=_LOG_FLAGS)
 
     def write_properties(self) -> None:
         """Write the properties as they are now; the next start reads them."""

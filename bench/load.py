@@ -1,0 +1,186 @@
+"""The client side: brokers that only register and heartbeat, timed creates, pipelined load."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftd.wire.frames import parse_response
+from tests.kafka.client import Client, api_key
+from tests.kafka.process import HOST
+
+REGISTRATION_VERSION = 4
+HEARTBEAT_VERSION = 1
+CREATE_TOPICS_VERSION = 7
+FETCH_VERSION = 17
+
+
+class BenchBroker:
+    """A broker that registers and heartbeats but hosts nothing: it makes topics placeable.
+
+    Raises RuntimeError when the controller refuses it.
+    """
+
+    def __init__(self, broker_id: int, port: int, cluster_id: str) -> None:
+        self.broker_id = broker_id
+        self.client = Client(HOST, port, client_id=f"broker-{broker_id}", timeout_s=60)
+        offered = self.client.call(ApiVersionsRequest("bench", "1"), version=4).supported_features
+        answer = self.client.call(
+            BrokerRegistrationRequest(
+                broker_id=broker_id,
+                cluster_id=cluster_id,
+                incarnation_id=uuid.uuid4().bytes,
+                listeners=[Listener("PLAINTEXT", HOST, 1000 + broker_id, 0)],
+                features=[Feature(f.name, f.min_version, f.max_version) for f in offered],
+                rack=None,
+                log_dirs=(uuid.uuid4().bytes,),
+            ),
+            REGISTRATION_VERSION,
+        )
+        if answer.error_code:
+            raise RuntimeError(f"registration of broker {broker_id} was refused: error {answer.error_code}")
+        self.broker_epoch = answer.broker_epoch
+
+    def __repr__(self) -> str:
+        return f"<BenchBroker {self.broker_id} epoch {self.broker_epoch}>"
+
+    def heartbeat(self) -> BrokerHeartbeatRequest:
+        return BrokerHeartbeatRequest(self.broker_id, self.broker_epoch, self.broker_epoch)
+
+    def unfence(self) -> None:
+        """Heartbeat until the controller unfences it; RuntimeError if 1,000 heartbeats do not do."""
+        for _ in range(1000):
+            if not self.client.call(self.heartbeat(), HEARTBEAT_VERSION).is_fenced:
+                return
+            time.sleep(0.01)
+        raise RuntimeError(f"{self!r} stays fenced")
+
+
+class Heart(threading.Thread):
+    """Heartbeats for brokers once a second, so that they stay unfenced while something else is measured."""
+
+    def __init__(self, brokers: Sequence[BenchBroker]) -> None:
+        super().__init__(daemon=True)
+        self._brokers, self._stopping = brokers, threading.Event()
+
+    def __enter__(self) -> None:
+        self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self.join()
+
+    def run(self) -> None:
+        while not self._stopping.wait(1.0):
+            for broker in self._brokers:
+                broker.client.call(broker.heartbeat(), HEARTBEAT_VERSION)
+
+
+def create_ms(client: Client, names: Sequence[str]) -> float:
+    """Milliseconds from the first byte of one CreateTopics sent to the last byte of its answer received.
+
+    The client's encoding and decoding are not in it. Raises RuntimeError if any topic was refused.
+    """
+    request = CreateTopicsRequest([CreatableTopic(name, 1, 1) for name in names], 60_000, False)
+    frame = client.frame(request, CREATE_TOPICS_VERSION)
+    started = time.perf_counter()
+    client.socket.sendall(frame)
+    answer = client.receive_frame()
+    took_ms = (time.perf_counter() - started) * 1000
+    _, response = parse_response(api_key(request), CREATE_TOPICS_VERSION, answer)
+    refused = [topic.error_code for topic in response.topics if topic.error_code]  # type: ignore[attr-defined]
+    if refused:
+        raise RuntimeError(f"{len(refused)} of {len(names)} topics were refused: error {refused[0]}")
+    return took_ms
+
+
+def quorum_position(client: Client) -> tuple[int, int]:
+    """The leader's epoch and high watermark."""
+    answer = client.call(DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])]), version=0)
+    partition = answer.topics[0].partitions[0]
+    return partition.leader_epoch, partition.high_watermark
+
+
+def empty_fetch(cluster_id: str, epoch: int, offset: int) -> FetchRequest:
+    """An observer's fetch at the end of the log that does not wait: its answer holds no record."""
+    partition = FetchPartition(
+        current_leader_epoch=epoch,
+        fetch_offset=offset,
+        last_fetched_epoch=epoch,
+        partition_max_bytes=8192,
+        replica_directory_id=uuid.UUID(int=77).bytes,
+    )
+    return FetchRequest(
+        cluster_id=cluster_id,
+        replica_state=ReplicaState(9000, -1),
+        max_bytes=8192,
+        session_epoch=-1,
+        topics=[FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])],
+    )
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a server did under pipelined load."""
+
+    answers: int
+    wall_s: float
+    answer_bytes: int
+
+
+def drive(port: int, frames: Sequence[bytes], depth: int, seconds: float) -> Load:
+    """One connection a frame, each kept `depth` requests deep with that same frame for so many seconds.
+
+    Raises ConnectionError if the server closes one.
+    """
+    selector = selectors.DefaultSelector()
+    for frame in frames:
+        connection = socket.create_connection((HOST, port))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(frame * depth)
+        selector.register(connection, selectors.EVENT_READ, (connection, frame, bytearray()))
+    answers = volume = 0
+    started = time.perf_counter()
+    end = started + seconds
+    while time.perf_counter() < end:
+        for key, _ in selector.select(0.2):
+            connection, frame, buffer = key.data
+            chunk = connection.recv(1 << 20)
+            if not chunk:
+                raise ConnectionError("the server closed a connection under load")
+            buffer += chunk
+            volume += len(chunk)
+            done = take_frames(buffer)
+            if done:
+                answers += done
+                connection.sendall(frame * done)
+    wall_s = time.perf_counter() - started
+    for key in list(selector.get_map().values()):
+        key.data[0].close()
+    selector.close()
+    return Load(answers, wall_s, volume)
+
+
+def take_frames(buffer: bytearray) -> int:
+    """Remove the whole frames at the start of a buffer; how many there were."""
+    count = position = 0
+    while len(buffer) - position >= 4:
+        size = int.from_bytes(buffer[position : position + 4], "big") + 4
+        if len(buffer) - position < size:
+            break
+        position += size
+        count += 1
+    del buffer[:position]
+    return count
