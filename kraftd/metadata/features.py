@@ -161,8 +161,8 @@ def _kraft_version_level(requested: int | None, *, dynamic_quorum: bool) -> int:
         return 1 if dynamic_quorum else 0
     if requested == 0 and dynamic_quorum:
         raise ValueError(
-            "kraft.version cannot be 0 with a dynamic quorum, which is what --standalone, --initial-controllers"
-            " and --no-initial-controllers make. Leave out --feature kraft.version=0."
+            "kraft.version cannot be 0 with a dynamic quorum, which --standalone, --initial-controllers and "
+            "--no-initial-controllers make. Leave out --feature kraft.version=0."
         )
     if requested != 0 and not dynamic_quorum:
         raise ValueError(
