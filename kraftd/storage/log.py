@@ -233,6 +233,8 @@ class MetadataLog:
             # written behind the cut, so that it never leaves new batches followed by pieces of old ones.
             for each in reversed(removed):
                 self._remove_segment(each)
+            if removed:
+                self._disk.sync_directory(self.directory)
             assert segment.file is not None
             segment.file.truncate(position)
             segment.file.sync()
