@@ -371,12 +371,12 @@ class Match:
             self.count(name, refusal.code.name)
             return
         assert theirs.error is None, self.story()
+        expected = decode(type(ours.answer), version, theirs.answer or b"")
+        if E.UNKNOWN_SERVER_ERROR in error_codes(msgspec.to_builtins(expected)):
+            raise KafkasBug  # the last of the bugs above, caught for one partition
         self.compare(ours.records, theirs)
-        if name != "list_reassignments" or theirs.answer:
-            assert theirs.answer is not None
-            expected = decode(type(ours.answer), version, theirs.answer)
-            sent = decode(type(ours.answer), version, encode_bytes(ours.answer, version))
-            assert plain(sent) == plain(expected), self.story()
+        sent = decode(type(ours.answer), version, encode_bytes(ours.answer, version))
+        assert plain(sent) == plain(expected), self.story()
         for code in error_codes(msgspec.to_builtins(ours.answer)):
             self.count(name, code)
 
