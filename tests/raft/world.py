@@ -79,7 +79,7 @@ def over_the_wire(message: Message, version: int) -> Message:
 
 
 def directory_id(node_id: int, generation: int = 0) -> bytes:
-    return bytes([0xD0, generation]) + bytes(10) + node_id.to_bytes(4, "big")
+    return bytes([0xD0, generation]) + bytes(10) + node_id.to_bytes(4, "big", signed=True)
 
 
 def node_config(node_id: int, *, generation: int = 0, **options: Any) -> RaftConfig:
