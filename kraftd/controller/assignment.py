@@ -1,6 +1,4 @@
-"""The replicas that a partition gets: checks of what somebody assigned by hand, and the record of a new
-partition.
-"""
+"""The replicas that a partition gets: what somebody assigned by hand, and the record of a new partition."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ Replicas = tuple[int, ...]
 
 
 def check_assignment(image: Image, replicas: Replicas, replication_factor: int | None) -> None:
-    """Raises Refusal(INVALID_REPLICA_ASSIGNMENT): nobody, somebody twice, an unknown broker, not as many as
-    asked.
-    """
+    """Raises Refusal(INVALID_REPLICA_ASSIGNMENT): none, one twice, an unknown broker, the wrong number."""
     if not replicas:
         problem = "The assignment of a partition has no replicas."
     elif (unknown := next((r for r in sorted(replicas) if r not in image.brokers), None)) is not None:
@@ -47,9 +43,7 @@ def active_replicas(image: Image, replicas: Replicas) -> Replicas:
 
 
 def assigned_isr(image: Image, index: int, replicas: Replicas) -> Replicas:
-    """The first ISR of a partition assigned by hand.  Raises Refusal(INVALID_REPLICA_ASSIGNMENT) when it is
-    empty.
-    """
+    """The first ISR of a partition assigned by hand.  Raises Refusal(INVALID_REPLICA_ASSIGNMENT) if empty."""
     isr = active_replicas(image, replicas)
     if not isr:
         raise Refusal(
@@ -60,9 +54,7 @@ def assigned_isr(image: Image, index: int, replicas: Replicas) -> Replicas:
 
 
 def placed_isr(image: Image, replicas: Replicas) -> Replicas:
-    """The first ISR of a partition that was placed.  Raises Refusal(INVALID_REPLICATION_FACTOR) when it is
-    empty.
-    """
+    """The first ISR of a partition that was placed.  Raises Refusal(INVALID_REPLICATION_FACTOR) if empty."""
     isr = active_replicas(image, replicas)
     if not isr:
         raise Refusal(
@@ -75,9 +67,7 @@ def placed_isr(image: Image, replicas: Replicas) -> Replicas:
 def new_partition(
     image: Image, default_directory: Callable[[int], bytes]
 ) -> Callable[[bytes, int, Replicas, Replicas], VersionedRecord]:
-    """What makes the record of a new partition from (topic id, index, replicas, ISR): led by the first in
-    sync.
-    """
+    """A maker of new partitions' records from (topic id, index, replicas, ISR): the first in sync leads."""
     version = partition_record_version(image.metadata_version)
     with_directories = allows_directory_assignment(image.metadata_version)
 

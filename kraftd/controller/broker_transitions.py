@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from kraftd.controller.config_elr import elr_enabled
 from kraftd.controller.context import Context
-from kraftd.controller.partition_edits import PartitionEdits, elr_enabled
+from kraftd.controller.partition_edits import PartitionEdits
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.metadata.image import Image
@@ -40,9 +41,7 @@ def handle_broker_unfenced(ctx: Context, broker_id: int, broker_epoch: int) -> l
 def handle_broker_in_controlled_shutdown(
     ctx: Context, broker_id: int, broker_epoch: int
 ) -> list[VersionedRecord]:
-    """A broker that wants to stop: marked so once, and taken out of every ISR as far as others can go on
-    (KIP-841).
-    """
+    """A broker that wants to stop: marked so once, and out of every ISR where others can go on (KIP-841)."""
     records = []
     broker = ctx.image.brokers.get(broker_id)
     if broker is None or not broker.in_controlled_shutdown:
@@ -63,14 +62,13 @@ def handle_broker_unregistered(ctx: Context, broker_id: int, broker_epoch: int) 
 
 
 def handle_broker_shutdown(ctx: Context, broker_id: int, clean: bool) -> list[VersionedRecord]:
-    """What a broker's new registration tells of its last end: partitions only, the registration is the
-    caller's.
+    """What a broker's registration tells of its last end; the record of the registration is the caller's.
 
     After an unclean one it may have lost what it had not synced, so with ELR it is neither in sync nor
     eligible.
     """
     image = ctx.image
-    if clean or not elr_enabled(image):
+    if clean or not elr_enabled(ctx):
         return _updates(ctx, image.partitions_with_isr_member(broker_id), leaving=broker_id)
     records = _updates(ctx, image.partitions_with_isr_member(broker_id), leaving=broker_id, unclean=True)
     records += _updates(ctx, image.partitions_with_elr_member(broker_id), leaving=broker_id, unclean=True)
@@ -101,9 +99,7 @@ def handle_directories_offline(
 def handle_directories_cordoned(
     ctx: Context, broker_id: int, broker_epoch: int, cordoned_directories: Collection[bytes] | None
 ) -> list[VersionedRecord]:
-    """Directories that shall get no new replicas (KIP-1066), when they are others than before; None is not
-    known yet.
-    """
+    """Directories that shall get no new replicas (KIP-1066), if they changed; None: not known yet."""
     image = ctx.image
     if cordoned_directories is None or not allows_cordoned_directories(image.metadata_version):
         return []

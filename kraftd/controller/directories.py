@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kraftd.controller.broker_transitions import update_isr_and_leaders
+from kraftd.controller.brokers import check_broker_epoch
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.isr import check_broker_epoch
-from kraftd.controller.partition_edits import PartitionEdits
+from kraftd.controller.partition_edits import PartitionEdits, online_directories
 from kraftd.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraftd.messages.assign_replicas_to_dirs_response import (
     AssignReplicasToDirsResponse,
@@ -14,10 +14,8 @@ from kraftd.messages.assign_replicas_to_dirs_response import (
     PartitionData,
     TopicData,
 )
-from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import allows_directory_assignment
 from kraftd.metadata.state import TopicState
-from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from kraftd.wire.error_code import ErrorCode
 
 
@@ -36,12 +34,13 @@ def assign_replicas_to_dirs(
             "Directories are assigned from metadata.version 3.7-IV2 on, and that is not finalized.",
         )
     sender = request.broker_id
-    check_broker_epoch(image, sender, request.broker_epoch)
+    broker = check_broker_epoch(ctx, sender, request.broker_epoch)
+    online_places = online_directories(broker)
     edits = PartitionEdits(ctx)
     offline: dict[tuple[bytes, int], None] = {}
     answer = AssignReplicasToDirsResponse(directories=[])
     for directory in request.directories:
-        online = is_online(image, sender, directory.id)
+        online = directory.id in online_places
         topics = []
         for wanted in directory.topics:
             topic = image.topic(wanted.topic_id)
@@ -73,13 +72,3 @@ def _assign(
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     edits.change(topic, index, partition, directory=(broker_id, directory))
     return ErrorCode.NONE
-
-
-def is_online(image: Image, broker_id: int, directory: bytes) -> bool:
-    """Whether a directory of a registered broker is taken to be online; it must have said so unless it said
-    nothing.
-    """
-    if directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING):
-        return True
-    directories = image.brokers[broker_id].directories
-    return directory in directories if directories else directory != DIRECTORY_LOST

@@ -1,6 +1,4 @@
-"""Leader elections that are asked for (ElectLeaders) or due from time to time: preferred leaders, unclean
-ones.
-"""
+"""Leader elections: those asked for (ElectLeaders), and preferred and unclean ones due from time to time."""
 
 from __future__ import annotations
 
@@ -93,8 +91,7 @@ def _elect(
 
 
 def balance_leaders(ctx: Context) -> Decision[bool]:
-    """Give partitions back to their preferred leaders, at most 1,000 a run; the answer is whether to run
-    again at once.
+    """Give partitions back to their preferred leaders, at most 1,000 a run; True means to run again at once.
 
     Due every leader.imbalance.check.interval.seconds where auto.leader.rebalance.enable holds.
     """

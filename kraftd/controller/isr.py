@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kraftd.controller.brokers import check_broker_epoch
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
 from kraftd.controller.partition_change import Replicas
 from kraftd.controller.partition_edits import PartitionEdits
 from kraftd.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData
@@ -23,18 +24,6 @@ from kraftd.wire.error_code import ErrorCode
 ANY_EPOCH = -1  # of a member whose broker epoch the leader does not know: not checked
 
 
-def check_broker_epoch(image: Image, broker_id: int, broker_epoch: int) -> None:
-    """Raises Refusal(STALE_BROKER_EPOCH) unless the broker is registered under this very epoch."""
-    broker = image.brokers.get(broker_id)
-    if broker is None:
-        raise Refusal(ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} is not registered.")
-    if broker.epoch != broker_epoch:
-        raise Refusal(
-            ErrorCode.STALE_BROKER_EPOCH,
-            f"Broker {broker_id} is registered with broker epoch {broker.epoch}, not {broker_epoch}.",
-        )
-
-
 def alter_partition(
     ctx: Context, request: AlterPartitionRequest, version: int
 ) -> Decision[AlterPartitionResponse]:
@@ -48,7 +37,7 @@ def alter_partition(
     if not request.topics:
         return Decision(AlterPartitionResponse(), atomic=False)
     image = ctx.image
-    check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    check_broker_epoch(ctx, request.broker_id, request.broker_epoch)
     edits = PartitionEdits(ctx)
     answer = AlterPartitionResponse(topics=[])
     for wanted in request.topics:
@@ -139,8 +128,6 @@ def _proposal_error(
 
 
 def may_join_isr(image: Image, broker_id: int, broker_epoch: int) -> bool:
-    """Whether a broker may be in sync: registered, active, and the incarnation that was meant (KIP-841,
-    KIP-903).
-    """
+    """Whether a broker may be in sync: active, and the incarnation that was meant (KIP-841, KIP-903)."""
     broker = image.brokers.get(broker_id)
     return broker is not None and broker.is_active and broker_epoch in (ANY_EPOCH, broker.epoch)

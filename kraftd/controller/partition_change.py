@@ -1,5 +1,4 @@
-"""What a change of a partition entails: its leader, ISR, ELR and epochs after it (KIP-232, KIP-455, KIP-704,
-KIP-966).
+"""What a change of a partition entails: leader, ISR, ELR, epochs (KIP-232, KIP-455, KIP-704, KIP-966).
 
 Whatever is to change about a partition, here it becomes one PartitionChangeRecord.  In this order: a
 reassignment whose new replicas are in sync is completed, the eligible leader replicas are worked out, a
@@ -190,9 +189,7 @@ def _elect(
 
 
 def _eligible(partition: PartitionState, isr: Replicas, unclean_shutdown: int) -> Replicas:
-    """The ELR while fewer than min.insync.replicas are in sync: who was in sync or eligible and lost nothing
-    since.
-    """
+    """The ELR below min.insync.replicas: who was in sync or eligible, no longer is, and lost nothing."""
     eligible = {*partition.elr, *partition.isr}.difference(isr)
     eligible.discard(unclean_shutdown)
     if eligible == set(partition.elr):

@@ -1,11 +1,10 @@
-"""The changes of partitions that one operation makes: the rules they go by, and the records collected on the
-way.
-"""
+"""The changes of partitions that one operation makes: the rules they go by, and their records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container
 
+from kraftd.controller.config_elr import elr_enabled
 from kraftd.controller.config_values import min_insync_replicas, unclean_leader_election_enabled
 from kraftd.controller.context import Context
 from kraftd.controller.partition_change import Assignment, ChangeRules, Election, partition_change
@@ -16,8 +15,7 @@ from kraftd.metadata.metadata_version import (
     bumps_leader_epoch_on_isr_shrink,
     partition_change_record_version,
 )
-from kraftd.metadata.snapshot_records import ELR_VERSION
-from kraftd.metadata.state import NO_LEADER, TOPIC_RESOURCE, PartitionState, TopicState
+from kraftd.metadata.state import NO_LEADER, TOPIC_RESOURCE, BrokerState, PartitionState, TopicState
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from kraftd.wire.record_frame import VersionedRecord
 
@@ -35,9 +33,11 @@ class _AllButLost:
 _ALL_BUT_LOST = _AllButLost()
 
 
-def elr_enabled(image: Image) -> bool:
-    """Whether eligible leader replicas are kept (KIP-966)."""
-    return image.features.get(ELR_VERSION, 0) >= 1
+def online_directories(broker: BrokerState) -> Container[bytes]:
+    """The directories in which a broker's replicas may be in sync; not to know which one is good enough."""
+    if not broker.directories:
+        return _ALL_BUT_LOST
+    return frozenset((*broker.directories, DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING))
 
 
 def leadership(
@@ -57,10 +57,8 @@ def leadership(
             broker = brokers.get(broker_id)
             if broker is None or broker_id == leaving or not (broker.is_active or broker_id == joining):
                 directories = _NOWHERE
-            elif broker.directories:
-                directories = frozenset((*broker.directories, DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING))
             else:
-                directories = _ALL_BUT_LOST
+                directories = online_directories(broker)
             online[broker_id] = directories
         return directory in directories
 
@@ -101,16 +99,14 @@ class PartitionEdits:
         self.rules = ChangeRules(
             may_lead=leadership(image, leaving=leaving, joining=joining),
             default_directory=default_directories(image),
-            elr=elr_enabled(image),
+            elr=elr_enabled(ctx),
             directories=allows_directory_assignment(version),
             shrink_bumps_leader_epoch=bumps_leader_epoch_on_isr_shrink(version),
             record_version=partition_change_record_version(version),
         )
 
     def settings(self, topic: TopicState) -> tuple[int, bool]:
-        """A topic's effective min.insync.replicas, at most its replication factor, and whether it elects
-        uncleanly.
-        """
+        """A topic's min.insync.replicas, at most its replication factor, and whether it elects uncleanly."""
         settings = self._settings.get(topic.id)
         if settings is None:
             if self._image.config(TOPIC_RESOURCE, topic.name):
@@ -133,9 +129,7 @@ class PartitionEdits:
         )
 
     def election(self, topic: TopicState) -> Election:
-        """How the topic elects when it needs a leader: uncleanly only where unclean.leader.election.enable
-        allows.
-        """
+        """How a topic elects a leader that it lacks: unclean.leader.election.enable decides."""
         return Election.UNCLEAN if self.settings(topic)[1] else Election.ONLINE
 
     def change(

@@ -104,8 +104,10 @@ class _Moves:
 
 
 def reassigned(partition: PartitionState, replicas: Replicas) -> Assignment:
-    """A partition's assignment while it moves to these replicas: they come first, those who leave stay behind
-    them.
+    """A partition's assignment while it moves to these replicas: they come first, then those who leave.
+
+    One that adds (or removes) nothing goes on with what a reassignment under way adds (or removes), as in
+    Kafka.
     """
     removing = tuple(sorted(set(partition.replicas).difference(replicas)))
     adding = tuple(sorted(set(replicas).difference(partition.replicas)))
@@ -117,8 +119,7 @@ def reassigned(partition: PartitionState, replicas: Replicas) -> Assignment:
 
 
 def reverted(partition: PartitionState) -> tuple[Replicas, Replicas, bool]:
-    """ISR and replicas without those that a reassignment was adding, and whether that loses whoever is in
-    sync.
+    """ISR and replicas without those being added, and whether nobody of the ISR is left then.
 
     Raises Refusal(INVALID_REPLICA_ASSIGNMENT) when no replica would be left.
     """
@@ -135,9 +136,7 @@ def reverted(partition: PartitionState) -> tuple[Replicas, Replicas, bool]:
 
 
 def _check_replication_factor(partition: PartitionState, replicas: Replicas) -> None:
-    """Raises Refusal(INVALID_REPLICATION_FACTOR) when there would be more or fewer replicas than wanted so
-    far.
-    """
+    """Raises Refusal(INVALID_REPLICATION_FACTOR) unless there will be as many replicas as wanted so far."""
     wanted = {*partition.replicas, *partition.adding_replicas}.difference(partition.removing_replicas)
     if len(wanted) != len(replicas):
         raise Refusal(

@@ -36,8 +36,7 @@ def create_topics(
     creatable: NameFilter = everything,
     describable: NameFilter = everything,
 ) -> Decision[CreateTopicsResponse]:
-    """The topics that can be created, with their configs and partitions, in one batch; per topic why one
-    cannot.
+    """The topics that can be created, with configs and partitions, in one batch; else why not, per topic.
 
     With validate_only the same answer and no records.  creatable and describable leave those names that the
     sender may create, and whose configs it may see.  Raises Refusal(POLICY_VIOLATION) for more than 10,000
