@@ -64,7 +64,7 @@ def parse_listener(text: str, protocols: Mapping[str, str]) -> Endpoint:
         raise ValueError(f"{port} is no port; ports are from 0 to 65535")
     if name not in protocols:
         meant = probably_meant(name, protocols)
-        hint = f"did you mean {meant}?" if meant else f"add {name}:PLAINTEXT there"
+        hint = f"did you mean {meant}?" if meant else "name it there or in controller.listener.names"
         raise ValueError(f"no listener named {name} in listener.security.protocol.map; {hint}")
     return Endpoint(name, host, port, PROTOCOLS[protocols[name]])
 

@@ -48,10 +48,12 @@ def parse(text: str) -> list[Entry]:
         # An odd number of backslashes at the end carries the line on.
         if (len(logical) - len(logical.rstrip("\\"))) % 2:
             logical = logical[:-1]
+            first = first if logical else 0
             continue
-        entries.append(entry(logical, first))
+        if logical:
+            entries.append(entry(logical, first))
         logical, first = "", 0
-    if first:
+    if logical:
         entries.append(entry(logical, first))
     return entries
 

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.kafka
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 DEFINITIONS = {TOPIC: topic_def(), CLIENT_METRICS: client_metrics_def(), GROUP: group_def()}
 quickly = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 
 # Server configs that topics and groups inherit, with texts that a server takes.
@@ -311,7 +311,7 @@ def test_effective_topic_configs_have_kafkas_values_and_sources(
     ] == theirs["configs"]
 
 
-@settings(quickly, max_examples=80)
+@settings(quickly, max_examples=40)
 @given(
     static=STATIC,
     cluster=DYNAMIC,

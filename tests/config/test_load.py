@@ -1,0 +1,305 @@
+"""A controller's file is read as Kafka reads it, and what is wrong is said where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kraftd.config import ConfigError, DaemonConfig, load
+from kraftd.config.keys import OWN, USED
+from kraftd.config.unknown import edit_distance, probably_meant
+from kraftd.configdef.definition import broker_def, value_text
+from kraftd.types import Endpoint
+from tests.controller.config_oracle import BASE, ConfigOracle, texts_for
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+Load = Callable[..., DaemonConfig]
+
+
+@pytest.fixture
+def load_lines(tmp_path: Path) -> Load:
+    """Loads a file of the base keys and these lines, which come from line 6 on."""
+
+    def loaded(*lines: str, without: str = "", overrides: tuple[str, ...] = ()) -> DaemonConfig:
+        path = tmp_path / "controller.properties"
+        base = [f"{key}={text}" for key, text in BASE.items() if key != without]
+        path.write_text("\n".join([*base, *lines]) + "\n")
+        return load(path, overrides)
+
+    return loaded
+
+
+def problems(load_lines: Load, *lines: str, **more: object) -> list[str]:
+    with pytest.raises(ConfigError) as refused:
+        load_lines(*lines, **more)
+    return list(refused.value.problems)
+
+
+def test_a_plain_file_gives_kafkas_defaults(load_lines: Load) -> None:
+    config = load_lines()
+    assert config.node_id == 7
+    assert config.listeners == (Endpoint("CONTROLLER", "", 9093),)
+    assert config.quorum_bootstrap_servers == (("127.0.0.1", 9093),)
+    assert (config.quorum_election_timeout_ms, config.quorum_fetch_timeout_ms) == (1000, 2000)
+    assert config.broker_session_timeout_ms == 9000
+    assert config.metadata_max_idle_interval_ms == 500
+    assert config.metadata_log_dir == "/tmp/kafka-logs"
+    assert config.warnings == ()
+
+
+def test_the_example_of_the_repository_is_sound() -> None:
+    config = load(ROOT / "config" / "controller.properties")
+    assert config.listeners == config.advertised_listeners == (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
+    assert config.log_dirs == ("./data",)
+    assert config.warnings == ()
+
+
+def test_an_override_wins_over_the_file(load_lines: Load) -> None:
+    config = load_lines("num.partitions=3", overrides=("num.partitions=5", "log.dirs=/a, /b"))
+    assert config.num_partitions == 5
+    assert config.data_dirs == ("/a", "/b")
+
+
+def test_a_key_without_use_is_warned_of_once(load_lines: Load) -> None:
+    assert load_lines("num.network.threads=3").warnings == (
+        "num.network.threads has no effect on kraftd (controller.properties, line 6)",
+    )
+
+
+def test_a_key_that_topics_inherit_is_of_use(load_lines: Load) -> None:
+    assert load_lines("log.retention.hours=3", "min.insync.replicas=2").warnings == ()
+
+
+def test_a_key_that_is_set_twice_is_told_of(load_lines: Load) -> None:
+    config = load_lines("num.partitions=3", "num.partitions=4")
+    assert config.num_partitions == 4
+    expected = "num.partitions is set twice in controller.properties: line 7 counts, line 6 does not"
+    assert config.warnings == (expected,)
+
+
+def test_a_strangers_key_is_warned_of_and_a_listeners_own_is_not(load_lines: Load) -> None:
+    config = load_lines("my.plugin.setting=1", "listener.name.controller.my.thing=2")
+    assert [warning.split()[0] for warning in config.warnings] == ["my.plugin.setting"]
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("metadata.log.dirs=/m", "metadata.log.dir"),
+        ("controller.quorum.boostrap.servers=a:1", "controller.quorum.bootstrap.servers"),
+        ("Num.Partitions=3", "num.partitions"),
+        ("num.partitoins=3", "num.partitions"),
+        ("kraftd.log.fromat=json", "kraftd.log.format"),
+    ],
+)
+def test_a_slip_in_a_key_is_refused_with_the_key_that_was_meant(
+    load_lines: Load, line: str, meant: str
+) -> None:
+    key = line.partition("=")[0]
+    assert problems(load_lines, line) == [
+        f"{line}: there is no key {key}; did you mean {meant}? (controller.properties, line 6)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("num.partitions=three", "must be a whole number of 32 bits"),
+        ("num.partitions=0", "must be at least 1"),
+        ("broker.session.timeout.ms=9s", "must be a whole number of 32 bits"),
+        ("delete.topic.enable=yes", "must be true or false"),
+        ("compression.type=zip", "must be one of uncompressed, zstd, lz4, snappy, gzip, producer"),
+        ("controller.quorum.voters=7@", "must be id@host:port, like 1@controller1:9093"),
+        ("metadata.log.segment.bytes=100", "must be at least 8388608"),
+        ("log.retention.ms=0", "must be at least 1, or -1 for no limit"),
+    ],
+)
+def test_an_ill_typed_value_is_refused_with_what_would_do(load_lines: Load, line: str, wanted: str) -> None:
+    [problem] = problems(load_lines, line)
+    assert problem.endswith(f"{wanted} (controller.properties, line 6)")
+
+
+def test_all_problems_are_told_at_once(load_lines: Load) -> None:
+    assert len(problems(load_lines, "num.partitions=x", "delete.topic.enable=y", "num.partitoins=1")) == 3
+
+
+@pytest.mark.parametrize("key", ["process.roles", "node.id", "controller.listener.names"])
+def test_what_must_be_set_is_named_with_an_example(load_lines: Load, key: str) -> None:
+    [problem] = problems(load_lines, without=key)
+    assert problem.startswith(f"{key} is not set; add a line like {key}=")
+
+
+def test_the_broker_role_is_refused_with_the_reason(load_lines: Load) -> None:
+    [problem] = problems(load_lines, "process.roles=broker,controller")
+    assert "kraftd is a controller, and no broker yet" in problem
+
+
+def test_a_listener_that_has_no_protocol_is_told_the_name_that_was_meant(load_lines: Load) -> None:
+    assert problems(load_lines, "listeners=CONTROLER://:9093", without="listeners") == [
+        "listeners=CONTROLER://:9093: no listener named CONTROLER in listener.security.protocol.map; "
+        "did you mean CONTROLLER? (controller.properties, line 5)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (["listeners=CONTROLLER://:9093,PLAINTEXT://:9092"], "PLAINTEXT is no controller listener"),
+        (["controller.listener.names=OTHER"], "name it there or in controller.listener.names"),
+        (["controller.listener.names=CONTROLLER,B"], "there is no listener named B"),
+        (["listener.security.protocol.map=CONTROLLER:SSL"], "kraftd serves only PLAINTEXT"),
+        (["listener.security.protocol.map=CONTROLLER"], "must be NAME:PROTOCOL"),
+        (["listeners=CONTROLLER://:x"], "must be NAME://host:port"),
+        (["advertised.listeners=CONTROLLER://0.0.0.0:9093"], "nobody can connect to 0.0.0.0"),
+        (["controller.quorum.bootstrap.servers="], "neither controller.quorum.bootstrap.servers nor"),
+        (["controller.quorum.voters=8@a:1"], "node.id=7 is not among the voters"),
+        (["broker.id=8"], "broker.id=8 says otherwise"),
+        (["queued.max.request.bytes=10"], "must hold one request of socket.request.max.bytes"),
+        (["max.connections.per.ip=0"], "nobody could connect"),
+        (["early.start.listeners=X"], "there is no listener named X"),
+        (["authorizer.class.name=a.B"], "kraftd checks no authorization"),
+    ],
+)
+def test_what_cannot_be_together_is_refused(load_lines: Load, lines: list[str], says: str) -> None:
+    assert any(says in problem for problem in problems(load_lines, *lines))
+
+
+def test_a_secret_is_not_shown(load_lines: Load) -> None:
+    told = problems(
+        load_lines, "ssl.keystore.passwort=hunter2", "ssl.keystore.password=hunter2", "num.partitions=x"
+    )
+    shown = [problem for problem in told if problem.startswith("ssl.keystore.password=")]
+    assert not any("hunter2" in problem for problem in shown)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no such file"):
+        load(tmp_path / "none.properties")
+
+
+@pytest.mark.parametrize("override", ["", "=1", "num.partitions"])
+def test_an_override_without_key_and_value_is_refused(load_lines: Load, override: str) -> None:
+    assert "must be key=value" in problems(load_lines, overrides=(override,))[0]
+
+
+def test_every_key_of_use_is_one_of_kafkas_or_kraftds() -> None:
+    assert set(USED) <= {*broker_def(), *OWN}
+
+
+def test_every_key_of_use_is_documented() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    assert [key for key in USED if f"`{key}`" not in page] == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text("abc.", max_size=9), st.text("abc.", max_size=9))
+def test_slips_are_counted_alike_from_both_sides(left: str, right: str) -> None:
+    assert edit_distance(left, right, 3) == edit_distance(right, left, 3)
+    assert (edit_distance(left, right, 3) == 0) == (left == right)
+
+
+def test_two_letters_in_the_wrong_order_are_one_slip() -> None:
+    assert edit_distance("partitoins", "partitions", 2) == 1
+    assert probably_meant("node.di", ["node.id", "log.dir"]) == "node.id"
+    assert probably_meant("completely.different", ["node.id", "log.dir"]) is None
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[ConfigOracle]:
+    running = ConfigOracle()
+    yield running
+    running.close()
+
+
+LISTENERS = st.lists(
+    st.sampled_from(
+        [
+            "CONTROLLER://:9093",
+            "CONTROLLER://0.0.0.0:9093",
+            "controller://localhost:0",
+            "CONTROLLER2://127.0.0.1:9094",
+            "CONTROLLER2://[::1]:9093",
+            "PLAINTEXT://:9092",
+            "nonsense",
+            "CONTROLLER://a:b",
+        ]
+    ),
+    max_size=2,
+).map(",".join)
+FILES = st.fixed_dictionaries(
+    {},
+    optional={
+        "listeners": LISTENERS,
+        "advertised.listeners": LISTENERS,
+        "controller.listener.names": st.sampled_from(
+            ["CONTROLLER", "CONTROLLER2", "CONTROLLER,CONTROLLER2", "controller"]
+        ),
+        "listener.security.protocol.map": st.sampled_from(
+            ["CONTROLLER:PLAINTEXT,CONTROLLER2:PLAINTEXT", "controller : plaintext", "CONTROLLER:X", ""]
+        ),
+        "controller.quorum.voters": st.sampled_from(
+            ["7@a:1", "7@a:1,8@b:2", "8@b:2", "7@0.0.0.0:1", "", "7"]
+        ),
+        "controller.quorum.bootstrap.servers": st.sampled_from(["a:1", "", "a", "[::1]:5,b:6"]),
+        "broker.id": st.sampled_from(["7", "8"]),
+        "log.dirs": st.sampled_from(["/a", "/a,/b", "", ",", "/a,/a"]),
+        "metadata.log.dir": st.just("/m"),
+        "log.roll.ms": st.sampled_from(["0", "1"]),
+        "log.retention.minutes": st.sampled_from(["0", "-1", "5"]),
+        "log.cleaner.dedupe.buffer.size": st.sampled_from(["1048576", "1048577", "2097152"]),
+        "group.consumer.heartbeat.interval.ms": st.sampled_from(["1", "5000", "15001", "45000"]),
+        "group.share.max.share.sessions": st.sampled_from(["100", "200", "2000"]),
+        "queued.max.request.bytes": st.sampled_from(["-1", "0", "5", "104857600"]),
+        "inter.broker.listener.name": st.sampled_from(["CONTROLLER", "PLAINTEXT", "X"]),
+        "early.start.listeners": st.sampled_from(["CONTROLLER", "X", ""]),
+        "max.connections.per.ip": st.sampled_from(["0", "5"]),
+    },
+)
+# Kafka starts with these, and kraftd does not on purpose, or cannot yet.
+OURS_ALONE = ("kraftd serves only", "is no port")
+
+
+@pytest.mark.kafka
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=FILES)
+def test_a_file_is_taken_when_kafka_takes_it_and_means_the_same(
+    oracle: ConfigOracle, load_lines: Load, lines: dict[str, str]
+) -> None:
+    theirs = oracle.ask("server", static={**BASE, **lines})
+    try:
+        ours = load_lines(*(f"{key}={text}" for key, text in lines.items()))
+    except ConfigError as error:
+        if not any(alone in str(error) for alone in OURS_ALONE):
+            assert "thrown" in theirs, error
+        return
+    assert "thrown" not in theirs, theirs
+    announced = [f"{end.listener}://{end.host}:{end.port}" for end in ours.advertised_listeners]
+    assert announced == theirs["announced"]
+    assert ours.metadata_log_dir == theirs["metadata"]
+    for name, value in ours.node_config.typed.items():
+        if broker_def()[name].type != "class":
+            assert value_text(value) == theirs["values"].get(name, value_text(value)), name
+    for name, value in ours.node_config.topic_defaults.items():
+        assert value_text(value) == theirs["topic"][name], name
+
+
+@pytest.mark.kafka
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_each_key_takes_the_texts_that_kafka_takes(oracle: ConfigOracle, data: st.DataObject) -> None:
+    keys = sorted(key for key in broker_def() if key not in BASE and broker_def()[key].type != "class")
+    key = broker_def()[data.draw(st.sampled_from(keys))]
+    text = data.draw(texts_for(key))
+    theirs = oracle.ask("server", static={**BASE, key.name: text}).get("thrown", "")
+    try:
+        key.parse(text)
+    except ValueError as error:
+        assert theirs, (key.name, text, error)
+    else:
+        # What other keys have against it is another test's matter.
+        assert f"for configuration {key.name}" not in theirs, (key.name, text, theirs)
