@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from tests.kafka.client import Client
 from tests.kafka.java import QUICK_START, java_command, tools
 from tests.kafka.process import HOST, Process
 
@@ -158,5 +160,10 @@ class Controller(Node):
         assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
 
     def wait_ready(self, timeout_s: float = 90) -> None:
-        """Wait until it answers ApiVersions."""
-        self.wait(lambda: answers_api_versions(self.port), "answers ApiVersions", timeout_s)
+        """Wait until it answers ApiVersions with finalized features: its first records are committed."""
+
+        def finalized() -> bool:
+            with Client(HOST, self.port) as client:
+                return bool(client.call(ApiVersionsRequest("test", "1"), version=4).finalized_features)
+
+        self.wait(finalized, "answers ApiVersions with finalized features", timeout_s)

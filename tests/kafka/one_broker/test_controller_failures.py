@@ -92,9 +92,8 @@ def test_no_acknowledged_topic_is_lost_when_the_controller_is_killed_under_creat
         )
         creates.stop()
         acknowledged += creates.acknowledged
-    assert set(acknowledged) <= topics(cluster)
     cluster.wait_until(
-        lambda: set(acknowledged) <= set(cluster.metadata().topics), "the broker knows them all"
+        lambda: set(acknowledged) <= topics(cluster), f"the broker knows all {len(acknowledged)} topics"
     )
     assert all(len(cluster.metadata().topics[name].partitions) == 2 for name in acknowledged)
     for future in cluster.admin.delete_topics(sorted(topics(cluster)), operation_timeout=30).values():
@@ -157,4 +156,4 @@ def test_a_frozen_controller_that_wakes_goes_on_where_it_was(one_broker: Cluster
     cluster.controller.thaw()
     cluster.wait_until(lambda: len(creates.acknowledged) >= 3, "creates are served")
     creates.stop()
-    assert set(creates.acknowledged) <= topics(cluster)
+    cluster.wait_until(lambda: set(creates.acknowledged) <= topics(cluster), "the broker knows them all")
