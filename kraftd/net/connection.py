@@ -14,8 +14,7 @@ from typing import Any, Protocol
 from kraftd.net.limits import BufferBudget, Limits
 from kraftd.net.splitter import FrameError, FrameSplitter
 from kraftd.net.transport import Transport
-
-Part = bytes | bytearray | memoryview
+from kraftd.wire.primitives import Buffer
 
 
 class Handler(Protocol):
@@ -84,8 +83,8 @@ class Connection:
         self._transport: Transport | None = None
         self._assigned = 0  # slots given to requests
         self._sent = 0  # slots whose answers are in the output
-        self._early: dict[int, list[Part]] = {}  # answers ahead of their turn
-        self._out: list[Part] = []
+        self._early: dict[int, list[Buffer]] = {}  # answers ahead of their turn
+        self._out: list[Buffer] = []
         self._backlog: deque[memoryview] = deque()
         self._reading = True
         self._writable = True
@@ -170,7 +169,7 @@ class Connection:
     def closing(self) -> bool:
         return self._transport is None or self.close_reason is not None
 
-    def answer(self, slot: int, parts: list[Part]) -> None:
+    def answer(self, slot: int, parts: list[Buffer]) -> None:
         """The whole answer (size included) to the request in `slot`; sent once all before it are.
 
         An empty list ends the slot without an answer. Late answers of a closed connection are dropped.

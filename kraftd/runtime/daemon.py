@@ -130,25 +130,27 @@ class Daemon:
 
     def run(self, announce: Announce | None = None) -> int:
         """Serve until the end; the exit code."""
+        return self.loop.run_until_complete(self._serve(announce))
+
+    async def _serve(self, announce: Announce | None) -> int:
+        # All of it in one run of the loop: between two, uvloop loses signals.
         loop = self.loop
         self.runner.on_active = self._active
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop, signal.Signals(number).name)
+        self.runner.step(Started())
         for sock, endpoint in self._sockets:
-            server = loop.run_until_complete(
-                loop.create_server(
-                    self.runner.connections.factory(endpoint.listener),  # type: ignore[arg-type]
-                    sock=sock,
-                    backlog=self.config.socket_listen_backlog_size,
-                )
+            server = await loop.create_server(
+                self.runner.connections.factory(endpoint.listener),  # type: ignore[arg-type]
+                sock=sock,
+                backlog=self.config.socket_listen_backlog_size,
             )
             self._servers.append(server)
             self.log.info("listening", listener=endpoint.listener, host=endpoint.host, port=endpoint.port)
         if announce is not None:
             announce(self.storage.directory.cluster_id, tuple(endpoint for _, endpoint in self._sockets))
-        loop.call_soon(self.runner.step, Started())
-        loop.run_until_complete(self._end)
-        return self._close()
+        await self._end
+        return await self._close()
 
     def stop(self, why: str = "asked to") -> None:
         """Accept nothing more, answer what is in flight, then end; at once when asked a second time."""
@@ -187,11 +189,11 @@ class Daemon:
         if not self._end.done():
             self._end.set_result(None)
 
-    def _close(self) -> int:
+    async def _close(self) -> int:
         runner = self.runner
         runner.connections.close_all(STOPPING)
         for _ in range(3):  # let the transports send what they hold
-            self.loop.run_until_complete(asyncio.sleep(0))
+            await asyncio.sleep(0)
         runner.stop()
         try:
             self.storage.close()

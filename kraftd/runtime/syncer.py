@@ -11,7 +11,6 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Protocol
 
-
 HUNG_S = 30.0  # a disk that does not answer for so long is not waited for
 
 

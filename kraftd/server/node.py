@@ -359,7 +359,7 @@ class Node:
             return
         if self.replay.complete:
             self.finalized.committed(self.image, self.replay.next_offset)
-            if self._claimed_epoch is not None:
+            if self._claimed_epoch is not None and not self.stopping:
                 self._activate(self._claimed_epoch)
 
     def _on_leadership(self, effect: raft_effects.LeadershipChanged) -> None:
@@ -367,7 +367,7 @@ class Node:
             self._deactivate(effect)
         if effect.is_local:
             self._claimed_epoch = effect.epoch
-            if self.replay.complete:
+            if self.replay.complete and not self.stopping:
                 self._activate(effect.epoch)
         else:
             self._claimed_epoch = None
