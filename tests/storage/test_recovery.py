@@ -354,8 +354,8 @@ def test_a_crash_at_every_operation_of_snapshots_leaves_a_log_that_a_snapshot_be
                     pass
             if "wrote 20" in reached:
                 newest = max(int(each.split()[1]) for each in reached if each.startswith("wrote"))
-                assert newest in [each.offset for each in whole]
-            if "wrote 80" in reached:
+                assert newest <= whole[-1].offset
+            if whole and whole[-1].offset == 80:
                 assert (log.log_start, log.last_epoch) in ((80, 3), (80, 4))
             elif "wrote 35" in reached:
                 assert log.log_start in (0, 20, 35)
