@@ -38,10 +38,17 @@ SHUTTING_DOWN: Final = "shutting down"
 SHUT_DOWN: Final = "shut down"
 
 
+def hear_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> None:
+    """Soft state: the broker is alive, whatever becomes of its request.  Strangers leave no trace."""
+    broker = ctx.image.brokers.get(request.broker_id)
+    if broker is not None and broker.epoch == request.broker_epoch:
+        ctx.heartbeats.heard(broker.id, broker.epoch, ctx.now_ms)
+
+
 def broker_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> Decision[BrokerHeartbeatResponse]:
     """BrokerHeartbeat: the records that its new state means for the broker and its partitions.
 
-    To be called after ``ctx.heartbeats.heard``, which counts even when this refuses.
+    To be called after ``hear_heartbeat``.
     Raises Refusal(STALE_BROKER_EPOCH).
     """
     registered_at = ctx.image.registration_offsets.get(request.broker_id)

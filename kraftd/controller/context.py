@@ -35,7 +35,6 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
     unclean_election_check_interval_ms: int = 300_000  # unclean.leader.election.interval.ms
     topic_deletion: bool = True  # delete.topic.enable
-    max_records_per_batch: int = 10_000  # of one atomic decision
     unstable_features: bool = False  # unstable.feature.versions.enable
     unstable_apis: bool = False  # unstable.api.versions.enable
     static_voter_ids: tuple[int, ...] = ()  # of controller.quorum.voters

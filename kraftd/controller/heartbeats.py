@@ -100,8 +100,5 @@ class BrokerHeartbeats:
             return contact_ms + self.session_timeout_ms + 1
         return None
 
-    def last_contact_ms(self, broker_id: int, broker_epoch: int) -> int | None:
-        return self._contacts.get((broker_id, broker_epoch))
-
     def __repr__(self) -> str:
         return f"<BrokerHeartbeats {len(self._contacts)} sessions of {self.session_timeout_ms} ms>"

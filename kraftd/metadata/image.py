@@ -28,7 +28,6 @@ from kraftd.metadata.state import (
     ScramState,
     TopicState,
 )
-from kraftd.types import uuid_text
 from kraftd.wire.record_frame import VersionedRecord
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -406,14 +405,6 @@ class Image:
         """How many partitions the broker leads, in O(1)."""
         return self._led_count.get(broker_id, 0)
 
-    @property
-    def leaderless_count(self) -> int:
-        return len(self._leaderless)
-
-    @property
-    def non_preferred_count(self) -> int:
-        return len(self._not_preferred)
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Image):
             return NotImplemented
@@ -433,8 +424,3 @@ def _set(partitions: PartitionSet, topic_id: bytes, index: int, member: bool) ->
         partitions.add(topic_id, index)
     elif topic_id in partitions.masks:
         partitions.discard(topic_id, index)
-
-
-def partition_text(topic_id: bytes, index: int) -> str:
-    """How a partition is named in errors."""
-    return f"{uuid_text(topic_id)}-{index}"

@@ -38,19 +38,8 @@ class PartitionSet:
                 yield topic_id, lowest.bit_length() - 1
                 mask ^= lowest
 
-    def __contains__(self, partition: TopicPartition) -> bool:
-        return bool(self.masks.get(partition[0], 0) >> partition[1] & 1)
-
     def __len__(self) -> int:
         return sum(mask.bit_count() for mask in self.masks.values())
-
-    def __bool__(self) -> bool:
-        return bool(self.masks)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PartitionSet) and self.masks == other.masks
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<PartitionSet of {len(self)} in {len(self.masks)} topics>"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftd.controller.broker_states import broker_heartbeat
+from kraftd.controller.broker_states import broker_heartbeat, hear_heartbeat
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 def handle(node: Node, call: Call) -> None:
     if node.active:
-        # Whatever becomes of the request, its broker is alive.
-        request = call.message
-        node.context.heartbeats.heard(request.broker_id, request.broker_epoch, node.now_ms)
+        hear_heartbeat(node.context, call.message)
     node.decide(call, _beat)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kraftd.controller.activation import activate
-from kraftd.controller.broker_states import broker_heartbeat, fence_stale_broker
+from kraftd.controller.broker_states import broker_heartbeat, fence_stale_broker, hear_heartbeat
 from kraftd.controller.decision import Refusal
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
@@ -21,8 +21,9 @@ def beat(cluster: Cluster, broker_id: int, now_ms: int = 1_000, **wanted: Any) -
     asked = BrokerHeartbeatRequest(broker_id, broker.epoch, cluster.image.offset)
     for name, value in wanted.items():
         setattr(asked, name, value)
-    cluster.heartbeats.heard(broker_id, asked.broker_epoch, now_ms)
-    decision = broker_heartbeat(replace(cluster.ctx, now_ms=now_ms), asked)
+    ctx = replace(cluster.ctx, now_ms=now_ms)
+    hear_heartbeat(ctx, asked)
+    decision = broker_heartbeat(ctx, asked)
     cluster.apply(decision.records)
     assert decision.after is not None
     decision.after(cluster.image.offset + 1)
@@ -67,6 +68,13 @@ def test_a_heartbeat_of_another_broker_epoch_is_stale(epoch: int) -> None:
     cluster = Cluster().broker(1)
     with pytest.raises(Refusal, match="STALE_BROKER_EPOCH"):
         beat(cluster, 1, broker_epoch=epoch)
+
+
+def test_strangers_leave_no_trace() -> None:
+    cluster = Cluster().broker(1)
+    for broker_id, epoch in ((1, 100), (2, 101), (-1, -1)):
+        hear_heartbeat(cluster.ctx, BrokerHeartbeatRequest(broker_id, epoch))
+    assert cluster.heartbeats.next_deadline_ms() is None
 
 
 def test_a_heartbeat_of_an_unregistered_broker_is_stale() -> None:
