@@ -19,13 +19,16 @@ from kraftd.messages.register_controller_record import RegisterControllerRecord
 from kraftd.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.metadata.errors import ReplayError
+from kraftd.metadata.features import supported_features
 from kraftd.metadata.journal import ABSENT
-from kraftd.metadata.metadata_version import KRAFT_VERSION, METADATA_VERSION, MINIMUM_VERSION, is_known
+from kraftd.metadata.metadata_version import KRAFT_VERSION
 from kraftd.metadata.state import BrokerState, ControllerState
 from kraftd.types import Endpoint
 
 if TYPE_CHECKING:
     from kraftd.metadata.image import Image
+
+_READABLE = supported_features(unstable=True)
 
 
 def register_broker(image: Image, record: RegisterBrokerRecord) -> None:
@@ -101,23 +104,18 @@ def register_controller(image: Image, record: RegisterControllerRecord) -> None:
 
 
 def set_feature(image: Image, record: FeatureLevelRecord) -> None:
-    """Level 0 takes a feature away.  kraft.version is passed over: its level is the quorum's own control
-    record.
+    """Level 0 takes a feature away. A level that this software does not know stops it, as it does Kafka's:
+    what comes after could mean anything. kraft.version is passed over: its level is the quorum's own.
     """
     name, level = record.name, record.feature_level
-    if name == KRAFT_VERSION:
-        return
-    if name == METADATA_VERSION:
-        if not is_known(level):
-            raise ReplayError(
-                f"metadata.version {level} is not supported; known are {MINIMUM_VERSION} and later. "
-                "Upgrade metadata.version with the software that wrote the log first"
-            )
-        image.put(image.features, name, level)
-    elif level == 0:
-        image.put(image.features, name, ABSENT)
-    else:
-        image.put(image.features, name, level)
+    low, high = _READABLE.get(name, (0, 0))
+    if not low <= level <= high:
+        raise ReplayError(
+            f"{name} {level} is not supported, only {low} to {high}: run software that knows it, or set "
+            "another level with the software that wrote it"
+        )
+    if name != KRAFT_VERSION:
+        image.put(image.features, name, level or ABSENT)
 
 
 def set_producer_ids(image: Image, record: ProducerIdsRecord) -> None:

@@ -147,6 +147,8 @@ def test_a_feature_at_level_0_is_none_and_kraft_version_is_not_the_images() -> N
         (FenceBrokerRecord(1, 1), "broker 1 is not registered"),
         (UnregisterBrokerRecord(1, 1), "broker 1 is not registered"),
         (FeatureLevelRecord("metadata.version", 99), "metadata.version 99 is not supported"),
+        (FeatureLevelRecord("group.version", 2), "group.version 2 is not supported"),
+        (FeatureLevelRecord("next.version", 1), "next.version 1 is not supported"),
         (ProducerIdsRecord(1, 1, -1), "next producer id -1 is not above -1"),
         (RemoveAccessControlEntryRecord(OTHER), "no ACL"),
         (EndTransactionRecord(), "no transaction is open"),
