@@ -32,12 +32,19 @@ class Decision(Generic[A]):
         return f"<Decision {len(self.records)} records [{kinds}{more}] answer {self.answer!r}>"
 
 
+MAX_MESSAGE_LENGTH = 2_000
+
+
 class Refusal(Exception):
     """Refuses a whole request with an error code and a text that goes into the answer where it has room
     for one.
+
+    The text is cut at 2,000 characters: it may repeat what was sent, and has to fit one of Kafka's strings.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        if message is not None and len(message) > MAX_MESSAGE_LENGTH:
+            message = message[: MAX_MESSAGE_LENGTH - 1] + "…"
         super().__init__(code, message)
         self.code = code
         self.message = message
