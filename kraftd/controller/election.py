@@ -52,23 +52,23 @@ def elect_leaders(ctx: Context, request: ElectLeadersRequest, version: int) -> D
         ):
             due.setdefault(topic_id, []).append(index)
         for topic in image.topics.values():
-            results = [_elect(edits, topic, topic.name, index, election) for index in due.get(topic.id, ())]
+            results = [_elect(edits, topic, index, election) for index in due.get(topic.id, ())]
             answer.replica_election_results.append(ReplicaElectionResult(topic.name, results))
     else:
         for asked in wanted:
             named = image.topic_named(asked.topic)
-            results = [_elect(edits, named, asked.topic, index, election) for index in asked.partitions]
+            results = [_elect(edits, named, index, election) for index in asked.partitions]
             answer.replica_election_results.append(ReplicaElectionResult(asked.topic, results))
     return Decision(answer, edits.records, atomic=False)
 
 
 def _elect(
-    edits: PartitionEdits, topic: TopicState | None, name: str, index: int, election: Election
+    edits: PartitionEdits, topic: TopicState | None, index: int, election: Election
 ) -> PartitionResult:
     partition = None if topic is None else topic.partitions.get(index)
     if topic is None or partition is None:
-        missing = f"topic {name!r}" if topic is None else f"partition {name}-{index}"
-        return PartitionResult(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {missing}.")
+        missing = "topic" if topic is None else "partition"
+        return PartitionResult(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no such {missing}.")
     if election is Election.PREFERRED:
         if partition.has_preferred_leader:
             return PartitionResult(
