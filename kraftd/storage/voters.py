@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
@@ -70,9 +71,18 @@ def voters_record(voters: Iterable[InitialVoter], listener: str) -> VotersRecord
             Voter(
                 voter_id=voter.id,
                 voter_directory_id=voter.directory_id,
-                endpoints=[Endpoint(name=listener.upper(), host=voter.host, port=voter.port)],
+                endpoints=[Endpoint(name=listener.upper(), host=_host_text(voter.host), port=voter.port)],
                 kraft_version_feature=KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
             )
             for voter in sorted(voters)
         ]
     )
+
+
+def _host_text(host: str) -> str:
+    """A host as Java prints it: IPv6 addresses with all eight groups, the rest as it is."""
+    try:
+        groups = ipaddress.IPv6Address(host).exploded.split(":")
+    except ValueError:
+        return host
+    return ":".join(f"{int(group, 16):x}" for group in groups)

@@ -1,4 +1,4 @@
-"""Record batches and record frames: round trips; bad bytes raise CorruptBatch or ProtocolError and no other."""
+"""Record batches and record frames: round trips; bad bytes raise CorruptBatch or ProtocolError, no other."""
 
 from __future__ import annotations
 
