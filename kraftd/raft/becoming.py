@@ -17,7 +17,7 @@ def become_unattached(replica: Replica, epoch: int) -> None:
     timeout."""
     was = replica.role
     deadline_ms = replica.election_deadline_ms()
-    if replica.is_voter and (
+    if replica.may_stand and (
         isinstance(was, Candidate | Resigned | Unattached)
         or (isinstance(was, Prospective) and not was.votes.lost)
     ):

@@ -177,14 +177,16 @@ def on_pre_vote_unsupported(replica: Replica) -> None:
 
 def poll_unattached(replica: Replica, role: Unattached) -> int | None:
     """Stand when the election timeout is over; until then ask around for the leader."""
-    if replica.is_voter:
+    if replica.may_stand:
         if replica.shutting_down:
             return None
-        if role.deadline_ms is not None and replica.now_ms >= role.deadline_ms:
+        if role.deadline_ms is None:
+            role.deadline_ms = replica.election_deadline_ms()
+        elif replica.now_ms >= role.deadline_ms:
             become_prospective(replica, Cause.ELECTION_TIMEOUT)
             return None
     fetch_from_anyone(replica)
-    return role.deadline_ms if replica.is_voter else None
+    return role.deadline_ms if replica.may_stand else None
 
 
 def poll_prospective(replica: Replica, role: Prospective) -> int | None:
@@ -221,7 +223,7 @@ def start(replica: Replica) -> None:
         others = set(replica.voters.ids) - {replica.config.node_id}
         replica.leader_listeners = replica.config.listeners
         replica.role = Resigned(replica.now_ms + replica.random_election_timeout_ms(), others, [])
-    elif replica.is_voter and replica.leader_id is None and _voted_for_itself(replica):
+    elif replica.may_stand and replica.leader_id is None and _voted_for_itself(replica):
         votes = Votes((voter.key for voter in replica.voters), replica.config.node_id)
         replica.role = Candidate(votes, replica.now_ms + replica.random_election_timeout_ms())
     elif replica.leader_id is not None and replica.voters.listeners(replica.leader_id):

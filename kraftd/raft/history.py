@@ -93,6 +93,12 @@ class ControlRecordHistory:
         return self._voters.entries[-1].value if self._voters.entries else self.static_voters
 
     @property
+    def previous_voters(self) -> VoterSet:
+        """The voters that were in force before `voters`."""
+        entries = self._voters.entries
+        return entries[-2].value if len(entries) > 1 else self.static_voters
+
+    @property
     def voters_offset(self) -> int | None:
         """Offset of the record behind `voters`; None while they are the static ones."""
         return self._voters.entries[-1].offset if self._voters.entries else None

@@ -293,14 +293,17 @@ def _expire(replica: Replica, leader: Leader) -> None:
 
 
 def poll_voter_change(replica: Replica, leader: Leader) -> int | None:
-    """Finish a change that is committed, or has taken too long; returns its deadline."""
+    """Finish a change that is committed, or has taken too long; returns its deadline.
+
+    A leader that does not vote any more resigns once that is committed, not before.
+    """
+    if not replica.is_voter and _voters_committed(replica, leader):
+        leader.resign_requested = True
     change = leader.voter_change
     if change is None:
         return None
     if change.end_offset is not None and change.end_offset <= leader.high_watermark:
         finish_voter_change(replica, leader, ErrorCode.NONE)
-        if not change.is_add and not replica.is_voter:
-            leader.resign_requested = True
         return None
     _expire(replica, leader)
     return None if leader.voter_change is None else change.deadline_ms

@@ -104,6 +104,24 @@ class Replica:
         return self.history.voters.has_voter(self.config.key)
 
     @property
+    def may_stand(self) -> bool:
+        """Whether this replica may be elected: a voter, or one whose removal is not known to be committed.
+
+        The latter holds the record of its own removal, which those that stay may not have: without it they
+        could not outvote it, nor elect anybody (Raft, thesis 4.2.2; Apache Kafka's controllers wait for ever
+        there).
+        """
+        history = self.history
+        if history.voters.has_voter(self.config.key):
+            return True
+        offset = history.voters_offset
+        return (
+            offset is not None
+            and offset >= max(self.high_watermark, 0)
+            and history.previous_voters.has_voter(self.config.key)
+        )
+
+    @property
     def is_only_voter(self) -> bool:
         return self.history.voters.is_only_voter(self.config.key)
 
@@ -128,8 +146,8 @@ class Replica:
         return None if endpoint is None else Destination(node_id, endpoint.host, endpoint.port)
 
     def bootstrap_destinations(self) -> list[Destination]:
-        """Who may know the leader: the configured bootstrap servers, else the static voters; never this
-        node."""
+        """Who may know the leader: the configured bootstrap servers, else the static voters; the voters of
+        the log besides, for none of the former may be left among them.  Never this node."""
         own = {(one.host, one.port) for one in self.config.listeners}
         if self.config.bootstrap_servers:
             found = [Destination(-2 - i, *one) for i, one in enumerate(self.config.bootstrap_servers)]
@@ -139,7 +157,8 @@ class Replica:
                 for voter in self.history.static_voters
                 if voter.key.id != self.config.node_id
             ]
-        return [one for one in found if (one.host, one.port) not in own]
+        found += [one for voter in self.voters if (one := self.voter_destination(voter.key.id)) is not None]
+        return list({at: one for one in found if (at := (one.host, one.port)) not in own}.values())
 
     # --- doing ---
 
@@ -235,7 +254,7 @@ class Replica:
         """Another voter set or kraft.version is in force."""
         if isinstance(self.role, Leader):
             self.role.progress.set_voters(self.voters)
-        elif isinstance(self.role, Unattached) and self.is_voter and self.role.deadline_ms is None:
+        elif isinstance(self.role, Unattached) and self.may_stand and self.role.deadline_ms is None:
             self.role.deadline_ms = self.now_ms + self.random_election_timeout_ms()
         self.emit(VotersChanged())
 
@@ -263,7 +282,7 @@ class Replica:
 
     def election_deadline_ms(self) -> int | None:
         """When an unattached replica stands: an observer never does."""
-        return self.now_ms + self.random_election_timeout_ms() if self.is_voter else None
+        return self.now_ms + self.random_election_timeout_ms() if self.may_stand else None
 
     def turn_ms(self) -> int:
         """How long this voter lets those with lower ids go first, where all lose the leader at one moment: of

@@ -4,7 +4,8 @@ Rules.
 1. An epoch never goes back.
 2. At most one vote an epoch, and it is durable before it is told; who returns to a state in the same epoch
    keeps the vote.
-3. Only a voter leaves Unattached or Follower towards Prospective; an observer waits for a leader for ever.
+3. Only a voter, or one whose removal may not be committed, leaves Unattached or Follower towards Prospective;
+   an observer waits for a leader for ever.
 4. Only the winner of a pre-vote stands: nobody disturbs an epoch that a majority is content with (KIP-996).
 5. A leader only ever resigns, or learns of a later epoch; nobody leads an epoch twice, a restart included.
 6. Resigned is left by a later epoch only, so that its old epoch cannot be followed or voted in again.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 
+from kraftd.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
-from kraftd.raft.events import AppendRequested
+from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftd.raft.events import AppendRequested, ShutdownRequested
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from tests.raft.world import World
 
@@ -31,12 +33,13 @@ class Nemesis:
         self.dice = random.Random(seed)
         self.appended = 0
         self.fetched = 0
+        self.changes = 0
 
     def act(self) -> None:
         world, dice = self.world, self.dice
         alive = [node.id for node in world.nodes.values() if node.core is not None]
         down = [node.id for node in world.nodes.values() if node.core is None]
-        match dice.randrange(12):
+        match dice.randrange(15):
             case 0 | 1 | 2 | 3:
                 self.append()
             case 4 | 5:
@@ -55,6 +58,10 @@ class Nemesis:
             case 11 if len(world.nodes) > 1:
                 a, b = dice.sample(sorted(world.nodes), 2)
                 world.cut.add((a, b))
+            case 12 | 13:
+                self.change_voters()
+            case 14 if alive:
+                self.stop_gracefully(dice.choice(alive))
             case _:
                 pass
         world.run(dice.choice((1, 3, 10, 50, 300, 1500)))
@@ -81,6 +88,30 @@ class Nemesis:
             hw = self.dice.choice((-1, core.high_watermark, (1 << 63) - 1))
             fetch = broker_fetch(100, core.epoch, offset, core.log.last_epoch, hw)
             self.world.ask(node.id, f"f{self.fetched}", fetch)
+
+    def change_voters(self) -> None:
+        """Ask the leader to add an observer or to remove a voter; it may refuse."""
+        leader = self.world.leader()
+        if leader is None or leader.core is None or leader.core.kraft_version == 0:
+            return
+        self.changes += 1
+        voters = leader.core.voters
+        others = [node for node in self.world.nodes.values() if voters.get(node.id) is None]
+        if others and (len(voters) == 1 or self.dice.random() < 0.6):
+            config = self.dice.choice(others).config
+            listeners = [Listener(one.listener, one.host, one.port) for one in config.listeners]
+            add = AddRaftVoterRequest("cluster", 1000, config.node_id, config.directory_id, listeners)
+            self.world.ask(leader.id, f"c{self.changes}", add)
+        else:
+            key = self.dice.choice(list(voters)).key
+            remove = RemoveRaftVoterRequest("cluster", key.id, key.directory_id or bytes(16))
+            self.world.ask(leader.id, f"c{self.changes}", remove)
+
+    def stop_gracefully(self, node_id: int) -> None:
+        self.world.step(node_id, ShutdownRequested(2_000))
+        self.world.run(self.dice.choice((10, 100, 2_000)))
+        if self.world.nodes[node_id].core is not None:
+            self.world.crash(node_id)
 
     def peace(self) -> bool:
         """Everything up and connected: does a leader come, and do all get to its end?"""

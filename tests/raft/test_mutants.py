@@ -31,7 +31,7 @@ MUTANTS = {
 def history(seed: int, *, acts: int = 120) -> bool:
     """One random history, then peace; returns whether all replicas end up alike."""
     world = World(seed=seed)
-    world.add_voters(range(1, 2 + seed % 5), static=bool(seed // 5 % 2))
+    world.add_voters(range(1, 2 + seed % 5), static=bool(seed // 5 % 2), servers=(50,))
     if seed % 3 == 0:
         world.add_observer(50)
     for node_id in list(world.nodes):

@@ -1,4 +1,4 @@
-"""What a single voter that leads epoch 1 answers to every other raft request: the errors, and what they change."""
+"""What a single voter that leads epoch 1 answers to every other raft request, and what that changes."""
 
 from __future__ import annotations
 

@@ -207,7 +207,10 @@ class World:
 
     # --- building ---
 
-    def add_voters(self, ids: Iterable[int], *, static: bool = False, **options: Any) -> None:
+    def add_voters(
+        self, ids: Iterable[int], *, static: bool = False, servers: Iterable[int] = (), **options: Any
+    ) -> None:
+        """Formatted replicas; the addresses of `servers` are known to them besides their own."""
         ids = list(ids)
         configs = {node_id: node_config(node_id, **options) for node_id in ids}
         if static:
@@ -218,12 +221,11 @@ class World:
                 NO_VOTERS,
                 bootstrap_batch(VoterSet.of(*(one.voter_node for one in configs.values()))),
             )
-        servers = (
-            () if static else tuple((c.listeners[0].host, c.listeners[0].port) for c in configs.values())
-        )
+        known = [node_config(one).listeners[0] for one in dict.fromkeys([*ids, *servers])]
+        addresses_known = () if static else tuple((one.host, one.port) for one in known)
         for node_id, config in configs.items():
             disk = Disk(voters, bootstrap)
-            full = node_config(node_id, bootstrap_servers=servers, **options)
+            full = node_config(node_id, bootstrap_servers=addresses_known, **options)
             assert full.voter_node == config.voter_node
             self.nodes[node_id] = Node(full, disk, self.seed * 1000 + node_id)
 
