@@ -83,7 +83,7 @@ def main() -> int:
     plan = QUICK if options.quick else Plan()
     kinds = [options.controller] if options.controller else ["kraftd", "apache"]
     figures: dict[str, Figures] = {"kraftd": {}, "apache": {}}
-    console, began = Console(highlight=False), time.time()
+    console, began = Console(highlight=False, width=None if sys.stdout.isatty() else 120), time.time()
     for name in options.only or MEASUREMENTS:
         # One measurement, both sides, before the next: what the machine does meanwhile meets both alike.
         for kind in kinds:

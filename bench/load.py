@@ -17,6 +17,7 @@ from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRe
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import parse_response
 from tests.kafka.client import Client, api_key
 from tests.kafka.process import HOST
@@ -25,6 +26,7 @@ REGISTRATION_VERSION = 4
 HEARTBEAT_VERSION = 1
 CREATE_TOPICS_VERSION = 7
 FETCH_VERSION = 17
+_TRIES = 1000
 
 
 class BenchBroker:
@@ -37,18 +39,21 @@ class BenchBroker:
         self.broker_id = broker_id
         self.client = Client(HOST, port, client_id=f"broker-{broker_id}", timeout_s=60)
         offered = self.client.call(ApiVersionsRequest("bench", "1"), version=4).supported_features
-        answer = self.client.call(
-            BrokerRegistrationRequest(
-                broker_id=broker_id,
-                cluster_id=cluster_id,
-                incarnation_id=uuid.uuid4().bytes,
-                listeners=[Listener("PLAINTEXT", HOST, 1000 + broker_id, 0)],
-                features=[Feature(f.name, f.min_version, f.max_version) for f in offered],
-                rack=None,
-                log_dirs=(uuid.uuid4().bytes,),
-            ),
-            REGISTRATION_VERSION,
+        request = BrokerRegistrationRequest(
+            broker_id=broker_id,
+            cluster_id=cluster_id,
+            incarnation_id=uuid.uuid4().bytes,
+            listeners=[Listener("PLAINTEXT", HOST, 1000 + broker_id, 0)],
+            features=[Feature(f.name, f.min_version, f.max_version) for f in offered],
+            rack=None,
+            log_dirs=(uuid.uuid4().bytes,),
         )
+        for _ in range(_TRIES):
+            answer = self.client.call(request, REGISTRATION_VERSION)
+            # A controller that has just started may not be the active one yet.
+            if answer.error_code != ErrorCode.NOT_CONTROLLER:
+                break
+            time.sleep(0.01)
         if answer.error_code:
             raise RuntimeError(f"registration of broker {broker_id} was refused: error {answer.error_code}")
         self.broker_epoch = answer.broker_epoch
@@ -60,8 +65,8 @@ class BenchBroker:
         return BrokerHeartbeatRequest(self.broker_id, self.broker_epoch, self.broker_epoch)
 
     def unfence(self) -> None:
-        """Heartbeat until the controller unfences it; RuntimeError if 1,000 heartbeats do not do."""
-        for _ in range(1000):
+        """Heartbeat until the controller unfences it; RuntimeError if it does not."""
+        for _ in range(_TRIES):
             if not self.client.call(self.heartbeat(), HEARTBEAT_VERSION).is_fenced:
                 return
             time.sleep(0.01)
@@ -137,7 +142,7 @@ class Load:
 
     answers: int
     wall_s: float
-    answer_bytes: int
+    last_answer: bytes
 
 
 def drive(port: int, frames: Sequence[bytes], depth: int, seconds: float) -> Load:
@@ -151,7 +156,7 @@ def drive(port: int, frames: Sequence[bytes], depth: int, seconds: float) -> Loa
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(frame * depth)
         selector.register(connection, selectors.EVENT_READ, (connection, frame, bytearray()))
-    answers = volume = 0
+    answers, last_answer = 0, b""
     started = time.perf_counter()
     end = started + seconds
     while time.perf_counter() < end:
@@ -161,26 +166,28 @@ def drive(port: int, frames: Sequence[bytes], depth: int, seconds: float) -> Loa
             if not chunk:
                 raise ConnectionError("the server closed a connection under load")
             buffer += chunk
-            volume += len(chunk)
-            done = take_frames(buffer)
+            done, last = take_frames(buffer)
             if done:
                 answers += done
+                last_answer = last
                 connection.sendall(frame * done)
     wall_s = time.perf_counter() - started
     for key in list(selector.get_map().values()):
         key.data[0].close()
     selector.close()
-    return Load(answers, wall_s, volume)
+    return Load(answers, wall_s, last_answer)
 
 
-def take_frames(buffer: bytearray) -> int:
-    """Remove the whole frames at the start of a buffer; how many there were."""
-    count = position = 0
+def take_frames(buffer: bytearray) -> tuple[int, bytes]:
+    """Remove the whole frames at a buffer's start; how many, and the last of them without its length."""
+    count = position = last = 0
     while len(buffer) - position >= 4:
         size = int.from_bytes(buffer[position : position + 4], "big") + 4
         if len(buffer) - position < size:
             break
+        last = position
         position += size
         count += 1
+    frame = bytes(buffer[last + 4 : position])
     del buffer[:position]
-    return count
+    return count, frame

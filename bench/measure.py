@@ -20,6 +20,8 @@ from bench.load import (
     empty_fetch,
     quorum_position,
 )
+from kraftd.wire.api import ApiKey
+from kraftd.wire.frames import parse_response
 from tests.kafka.client import Client
 from tests.kafka.cluster import Cluster
 from tests.kafka.java import AS_KAFKA_STARTS
@@ -131,17 +133,35 @@ def create_topics(kind: Kind, plan: Plan) -> Figures:
     }
 
 
-def per_cpu_second(cluster: Cluster, plan: Plan, frames: list[bytes]) -> tuple[float, float]:
-    """Answers per CPU second of the server, and per second of the clock: medians of several loads."""
+def per_cpu_second(
+    cluster: Cluster, plan: Plan, frames: list[bytes], answered: Callable[[bytes], bool]
+) -> tuple[float, float]:
+    """Answers per CPU second of the server, and per second of the clock: medians of several loads.
+
+    Raises RuntimeError if what came last is not the answer it should be.
+    """
     node = cluster.controller
     drive(node.port, frames, plan.depth, plan.warm_load_s)
     by_cpu, by_clock = [], []
     for _ in range(plan.loads):
         before = node.cpu_s()
         load = drive(node.port, frames, plan.depth, plan.load_s)
+        if not answered(load.last_answer):
+            raise RuntimeError(f"the load was answered with {load.last_answer!r}")
         by_cpu.append(load.answers / max(node.cpu_s() - before, 0.01))
         by_clock.append(load.answers / load.wall_s)
     return statistics.median(by_cpu), statistics.median(by_clock)
+
+
+def heartbeat_accepted(answer: bytes) -> bool:
+    _, response = parse_response(ApiKey.BROKER_HEARTBEAT, HEARTBEAT_VERSION, answer)
+    return not response.error_code and not response.is_fenced
+
+
+def fetch_found_nothing_new(answer: bytes) -> bool:
+    _, response = parse_response(ApiKey.FETCH, FETCH_VERSION, answer)
+    (partition,) = response.responses[0].partitions
+    return not response.error_code and not partition.error_code and not partition.records
 
 
 def requests(kind: Kind, plan: Plan) -> Figures:
@@ -152,10 +172,12 @@ def requests(kind: Kind, plan: Plan) -> Figures:
         for broker in brokers:
             broker.unfence()
         heartbeats = [broker.client.frame(broker.heartbeat(), HEARTBEAT_VERSION) for broker in brokers]
-        heartbeat_cpu, heartbeat_clock = per_cpu_second(cluster, plan, heartbeats)
+        heartbeat_cpu, heartbeat_clock = per_cpu_second(cluster, plan, heartbeats, heartbeat_accepted)
         with Client(HOST, port) as client:
             fetch = client.frame(empty_fetch(cluster.cluster_id, *quorum_position(client)), FETCH_VERSION)
-        fetch_cpu, fetch_clock = per_cpu_second(cluster, plan, [fetch] * plan.connections)
+        fetch_cpu, fetch_clock = per_cpu_second(
+            cluster, plan, [fetch] * plan.connections, fetch_found_nothing_new
+        )
     return {
         "heartbeats_per_cpu_s": heartbeat_cpu,
         "heartbeats_per_s": heartbeat_clock,
