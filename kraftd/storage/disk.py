@@ -237,7 +237,7 @@ class RealDisk:
 
     def sync_directory(self, path: str) -> None:
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 os.fsync(descriptor)
             finally:

@@ -29,6 +29,7 @@ from kraftd.storage.meta_properties import (
     read_meta_properties,
 )
 from kraftd.storage.quorum_state import QuorumStateFile, decode_quorum_state, encode_quorum_state
+from kraftd.storage.recovery import open_log
 from kraftd.storage.scram import parse_scram
 from kraftd.storage.voters import InitialVoter, parse_voters
 from kraftd.types import DIRECTORY_LOST, ZERO_UUID, parse_uuid
@@ -242,6 +243,23 @@ def test_the_lock_keeps_other_processes_out(tmp_path: Path) -> None:
     assert subprocess.run(command, check=False).returncode == 7
     lock.release()
     assert subprocess.run(command, check=False).returncode == 0
+
+
+def test_relative_paths_are_those_of_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    format_directories(
+        RealDisk(),
+        plan(directories=("data",), metadata_directory="data"),
+        new_uuid=lambda: OTHER,
+        now_ms=0,
+    )
+    directory = open_directory(RealDisk(), "data", 1, new_directory_id=lambda: OTHER, now_ms=0)
+    log, _ = open_log(RealDisk(), directory.partition_path)
+    log.close()
+    directory.close()
+    assert (tmp_path / "data" / "__cluster_metadata-0" / "00000000000000000000.log").exists()
 
 
 def test_real_files_raise_the_errors_of_this_room(tmp_path: Path) -> None:
