@@ -9,17 +9,11 @@ left. Where a stripe begins is thrown with the dice.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
+from kraftd.controller.context import Dice
 from kraftd.controller.decision import Refusal
 from kraftd.metadata.state import BrokerState
 from kraftd.wire.error_code import ErrorCode
-
-
-class Throws(Protocol):
-    """The part of Dice that placement needs."""
-
-    def below(self, n: int) -> int: ...
 
 
 class Racks:
@@ -69,7 +63,7 @@ class _Wheel:
 
     __slots__ = ("brokers", "given", "offset", "turn")
 
-    def __init__(self, brokers: list[int], dice: Throws) -> None:
+    def __init__(self, brokers: list[int], dice: Dice) -> None:
         self.brokers = brokers
         self.given = 0
         self.offset = dice.below(len(brokers)) if brokers else 0
@@ -108,7 +102,7 @@ class Striper:
         "_unfenced",
     )
 
-    def __init__(self, racks: Racks, dice: Throws, replication_factor: int) -> None:
+    def __init__(self, racks: Racks, dice: Dice, replication_factor: int) -> None:
         self._racks = racks
         self._dice = dice
         self._unfenced: list[_Wheel] = []
@@ -168,7 +162,7 @@ class Striper:
         return mixed
 
 
-def place(racks: Racks, dice: Throws, partition_count: int, replication_factor: int) -> list[tuple[int, ...]]:
+def place(racks: Racks, dice: Dice, partition_count: int, replication_factor: int) -> list[tuple[int, ...]]:
     """The replicas of so many new partitions.  Raises Refusal(INVALID_REPLICATION_FACTOR)."""
     striper = Striper(racks, dice, replication_factor)
     return [striper.place() for _ in range(partition_count)]
