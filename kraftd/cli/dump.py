@@ -27,12 +27,16 @@ def dump(paths: tuple[str, ...], form: str, verify: bool) -> int:
     PATHS are files, or directories: a data directory, or its __cluster_metadata-0. Nothing is changed, and a
     running controller is not disturbed. What is damaged is shown where it is met; the exit code is then 3.
     """
+    from os.path import isfile
+
     from kraftd.storage.disk import RealDisk
     from kraftd.storage.dump import find_dumpable
 
     disk = RealDisk()
+    files: list[str] = []
     try:
-        files = find_dumpable(disk, [path.rstrip("/") or "/" for path in paths])
+        for path in paths:
+            files += [path] if isfile(path) else find_dumpable(disk, [path.rstrip("/") or "/"])
     except FileNotFoundError as error:
         raise CommandFailure(f"{error}: there is no such file or directory.", FAILED) from None
     if not files:
@@ -66,7 +70,7 @@ def show(row: Row, form: str) -> None:
     if form == "json":
         from kraftd.storage.dump import as_json_line
 
-        click.echo(as_json_line(row), nl=False)
+        click.echo(as_json_line(row).decode(), nl=False)
     elif row["kind"] == "damage":
         offset = "" if row["offset"] is None else f" (offset {row['offset']})"
         click.echo(f"DAMAGED {row['path']}, byte {row['position']}{offset}: {row['reason']}")

@@ -1,0 +1,100 @@
+"""The command line, run in this process or as one of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from kraftd.cli.main import main
+
+
+class Run(NamedTuple):
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run(*arguments: object) -> Run:
+    """Run a command in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            code = ended.code
+    assert isinstance(code, int)
+    return Run(code, out.getvalue(), err.getvalue())
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "kraftd", *map(str, arguments)]
+
+
+def run_apart(*arguments: object, timeout_s: float = 60) -> Run:
+    """Run a command as a process."""
+    done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=timeout_s, check=False)
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def write_config(folder: Path, port: int = 0, **changes: str | None) -> Path:
+    """A controller's file in a folder; in names, __ stands for a dot, None leaves a key out."""
+    keys: dict[str, str | None] = {
+        "process.roles": "controller",
+        "node.id": "1",
+        "listeners": f"CONTROLLER://127.0.0.1:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{port}",
+        "log.dirs": str(folder / "data"),
+        **{name.replace("__", "."): text for name, text in changes.items()},
+    }
+    path = folder / "controller.properties"
+    path.write_text("".join(f"{key}={text}\n" for key, text in keys.items() if text is not None))
+    return path
+
+
+@contextlib.contextmanager
+def started(config: Path, *more: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A running daemon and what it said on standard output once it listened; stopped at the end."""
+    process = subprocess.Popen(
+        command("start", config, *more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process, announcement(process)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+
+
+def announcement(process: subprocess.Popen[str], timeout_s: float = 30) -> str:
+    """The four lines that a daemon prints when it listens, or AssertionError with what it said instead."""
+    assert process.stdout is not None and process.stderr is not None
+    said = b""
+    while said.count(b"\n") < 4:
+        ready, _, _ = select.select([process.stdout], [], [], timeout_s)
+        part = os.read(process.stdout.fileno(), 4096) if ready else b""
+        assert part, process.stderr.read() if ready else "nothing was said in time"
+        said += part
+    return said.decode()
+
+
+def tree(folder: Path) -> Mapping[str, bytes]:
+    """Every file below a folder with its bytes."""
+    return {os.path.relpath(path, folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -1,0 +1,153 @@
+"""``kraftd start``: what it says, how it ends, and every bad start ends with a clear message and its code."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.cli.run import command, free_port, run, run_apart, started, tree, write_config
+
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
+
+
+def formatted(folder: Path, port: int = 0, **changes: str | None) -> Path:
+    config = write_config(folder, port, **changes)
+    assert run("format", "-c", config, "-t", CLUSTER, "-s").code == 0
+    return config
+
+
+def test_it_says_where_it_listens_and_what_a_broker_needs(tmp_path: Path) -> None:
+    port = free_port()
+    with started(formatted(tmp_path, port)) as (process, said):
+        assert said.splitlines() == [
+            f"kraftd is listening on 127.0.0.1:{port} (node 1, cluster {CLUSTER}).",
+            "A broker joins with these two lines in its file:",
+            f"  controller.quorum.bootstrap.servers=127.0.0.1:{port}",
+            "  controller.listener.names=CONTROLLER",
+        ]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+def test_an_interrupt_is_a_clean_stop_too(tmp_path: Path) -> None:
+    with started(formatted(tmp_path, free_port())) as (process, _):
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_the_quorum_describes_itself(tmp_path: Path) -> None:
+    port = free_port()
+    with started(formatted(tmp_path, port)):
+        told = json.loads(run_apart("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}", "--json").out)
+        assert (told["ClusterId"], told["LeaderId"]) == (CLUSTER, 1)
+        [replica] = told["Replicas"]
+        assert (replica["NodeId"], replica["Status"], replica["Lag"]) == (1, "Leader", 0)
+        lines = run("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}").out.splitlines()
+        assert f"{'LeaderId:':<24}1" in lines
+        rows = run("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}", "--replication").out.splitlines()
+        assert rows[0].split()[0] == "NodeId"
+        assert rows[1].split()[0] == "1"
+
+
+def test_nobody_at_an_address_is_told_with_its_code() -> None:
+    done = run("quorum", "describe", "--bootstrap", f"127.0.0.1:{free_port()}", "--timeout", "1")
+    assert done.code == 5
+    assert "Connection refused" in done.err
+
+
+def test_who_does_not_speak_kafka_is_told_with_the_same_code() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        done = run("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}", "--timeout", "0.2")
+    assert done.code == 5
+    assert f"127.0.0.1:{port}" in done.err
+
+
+def test_a_directory_that_is_not_formatted_is_refused_and_left_alone(tmp_path: Path) -> None:
+    done = run_apart("start", write_config(tmp_path, free_port()))
+    assert done.code == 3
+    assert "format" in done.err and str(tmp_path / "data") in done.err
+    assert not (tmp_path / "data").exists() or tree(tmp_path / "data") == {}
+
+
+def test_a_half_formatted_directory_is_refused_and_left_alone(tmp_path: Path) -> None:
+    config = formatted(tmp_path, free_port())
+    (tmp_path / "data" / "meta.properties").unlink()
+    before = tree(tmp_path / "data")
+    done = run_apart("start", config)
+    assert (done.code, tree(tmp_path / "data")) == (3, before)
+    assert str(tmp_path / "data") in done.err
+
+
+def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
+    formatted(tmp_path, free_port())
+    done = run_apart("start", write_config(tmp_path, free_port(), node__id="2"))
+    assert done.code == 3
+    assert "node" in done.err and "2" in done.err
+
+
+def test_a_port_in_use_and_a_locked_directory_have_their_code(tmp_path: Path) -> None:
+    port = free_port()
+    config = formatted(tmp_path, port)
+    with started(config):
+        taken = run_apart("start", config)
+        assert taken.code == 4
+        assert f":{port}" in taken.err
+        other_port = f"listeners=CONTROLLER://127.0.0.1:{free_port()}"
+        locked = run_apart("start", config, "--override", other_port)
+        assert locked.code == 4
+        assert str(tmp_path / "data") in locked.err
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("num.partitoins=3", "did you mean num.partitions?"),
+        ("listeners=CONTROLER://:0", "did you mean CONTROLLER?"),
+        ("num.partitions=x", "must be a whole number"),
+        ("nonsense", "must be key=value"),
+    ],
+)
+def test_a_typo_ends_the_start_with_what_was_meant(tmp_path: Path, override: str, says: str) -> None:
+    done = run("start", write_config(tmp_path), "--override", override)
+    assert done.code == 2
+    assert says in done.err
+    assert "Traceback" not in done.err
+
+
+def test_help_names_every_command_and_exit_code() -> None:
+    done = run("--help")
+    assert done.code == 0
+    for word in ("format", "start", "dump", "quorum", "random-uuid", "version", "Exit codes"):
+        assert word in done.out
+
+
+def test_no_command_is_a_usage_error() -> None:
+    assert run().code == 2
+    assert run("no-such-command").code == 2
+
+
+def test_random_ids_differ_and_never_look_like_options() -> None:
+    ids = {run("random-uuid").out.strip() for _ in range(200)}
+    assert len(ids) == 200
+    assert not any(text.startswith("-") for text in ids)
+    assert {len(text) for text in ids} == {22}
+
+
+def test_the_package_runs_as_a_module() -> None:
+    assert command()[1:] == ["-m", "kraftd"]
+    assert run_apart("version").out.startswith("kraftd ")
+
+
+def test_help_and_start_load_little(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    probe = "import sys, kraftd.cli.main; print(*sorted(m for m in sys.modules if not m.startswith('_')))"
+    loaded = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout
+    for heavy in ("rich.console", "uvloop", "asyncio", "structlog", "kraftd.metadata.image"):
+        assert heavy not in loaded.split(), heavy
