@@ -142,6 +142,9 @@ def vote_request(replica: Replica, voter: ReplicaKey) -> VoteRequest:
 
 def on_vote_response(replica: Replica, source: Destination, response: VoteResponse) -> bool:
     """Count a vote.  Returns whether the answer made sense (else that node is left alone for a backoff)."""
+    if response.error_code == ErrorCode.UNSUPPORTED_VERSION and isinstance(replica.role, Prospective):
+        on_pre_vote_unsupported(replica)
+        return True
     if response.error_code:
         return False
     partition = checks.only_partition(response.topics)

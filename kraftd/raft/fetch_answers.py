@@ -14,7 +14,7 @@ from kraftd.messages.fetch_response import EpochEndOffset, SnapshotId
 from kraftd.raft import answers
 from kraftd.raft.effects import Respond, RespondRecords
 from kraftd.raft.events import RequestId
-from kraftd.raft.log_view import Fit
+from kraftd.raft.log_view import Fit, Position
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Leader
 from kraftd.types import ReplicaKey
@@ -46,13 +46,15 @@ def readable_end(replica: Replica, leader: Leader, key: ReplicaKey) -> int:
     return replica.log.end_offset if leader.progress.is_voter(key) else replica.log.synced_end_offset
 
 
-def answer(replica: Replica, leader: Leader, fetch: FetchAsked, *, may_park: bool) -> bool:
-    """Answer with what there is: records, a diverging epoch, a snapshot id, a higher high watermark, or
-    nothing.
+def answer(
+    replica: Replica, leader: Leader, fetch: FetchAsked, position: Position, *, may_park: bool
+) -> bool:
+    """Answer with what there is at that position: records, a diverging epoch, a snapshot id, a higher high
+    watermark, or nothing.
 
     Returns false, and answers nothing, when there is nothing and it may be parked for that.
     """
-    fit, at = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
+    fit, at = position
     high_watermark = leader.high_watermark
     end_offset = readable_end(replica, leader, fetch.key)
     has_records = fit is Fit.VALID and fetch.offset < end_offset
@@ -80,7 +82,8 @@ def wake(replica: Replica, leader: Leader, fetches: list[FetchAsked]) -> None:
         if fetch.key.id >= 0:
             end_offset = readable_end(replica, leader, fetch.key)
             leader.progress.fetched(fetch.key, fetch.offset, end_offset, replica.now_ms)
-        answer(replica, leader, fetch, may_park=False)
+        position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
+        answer(replica, leader, fetch, position, may_park=False)
 
 
 def records_appended(replica: Replica, leader: Leader) -> None:
@@ -102,7 +105,8 @@ def expire(replica: Replica) -> None:
     """Answer the fetches that waited as long as they wanted to, with nothing."""
     for fetch in replica.fetches.expire(replica.now_ms):
         if isinstance(replica.role, Leader):
-            answer(replica, replica.role, fetch, may_park=False)
+            position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
+            answer(replica, replica.role, fetch, position, may_park=False)
         else:
             refuse(replica, fetch, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 

@@ -66,8 +66,10 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
         message.max_bytes,
         asked.high_watermark,
     )
-    _note_progress(replica, leader, fetch)
-    if fetch_answers.answer(replica, leader, fetch, may_park=message.max_wait_ms > 0):
+    position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
+    if position.fit is Fit.VALID and fetch.key.id >= 0:
+        _note_progress(replica, leader, fetch)
+    if fetch_answers.answer(replica, leader, fetch, position, may_park=message.max_wait_ms > 0):
         return
     replica.fetches.park(
         fetch.request_id,
@@ -78,15 +80,9 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
 
 
 def _note_progress(replica: Replica, leader: Leader, fetch: FetchAsked) -> None:
-    """A fetch whose position is on this log says how far its replica has synced (S12), unless it is a
-    client's."""
-    if fetch.key.id < 0:
-        return
-    if replica.log.locate(fetch.offset, fetch.last_fetched_epoch).fit is not Fit.VALID:
-        return
-    leader.progress.fetched(
-        fetch.key, fetch.offset, fetch_answers.readable_end(replica, leader, fetch.key), replica.now_ms
-    )
+    """A replica's fetch whose position is on this log says how far it has synced (S12)."""
+    end_offset = fetch_answers.readable_end(replica, leader, fetch.key)
+    leader.progress.fetched(fetch.key, fetch.offset, end_offset, replica.now_ms)
     if leader.progress.is_voter(fetch.key):
         heard_from(replica, leader, fetch.key)
         advance_high_watermark(replica, leader)

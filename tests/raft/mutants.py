@@ -129,7 +129,8 @@ def answer_twice(patch: Any) -> None:
     def wake(replica: Replica, role: Any, fetches: list[Any]) -> None:
         for fetch in fetches:
             for _ in range(2):
-                fetch_answers.answer(replica, role, fetch, may_park=False)
+                position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
+                fetch_answers.answer(replica, role, fetch, position, may_park=False)
 
     patch.setattr(fetch_answers, "wake", wake)
 
