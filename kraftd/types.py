@@ -1,4 +1,4 @@
-"""Value types that every room shares: identities, epochs, endpoints and 16-byte ids. No behaviour beyond text."""
+"""Value types that every room shares: identities, epochs, endpoints and 16-byte ids; no behaviour but text."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ class OffsetAndEpoch(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """Where a listener can be reached. security_protocol is Kafka's number: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
+    """Where a listener can be reached.
+
+    security_protocol is Kafka's number: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.
+    """
 
     listener: str
     host: str
