@@ -1,4 +1,4 @@
-"""Value types that every room shares: identities, epochs, endpoints and 16-byte ids; no behaviour but text."""
+"""Value types that all rooms share: identities, epochs, endpoints and 16-byte ids. No behaviour but text."""
 
 from __future__ import annotations
 
