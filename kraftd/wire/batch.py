@@ -8,8 +8,9 @@ only, with records that have neither headers nor (outside control batches) keys.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from struct import Struct
 from typing import NamedTuple
 
@@ -142,6 +143,23 @@ def _varint(value: int) -> bytes:
     return bytes(parts)
 
 
+# How a record of a metadata batch begins, by its offset delta: attributes 0, timestamp delta 0, the offset
+# delta, key length -1. Replaced whole when it must grow, so that threads need no lock.
+_record_starts_kept: list[bytes] = []
+_MOST_KEPT = 1 << 17
+
+
+def _record_starts(count: int) -> Iterable[bytes]:
+    """The first count of them. What is kept is bounded; beyond that they are made anew."""
+    global _record_starts_kept
+    starts = _record_starts_kept
+    if len(starts) < count:
+        starts = [b"\x00\x00" + _varint(delta) + b"\x01" for delta in range(max(count, 64))]
+        if count <= _MOST_KEPT:
+            _record_starts_kept = starts
+    return islice(starts, count)
+
+
 def batch_size_bytes(values: Sequence[bytes]) -> int:
     """Size of the batch that build_batch makes of these values; what a limit on batches is compared with."""
     total = HEADER_BYTES
@@ -171,20 +189,10 @@ def build_batch(
     parts: list[bytes] = [b"", b""]  # the header's place
     if control_keys is None:
         attributes = 0
-        for delta, value in enumerate(values):
+        for start, value in zip(_record_starts(count), values, strict=True):
             size = len(value)
-            delta_varint = varint(delta)
             size_varint = varint(size)
-            # body: attributes, timestamp delta, offset delta, key length -1, value length, value, no headers
-            parts += (
-                varint(4 + len(delta_varint) + len(size_varint) + size),
-                b"\x00\x00",
-                delta_varint,
-                b"\x01",
-                size_varint,
-                value,
-                b"\x00",
-            )
+            parts += (varint(len(start) + len(size_varint) + size + 1), start, size_varint, value, b"\x00")
     else:
         attributes = _CONTROL
         for delta, (key, value) in enumerate(zip(control_keys, values, strict=True)):
@@ -339,47 +347,38 @@ def values(batch: Batch) -> list[memoryview]:
     """
     header, view, _ = batch
     _refuse_compression(batch)
-    end = len(view)
+    raw = bytes(view)  # indexing bytes is quicker than indexing a view, by more than the copy costs
+    end = len(raw)
     pos = HEADER_BYTES
     found: list[memoryview] = []
     append = found.append
+    starts_with = raw.startswith
     try:
-        for expected_delta in range(header.record_count):
+        for start in _record_starts(header.record_count):
             # Varints of one and of two bytes are read in place: they are nearly all that occur.
-            byte = view[pos]
-            if byte < 0x80:
+            size = raw[pos]
+            if size < 0x80:
                 pos += 1
-            elif (second := view[pos + 1]) < 0x80:
-                byte = byte & 0x7F | second << 7
+            elif (second := raw[pos + 1]) < 0x80:
+                size = size & 0x7F | second << 7
                 pos += 2
             else:
-                byte, pos = _read_unsigned(view, pos)
-            record_end = pos + (byte >> 1)
-            if byte & 1 or view[pos + 1]:
-                raise _odd_record(batch, expected_delta)
-            pos += 2
-            byte = view[pos]
-            if byte < 0x80:
+                size, pos = _read_unsigned(view, pos)
+            record_end = pos + (size >> 1)
+            if size & 1 or not starts_with(start, pos):
+                raise _odd_record(batch, len(found))
+            pos += len(start)
+            size = raw[pos]
+            if size < 0x80:
                 pos += 1
-            elif (second := view[pos + 1]) < 0x80:
-                byte = byte & 0x7F | second << 7
+            elif (second := raw[pos + 1]) < 0x80:
+                size = size & 0x7F | second << 7
                 pos += 2
             else:
-                byte, pos = _read_unsigned(view, pos)
-            if byte != expected_delta << 1 or view[pos] != 1:
-                raise _odd_record(batch, expected_delta)
-            pos += 1
-            byte = view[pos]
-            if byte < 0x80:
-                pos += 1
-            elif (second := view[pos + 1]) < 0x80:
-                byte = byte & 0x7F | second << 7
-                pos += 2
-            else:
-                byte, pos = _read_unsigned(view, pos)
-            stop = pos + (byte >> 1)
-            if byte & 1 or byte == 0 or stop + 1 != record_end or view[stop]:
-                raise _odd_record(batch, expected_delta)
+                size, pos = _read_unsigned(view, pos)
+            stop = pos + (size >> 1)
+            if size & 1 or size == 0 or stop + 1 != record_end or raw[stop]:
+                raise _odd_record(batch, len(found))
             append(view[pos:stop])
             pos = record_end
     except IndexError:
