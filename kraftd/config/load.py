@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kraftd.config import properties
 from kraftd.config.checks import check
 from kraftd.config.daemon import DaemonConfig
 from kraftd.config.errors import ConfigError
 from kraftd.config.keys import OWN, OWN_PREFIX, UNSUPPORTED, USED, is_source_of_resource_configs
 from kraftd.config.settings import OVERRIDE, Setting
 from kraftd.config.unknown import probably_meant
+from kraftd.configdef import properties
 from kraftd.configdef.definition import ConfigDef, ConfigKey, InvalidValue, Value, broker_def
 from kraftd.configdef.node import NodeConfig, server_key
 

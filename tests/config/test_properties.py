@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from kraftd.config.properties import PropertiesError, parse
+from kraftd.configdef.properties import PropertiesError, parse
 from tests.controller.config_oracle import ConfigOracle
 
 FRAGMENTS = st.sampled_from(
