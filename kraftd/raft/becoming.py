@@ -3,6 +3,7 @@ leaders."""
 
 from __future__ import annotations
 
+from kraftd.raft.checks import LARGEST_EPOCH
 from kraftd.raft.leader import become_leader, leave_leadership
 from kraftd.raft.majority import Votes
 from kraftd.raft.replica import Replica
@@ -97,6 +98,8 @@ def learn(replica: Replica, epoch: int, leader_id: int | None, listeners: Listen
     Returns false, and changes nothing, when it contradicts what is known: two leaders of one epoch, or this
     replica as a leader that it is not.
     """
+    if epoch > LARGEST_EPOCH:
+        return False
     if leader_id == replica.config.node_id:
         return epoch < replica.epoch or (epoch == replica.epoch and replica.leader_id == leader_id)
     if epoch > replica.epoch:

@@ -13,6 +13,10 @@ from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
 from kraftd.wire.error_code import ErrorCode
 
 
+# No quorum counts so far.  A message that says more is wrong, and following it would leave no epoch to elect in.
+LARGEST_EPOCH = 2_000_000_000
+
+
 class _Partition(Protocol):
     partition_index: int
 
@@ -57,10 +61,10 @@ def cluster_and_topic(replica: Replica, told: str | None, topics: Sequence[_Topi
 
 
 def voter_only(replica: Replica, remote_id: int, epoch: int) -> ErrorCode:
-    """Requests between voters: not of an older epoch, and by somebody."""
+    """Requests between voters: not of an older epoch, nor of an impossible one, and by somebody."""
     if epoch < replica.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    return ErrorCode.INVALID_REQUEST if remote_id < 0 else ErrorCode.NONE
+    return ErrorCode.INVALID_REQUEST if remote_id < 0 or epoch > LARGEST_EPOCH else ErrorCode.NONE
 
 
 def leader_only(replica: Replica, epoch: int) -> ErrorCode:

@@ -89,6 +89,7 @@ def test_vote_for_another_cluster_or_topic_is_refused_as_a_whole(
         (vote_request(epoch=1, last=(5, 1)), ErrorCode.INVALID_REQUEST),
         (vote_request(epoch=1, last=(-1, 0)), ErrorCode.INVALID_REQUEST),
         (vote_request(candidate=-1), ErrorCode.INVALID_REQUEST),
+        (vote_request(epoch=2_000_000_001, last=(99, 1)), ErrorCode.INVALID_REQUEST),
         (vote_request(voter=5), ErrorCode.INVALID_VOTER_KEY),
         (vote_request(directory=directory_id(9)), ErrorCode.INVALID_VOTER_KEY),
     ],
