@@ -4,7 +4,7 @@ file."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -56,11 +56,16 @@ def _is_dumpable(name: str) -> bool:
 
 
 def dump(disk: Disk, path: str, *, records: bool = True, verify: bool = True) -> Iterator[Row]:
-    """The rows of one segment or checkpoint, in order; damage is a row, and reading goes on behind it if it
-    can.
+    """The rows of one segment or checkpoint, in order; damage is a row, and reading goes on behind it.
 
     With verify false checksums are not computed; with records false there are batch rows only.
     """
+    return _rows(disk, path, _record_rows if records else None, verify=verify)
+
+
+def _rows(
+    disk: Disk, path: str, record_rows: Callable[[str, Batch], Iterator[Row]] | None, *, verify: bool
+) -> Iterator[Row]:
     file = disk.open(path)
     try:
         end = file.size_bytes()
@@ -75,8 +80,8 @@ def dump(disk: Disk, path: str, *, records: bool = True, verify: bool = True) ->
                     expected = header.next_offset
                     position = batch.position + header.size_bytes
                     yield _batch_row(path, batch)
-                    if records:
-                        yield from _record_rows(path, batch)
+                    if record_rows is not None:
+                        yield from record_rows(path, batch)
                 break
             except CorruptBatch as error:
                 following = find_valid_batch(file, error.position + 1, end, expected or 0)
@@ -94,7 +99,7 @@ def dump(disk: Disk, path: str, *, records: bool = True, verify: bool = True) ->
 def verify(disk: Disk, path: str) -> Iterator[Row]:
     """Only what is damaged in one file: batches, records, a checkpoint's frame, a segment's indexes."""
     last_offset = -1
-    for row in dump(disk, path):
+    for row in _rows(disk, path, _unreadable_records, verify=True):
         if row["kind"] == "damage":
             yield row
         elif row["kind"] == "batch":
@@ -223,11 +228,32 @@ def _record_rows(path: str, batch: Batch) -> Iterator[Row]:
         }
 
 
+def _unreadable_records(path: str, batch: Batch) -> Iterator[Row]:
+    """Damage rows for the records of a batch that cannot be decoded."""
+    offset = batch.header.base_offset
+    try:
+        if batch.header.is_control:
+            control_records(batch)
+            return
+        found = values(batch)
+    except (CorruptBatch, ProtocolError) as error:
+        yield _damage(path, batch.position, offset, str(error))
+        return
+    for value in found:
+        try:
+            decode_record(value)
+        except ProtocolError as error:
+            yield _damage(path, batch.position, offset, str(error))
+        offset += 1
+
+
 def plain(value: object) -> Any:
     """A message as what JSON can hold: uuids as their text, other bytes in hex."""
+    if value is None or isinstance(value, int | str | float):
+        return value
     if isinstance(value, Message):
         fields = {name: plain(getattr(value, name)) for name in value.__struct_fields__}
-        if not value_has_tags(value):
+        if not fields.get("unknown_tags"):
             fields.pop("unknown_tags", None)
         return fields
     if isinstance(value, bytes | memoryview):
@@ -236,11 +262,6 @@ def plain(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
     return value
-
-
-def value_has_tags(message: Message) -> bool:
-    """Whether a message came with tagged fields that its schema does not know."""
-    return bool(getattr(message, "unknown_tags", ()))
 
 
 def as_json_line(row: Row) -> bytes:

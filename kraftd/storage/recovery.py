@@ -68,7 +68,7 @@ def open_log(
     segments = [Segment(directory, base, settings.index_interval_bytes) for base in bases]
     epochs = _load_epochs(disk, directory, report)
     before = epochs.entries
-    log_end = _load_segments(disk, segments, epochs, report, snapshots)
+    log_end = _load_segments(disk, segments, epochs, report)
     if not segments:
         log_end = snapshots[-1].offset if snapshots else 0
         epochs.clear()
@@ -154,7 +154,6 @@ def _load_segments(
     segments: list[Segment],
     epochs: EpochCache,
     report: RecoveryReport,
-    snapshots: list[OffsetAndEpoch],
 ) -> int:
     """Open all segments and their indexes; returns the log end."""
     log_end = 0

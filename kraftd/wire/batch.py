@@ -154,7 +154,7 @@ def _record_starts(count: int) -> Iterable[bytes]:
     global _record_starts_kept
     starts = _record_starts_kept
     if len(starts) < count:
-        starts = [b"\x00\x00" + _varint(delta) + b"\x01" for delta in range(max(count, 64))]
+        starts = [b"\x00\x00" + _varint(delta) + b"\x01" for delta in range(max(2 * count, 64))]
         if count <= _MOST_KEPT:
             _record_starts_kept = starts
     return islice(starts, count)

@@ -19,6 +19,7 @@ from kraftd.storage.checkpoint import BOOTSTRAP_ID, CheckpointReader, Checkpoint
 from kraftd.storage.directory import open_directory
 from kraftd.storage.disk import RealDisk
 from kraftd.storage.dump import dump, find_dumpable, verify
+from kraftd.storage.errors import DirectoryLocked
 from kraftd.storage.format import FormatPlan, format_directories
 from kraftd.storage.log import LogSettings
 from kraftd.storage.meta_properties import read_meta_properties
@@ -172,6 +173,21 @@ def test_kafkas_controller_runs_on_a_directory_formatted_here_and_what_it_leaves
         shutil.copytree(copy, node.data)
     node.start()
     node.wait_ready()
+    node.stop()
+
+
+def test_kafkas_controller_stays_out_of_a_directory_locked_here(tmp_path: Path) -> None:
+    node = controller_with(tmp_path / "node", 3, static=True)
+    node.format(CLUSTER)
+    directory = open_directory(DISK, str(node.data), 3, new_directory_id=new_uuid, now_ms=0)
+    node.start()
+    node.wait(lambda: "Failed to acquire lock" in node.log_text(), "refuses the locked directory")
+    node.kill()
+    directory.close()
+    node.start()
+    node.wait_ready()
+    with pytest.raises(DirectoryLocked):
+        open_directory(DISK, str(node.data), 3, new_directory_id=new_uuid, now_ms=0)
     node.stop()
 
 
