@@ -1,0 +1,53 @@
+"""What is committed of Kafka's config definitions is what its classes say, and nothing of their prose."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from codegen.configs.extract import CONFIG_SCHEMAS, extract, render
+from codegen.configs.generate import TARGET, generate
+from kraftd.configdef.definition import (
+    ConfigDef,
+    broker_def,
+    broker_quota_def,
+    client_metrics_def,
+    group_def,
+    topic_def,
+)
+from tests.kafka.fetch import kafka_libs
+from tests.kafka.java import find_javac
+
+DEFINITIONS = [broker_def(), broker_quota_def(), topic_def(), group_def(), client_metrics_def()]
+
+
+def test_the_generated_module_is_what_the_schemas_say() -> None:
+    assert TARGET.read_text() == generate(CONFIG_SCHEMAS)
+
+
+@pytest.mark.kafka
+def test_the_schemas_are_what_kafkas_classes_say() -> None:
+    if find_javac() is None:
+        pytest.skip("no javac beside the java in use")
+    said = render(extract(kafka_libs()))
+    assert {name: (CONFIG_SCHEMAS / name).read_text() for name in said} == said
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=repr)
+def test_every_default_is_a_value_that_its_key_takes(definition: ConfigDef) -> None:
+    for key in definition.values():
+        if not key.required:
+            key.default_value()
+
+
+def test_no_prose_is_kept() -> None:
+    words = [
+        len(str(value).split())
+        for path in CONFIG_SCHEMAS.glob("*.json")
+        if path.name != "relations.json"
+        for row in json.loads(path.read_text())
+        for value in row.values()
+        if isinstance(value, str)
+    ]
+    assert max(words) < 4

@@ -1,0 +1,292 @@
+"""What a change of configs writes and answers, told without Java; the oracle's tests go through the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftd.configdef.node import NodeConfig
+from kraftd.controller.config_changes import (
+    alter_configs,
+    incremental_alter_configs,
+    new_topic_configs,
+)
+from kraftd.controller.config_description import describe_configs
+from kraftd.controller.config_elr import elr_safety_records
+from kraftd.controller.config_values import (
+    effective_topic_config,
+    effective_topic_configs,
+    min_insync_replicas,
+    unclean_leader_election_enabled,
+)
+from kraftd.controller.decision import Decision, Refusal
+from kraftd.messages import alter_configs_request as legacy
+from kraftd.messages.clear_elr_record import ClearElrRecord
+from kraftd.messages.config_record import ConfigRecord
+from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraftd.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.record_frame import VersionedRecord
+from tests.controller.cluster import CONTROLLER_ID, Cluster
+
+TOPIC, BROKER, LOGGER = 2, 4, 8
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+
+
+def change(*resources: tuple[int, str, list[tuple[Any, ...]]], **more: Any) -> IncrementalAlterConfigsRequest:
+    return IncrementalAlterConfigsRequest(
+        [
+            AlterConfigsResource(kind, name, [AlterableConfig(*operation) for operation in operations])
+            for kind, name, operations in resources
+        ],
+        **more,
+    )
+
+
+def decide(cluster: Cluster, request: IncrementalAlterConfigsRequest) -> Decision[Any]:
+    return incremental_alter_configs(cluster.ctx, request, forwarded=False)
+
+
+def codes(decision: Decision[Any]) -> list[ErrorCode]:
+    return [ErrorCode.__members__[response.error_code.name] for response in decision.answer.responses]
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    built = Cluster().broker(1)
+    built.topic("t", (1,))
+    built.topic("u", (1,))
+    return built
+
+
+def test_a_config_is_written_as_its_record(cluster: Cluster) -> None:
+    decided = decide(cluster, change((TOPIC, "t", [("retention.ms", SET, "5")])))
+    assert decided.records == [VersionedRecord(ConfigRecord(TOPIC, "t", "retention.ms", "5"), 0)]
+    [response] = decided.answer.responses
+    assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
+
+
+def test_what_holds_already_is_not_written_again(cluster: Cluster) -> None:
+    cluster.config("retention.ms", "5", topic="t")
+    request = change((TOPIC, "t", [("retention.ms", SET, "5"), ("segment.ms", DELETE, None)]))
+    assert decide(cluster, request).records == []
+
+
+def test_what_a_node_has_already_is_written_again_so_that_it_reads_its_files_anew(cluster: Cluster) -> None:
+    request = change((BROKER, "1", [("ssl.keystore.location", SET, "/k")]))
+    cluster.apply(decide(cluster, request).records)
+    assert len(decide(cluster, request).records) == 1
+
+
+def test_each_resource_is_taken_or_refused_by_itself(cluster: Cluster) -> None:
+    decided = decide(
+        cluster,
+        change(
+            (TOPIC, "t", [("retention.ms", SET, "5"), ("segment.ms", SET, "x")]),
+            (TOPIC, "u", [("retention.ms", SET, "6")]),
+            (TOPIC, "none", [("retention.ms", SET, "7")]),
+        ),
+    )
+    assert codes(decided) == [
+        ErrorCode.INVALID_CONFIG,
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert [record.message.resource_name for record in decided.records] == ["u"]
+
+
+def test_a_resource_that_is_named_twice_is_answered_once_and_left_alone(cluster: Cluster) -> None:
+    twice = (TOPIC, "t", [("retention.ms", SET, "5")])
+    decided = decide(cluster, change(twice, (TOPIC, "u", []), twice))
+    assert codes(decided) == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
+    assert decided.records == []
+
+
+def test_an_unknown_kind_of_resource_is_of_a_version_that_is_not_supported(cluster: Cluster) -> None:
+    assert codes(decide(cluster, change((99, "t", [])))) == [ErrorCode.UNSUPPORTED_VERSION]
+
+
+def test_only_validating_writes_nothing(cluster: Cluster) -> None:
+    decided = decide(cluster, change((TOPIC, "t", [("retention.ms", SET, "5")]), validate_only=True))
+    assert (codes(decided), decided.records) == ([ErrorCode.NONE], [])
+
+
+def test_items_are_appended_to_and_taken_from_a_list(cluster: Cluster) -> None:
+    cluster.apply(decide(cluster, change((TOPIC, "t", [("cleanup.policy", APPEND, "compact")]))).records)
+    assert effective_topic_config(cluster.ctx, "t", "cleanup.policy") == "delete,compact"
+    cluster.apply(decide(cluster, change((TOPIC, "t", [("cleanup.policy", SUBTRACT, "delete")]))).records)
+    assert effective_topic_config(cluster.ctx, "t", "cleanup.policy") == "compact"
+
+
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        (("retention.ms", APPEND, "5"), ErrorCode.INVALID_CONFIG),
+        (("cleanup.policy", APPEND, None), ErrorCode.INVALID_REQUEST),
+        (("cleanup.policy", 9, "x"), ErrorCode.INVALID_REQUEST),
+        (("no.such.key", SET, "x"), ErrorCode.INVALID_CONFIG),
+        (("min.cleanable.dirty.ratio", SET, "1.5"), ErrorCode.INVALID_CONFIG),
+        (("leader.replication.throttled.replicas", SET, "1:" + "2" * 40000), ErrorCode.INVALID_CONFIG),
+    ],
+)
+def test_operations_that_cannot_be_are_refused(
+    cluster: Cluster, operation: tuple[str, int, str | None], code: ErrorCode
+) -> None:
+    assert codes(decide(cluster, change((TOPIC, "t", [operation])))) == [code]
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("1", ErrorCode.NONE),
+        ("", ErrorCode.NONE),
+        ("2", ErrorCode.BROKER_ID_NOT_REGISTERED),
+        ("one", ErrorCode.INVALID_REQUEST),
+        ("-1", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_a_broker_is_named_by_the_id_of_one_that_is_registered(
+    cluster: Cluster, name: str, code: ErrorCode
+) -> None:
+    assert codes(decide(cluster, change((BROKER, name, [("log.retention.ms", SET, "5")])))) == [code]
+
+
+def test_log_levels_are_those_of_loggers_that_kraftd_has_not(cluster: Cluster) -> None:
+    own, other = str(CONTROLLER_ID), "1"
+    for name, operation, code in (
+        (own, SET, ErrorCode.INVALID_CONFIG),
+        (own, APPEND, ErrorCode.INVALID_REQUEST),
+        (other, SET, ErrorCode.INVALID_REQUEST),
+    ):
+        assert codes(decide(cluster, change((LOGGER, name, [("kafka", operation, "DEBUG")])))) == [code]
+
+
+def test_more_records_than_a_batch_bears_refuse_the_request(cluster: Cluster) -> None:
+    many = [(f"listener.name.x.key{number}", SET, "v") for number in range(10_001)]
+    with pytest.raises(Refusal) as refused:
+        decide(cluster, change((BROKER, "1", many)))
+    assert refused.value.code == ErrorCode.POLICY_VIOLATION
+
+
+def test_the_old_request_deletes_what_it_does_not_name(cluster: Cluster) -> None:
+    cluster.config("retention.ms", "5", topic="t")
+    cluster.config("segment.ms", "6", topic="t")
+    asked = legacy.AlterConfigsResource(TOPIC, "t", [legacy.AlterableConfig("segment.ms", "7")])
+    decided = alter_configs(cluster.ctx, legacy.AlterConfigsRequest([asked]), forwarded=False)
+    assert [(record.message.name, record.message.value) for record in decided.records] == [
+        ("segment.ms", "7"),
+        ("retention.ms", None),
+    ]
+
+
+def test_a_new_topic_may_have_configs_before_it_exists(cluster: Cluster) -> None:
+    records = new_topic_configs(cluster.ctx, "new", {"cleanup.policy": "compact", "segment.ms": "9"})
+    assert [record.message.name for record in records] == ["cleanup.policy", "segment.ms"]
+    assert new_topic_configs(cluster.ctx, "new", {}) == []
+
+
+def test_with_elr_a_change_of_min_insync_replicas_clears_the_elrs_that_it_made_wrong__kip966() -> None:
+    cluster = Cluster(elr=True)
+    cluster.topic("t", (1,))
+    setting = [("min.insync.replicas", SET, "2")]
+    decided = decide(cluster, change((TOPIC, "t", setting), (BROKER, "", setting)))
+    cleared = [record.message for record in decided.records if isinstance(record.message, ClearElrRecord)]
+    assert [message.topic_name for message in cleared] == ["t", ""]
+
+
+def test_with_elr_no_single_broker_has_its_own_min_insync_replicas__kip966() -> None:
+    cluster = Cluster(elr=True).broker(1)
+    assert codes(decide(cluster, change((BROKER, "1", [("min.insync.replicas", SET, "2")])))) == [
+        ErrorCode.INVALID_CONFIG
+    ]
+    assert codes(decide(cluster, change((BROKER, "", [("min.insync.replicas", DELETE, None)])))) == [
+        ErrorCode.INVALID_CONFIG
+    ]
+
+
+def test_before_elr_is_turned_on_the_cluster_gets_a_number_and_brokers_lose_theirs__kip966(
+    cluster: Cluster,
+) -> None:
+    cluster.apply([VersionedRecord(ConfigRecord(BROKER, "1", "min.insync.replicas", "2"), 0)])
+    records = [record.message for record in elr_safety_records(cluster.ctx)]
+    assert [(record.resource_name, record.value) for record in records] == [("", "1"), ("1", None)]
+    cluster.apply(elr_safety_records(cluster.ctx))
+    assert elr_safety_records(cluster.ctx) == []
+
+
+def test_a_topics_value_wins_over_the_nodes_the_clusters_and_the_files(cluster: Cluster) -> None:
+    cluster.settings = type(cluster.settings)(
+        cluster_id="c", node_id=CONTROLLER_ID, static_config=NodeConfig({"log.retention.hours": "1"})
+    )
+
+    def effective() -> tuple[str | None, int]:
+        entries = {entry.name: entry for entry in effective_topic_configs(cluster.ctx, {})}
+        return entries["retention.ms"].value, entries["retention.ms"].config_source
+
+    assert effective() == ("3600000", 4)
+    cluster.config("log.retention.minutes", "1")
+    assert effective() == ("60000", 3)
+    cluster.apply([VersionedRecord(ConfigRecord(BROKER, str(CONTROLLER_ID), "log.retention.ms", "7"), 0)])
+    assert effective() == ("7", 2)
+    given = effective_topic_configs(cluster.ctx, {"retention.ms": "9"})
+    assert [(entry.value, entry.config_source) for entry in given if entry.name == "retention.ms"] == [
+        ("9", 1)
+    ]
+
+
+def test_effective_configs_are_made_once_for_topics_with_the_same_configs(cluster: Cluster) -> None:
+    configs = {"retention.ms": "9"}
+    first = effective_topic_configs(cluster.ctx, configs)
+    assert effective_topic_configs(cluster.ctx, dict(configs)) is first
+    assert len(first) == 33
+
+
+def test_what_elections_ask_of_configs_is_answered_typed(cluster: Cluster) -> None:
+    assert (min_insync_replicas(cluster.ctx, "t"), unclean_leader_election_enabled(cluster.ctx, "t")) == (
+        1,
+        False,
+    )
+    cluster.config("min.insync.replicas", "2")
+    cluster.config("unclean.leader.election.enable", "TRUE", topic="t")
+    assert (min_insync_replicas(cluster.ctx, "t"), unclean_leader_election_enabled(cluster.ctx, "t")) == (
+        2,
+        True,
+    )
+
+
+def test_an_unknown_kind_of_resource_refuses_the_whole_description(cluster: Cluster) -> None:
+    asked = [DescribeConfigsResource(TOPIC, "t"), DescribeConfigsResource(99, "t")]
+    results = describe_configs(cluster.ctx, DescribeConfigsRequest(asked)).answer.results
+    assert [result.error_code for result in results] == [ErrorCode.INVALID_REQUEST] * 2
+
+
+def test_only_the_keys_that_were_asked_for_are_described(cluster: Cluster) -> None:
+    asked = DescribeConfigsResource(TOPIC, "t", ("retention.ms", "no.such"))
+    [result] = describe_configs(cluster.ctx, DescribeConfigsRequest([asked])).answer.results
+    assert [(entry.name, entry.synonyms) for entry in result.configs] == [("retention.ms", [])]
+
+
+def test_secrets_are_never_described(cluster: Cluster) -> None:
+    cluster.settings = type(cluster.settings)(
+        cluster_id="c",
+        node_id=CONTROLLER_ID,
+        static_config=NodeConfig(
+            {"ssl.keystore.password": "hunter2", "a.plugins.key": "hunter2", "node.id": "1"}
+        ),
+    )
+    asked = DescribeConfigsRequest(
+        [DescribeConfigsResource(BROKER, str(CONTROLLER_ID), None)], include_synonyms=True
+    )
+    assert "hunter2" not in repr(describe_configs(cluster.ctx, asked).answer)
+
+
+def test_what_another_software_wrote_and_nobody_could_set_is_told_not_thrown(cluster: Cluster) -> None:
+    cluster.config("retention.ms", "nonsense", topic="t")
+    asked = DescribeConfigsRequest([DescribeConfigsResource(TOPIC, "t", None)])
+    [result] = describe_configs(cluster.ctx, asked).answer.results
+    assert result.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
