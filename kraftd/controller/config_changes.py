@@ -19,7 +19,7 @@ from kraftd.controller.config_dynamic import server_config
 from kraftd.controller.config_elr import check_min_insync_replicas, clear_elr_records
 from kraftd.controller.config_resources import MIN_INSYNC_REPLICAS, Operation, ResourceType
 from kraftd.controller.config_validation import invalid_config, invalid_request, validate_resource
-from kraftd.controller.config_values import node_config
+from kraftd.controller.config_values import known_configs, node_config
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.record_limit import check_record_count
@@ -72,7 +72,7 @@ def incremental_alter_configs(
         if resource.type == ResourceType.BROKER_LOGGER:
             check_loggers(ctx, resource, asked)
             return []
-        current = ctx.image.config(resource.type, resource.name)
+        current = known_configs(ctx, resource.type, resource.name)
         latest = {
             config.name: config for config in asked.configs
         }  # a key that is named twice: the last counts
@@ -180,7 +180,7 @@ def check_loggers(ctx: Context, resource: Resource, asked: incremental.AlterConf
 def absent_keys(ctx: Context, resource: Resource, changes: Iterable[Change]) -> tuple[str, ...]:
     """The keys that the resource has and the changes do not name."""
     named = {change.name for change in changes}
-    return tuple(name for name in ctx.image.config(resource.type, resource.name) if name not in named)
+    return tuple(name for name in known_configs(ctx, resource.type, resource.name) if name not in named)
 
 
 def changed_value(resource: Resource, current: str | None, config: incremental.AlterableConfig) -> str | None:
@@ -226,7 +226,7 @@ def resource_records(
     A change to what is there already writes nothing, except of a node, which
     reads files again that its configs name.
     """
-    current = ctx.image.config(resource.type, resource.name)
+    current = known_configs(ctx, resource.type, resource.name)
     after = dict(current)
     effective = [
         change

@@ -32,7 +32,7 @@ from kraftd.controller.config_validation import (
     server_group_values,
     validate_resource_name,
 )
-from kraftd.controller.config_values import cluster_configs, node_config, node_configs
+from kraftd.controller.config_values import cluster_configs, known_configs, node_config, node_configs
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -131,7 +131,7 @@ def topic_entries(ctx: Context, server: Server, name: str) -> Iterable[Entry]:
     validate_resource_name(ResourceType.TOPIC, name)
     if ctx.image.topic_named(name) is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-    own = ctx.image.config(ResourceType.TOPIC, name)
+    own = known_configs(ctx, ResourceType.TOPIC, name)
     values = dict(topic_def().defaults())
     values.update(server.effective.topic_defaults)
     values.update(parse_all(topic_def(), own, values))
@@ -145,7 +145,7 @@ def topic_entries(ctx: Context, server: Server, name: str) -> Iterable[Entry]:
 def group_entries(ctx: Context, server: Server, name: str) -> Iterable[Entry]:
     if not name:
         raise invalid_request("A group's name is needed: groups have no default resource.")
-    own = ctx.image.config(ResourceType.GROUP, name)
+    own = known_configs(ctx, ResourceType.GROUP, name)
     values = parse_all(group_def(), own, server_group_values(server.effective))
     for key in group_def().values():
         synonym = facts.GROUP_SYNONYMS.get(key.name)
@@ -161,7 +161,7 @@ def group_entries(ctx: Context, server: Server, name: str) -> Iterable[Entry]:
 def client_metrics_entries(ctx: Context, server: Server, name: str) -> Iterable[Entry]:
     if not name:
         raise invalid_request("A subscription needs a name.")
-    own = ctx.image.config(ResourceType.CLIENT_METRICS, name)
+    own = known_configs(ctx, ResourceType.CLIENT_METRICS, name)
     values = parse_all(client_metrics_def(), own)
     for key in client_metrics_def().values():
         yield own_entry(key, own, values, ConfigSource.CLIENT_METRICS, [])

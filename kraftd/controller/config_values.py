@@ -7,11 +7,11 @@ name and in another unit (``log.retention.hours`` for ``retention.ms``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from kraftd.configdef import facts
-from kraftd.configdef.definition import ConfigKey, topic_def
+from kraftd.configdef.definition import ConfigDef, ConfigKey, client_metrics_def, group_def, topic_def
 from kraftd.configdef.node import NodeConfig
 from kraftd.configdef.text import parse_integer, trim
 from kraftd.controller.config_resources import (
@@ -26,12 +26,29 @@ from kraftd.messages.create_topics_response import CreatableTopicConfigs
 
 Items = tuple[tuple[str, str], ...]
 
-NONE_SET: Mapping[str, str] = {}
+DEFINITIONS: Mapping[int, Callable[[], ConfigDef]] = {
+    ResourceType.TOPIC: topic_def,
+    ResourceType.GROUP: group_def,
+    ResourceType.CLIENT_METRICS: client_metrics_def,
+}
 
 
 def node_config(ctx: Context) -> NodeConfig:
     """The static configuration of this controller."""
     return NodeConfig.of(ctx.settings.static_config)
+
+
+def known_configs(ctx: Context, resource_type: int, name: str) -> Mapping[str, str]:
+    """The configs of a resource whose keys this software knows: a log may hold others, which count for
+    nothing.
+
+    The keys of BROKER resources are open, and all of them are known.
+    """
+    configs = ctx.image.config(resource_type, name)
+    definition = DEFINITIONS.get(resource_type)
+    if definition is None or all(key in definition() for key in configs):
+        return configs
+    return {key: text for key, text in configs.items() if key in definition()}
 
 
 def cluster_configs(ctx: Context) -> Mapping[str, str]:

@@ -290,3 +290,13 @@ def test_what_another_software_wrote_and_nobody_could_set_is_told_not_thrown(clu
     asked = DescribeConfigsRequest([DescribeConfigsResource(TOPIC, "t", None)])
     [result] = describe_configs(cluster.ctx, asked).answer.results
     assert result.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_configs_of_the_log_that_nobody_knows_count_for_nothing(cluster: Cluster) -> None:
+    cluster.config("gone.in.this.release", "x", topic="t")
+    decided = decide(cluster, change((TOPIC, "t", [("retention.ms", SET, "5")])))
+    assert codes(decided) == [ErrorCode.NONE]
+    asked = DescribeConfigsRequest([DescribeConfigsResource(TOPIC, "t", None)])
+    [result] = describe_configs(cluster.ctx, asked).answer.results
+    assert result.error_code == ErrorCode.NONE
+    assert "gone.in.this.release" not in {entry.name for entry in result.configs}
