@@ -12,8 +12,7 @@ from kraftd.raft.voters import Listeners
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
 from kraftd.wire.error_code import ErrorCode
 
-
-# No quorum counts so far.  A message that says more is wrong, and following it would leave no epoch to elect in.
+# No quorum counts so far: a message that says more is wrong, and to follow it would leave no epochs.
 LARGEST_EPOCH = 2_000_000_000
 
 

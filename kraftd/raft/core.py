@@ -105,6 +105,8 @@ _ON_REPORT: dict[type[Event], Callable[[Replica, Any], None]] = {
     LogStartMoved: snapshots.on_log_start_moved,
 }
 
+_QUIET = (RequestReceived, AppendRequested, CommitAwaited, RecordsSynced)  # with a leader that stays one
+
 _MOST_TRANSITIONS = 16  # in one step; more than a replica can need
 
 
@@ -189,12 +191,28 @@ class RaftCore:
         IllegalTransition, both of which end the process: something happened that correct replicas cannot
         bring about.
         """
-        replica = self._replica
+        replica, role = self._replica, self._replica.role
         replica.now_ms = max(replica.now_ms, now_ms)
         replica.effects = []
         self._take_in(event)
-        self._poll()
+        if type(event) in _QUIET and replica.role is role and self._nothing_is_due(event):
+            self._deadline_ms = _earliest(self._deadline_ms, replica.fetches.deadline_ms())
+        else:
+            self._poll()
         return replica.effects
+
+    def _nothing_is_due(self, event: Event) -> bool:
+        """Whether a leader in calm has nothing to do besides what the event brought: the way of almost all
+        events."""
+        replica, role = self._replica, self._replica.role
+        return (
+            isinstance(role, Leader)
+            and (self._deadline_ms is None or replica.now_ms < self._deadline_ms)
+            and (type(event) is not RequestReceived or type(event.message) is FetchRequest)
+            and role.voter_change is None
+            and replica.is_voter
+            and not (role.resign_requested or replica.shutting_down)
+        )
 
     def _take_in(self, event: Event) -> None:
         replica = self._replica
@@ -268,13 +286,12 @@ class RaftCore:
             if replica.role is role:
                 break
         replica.announce_leadership()
-        deadlines = [
+        self._deadline_ms = _earliest(
             deadline_ms,
             None if replica.shut_down else replica.connections.next_deadline_ms(replica.now_ms),
             None if replica.shut_down else replica.shutdown_deadline_ms,
             replica.fetches.deadline_ms(),
-        ]
-        self._deadline_ms = min((one for one in deadlines if one is not None), default=None)
+        )
 
     def _poll_role(self) -> int | None:
         replica, role = self._replica, self._replica.role
@@ -290,6 +307,10 @@ class RaftCore:
             return election.poll_candidate(replica, role)
         assert isinstance(role, Resigned)
         return resigning.poll_resigned(replica, role)
+
+
+def _earliest(*deadlines_ms: int | None) -> int | None:
+    return min((one for one in deadlines_ms if one is not None), default=None)
 
 
 def poll_leader(replica: Replica, role: Leader) -> int | None:

@@ -50,6 +50,7 @@ class Replica:
         self, config: RaftConfig, durable: DurableState, dice: Dice, fetches: Parking, appends: Parking
     ) -> None:
         self.config = config
+        self.key = config.key
         self.log = durable.log
         self.history = durable.history
         self.dice = dice
@@ -92,16 +93,12 @@ class Replica:
         return self.role.state
 
     @property
-    def key(self) -> ReplicaKey:
-        return self.config.key
-
-    @property
     def voters(self) -> VoterSet:
         return self.history.voters
 
     @property
     def is_voter(self) -> bool:
-        return self.history.voters.has_voter(self.config.key)
+        return self.history.voters.has_voter(self.key)
 
     @property
     def may_stand(self) -> bool:
@@ -112,18 +109,18 @@ class Replica:
         there).
         """
         history = self.history
-        if history.voters.has_voter(self.config.key):
+        if history.voters.has_voter(self.key):
             return True
         offset = history.voters_offset
         return (
             offset is not None
             and offset >= max(self.high_watermark, 0)
-            and history.previous_voters.has_voter(self.config.key)
+            and history.previous_voters.has_voter(self.key)
         )
 
     @property
     def is_only_voter(self) -> bool:
-        return self.history.voters.is_only_voter(self.config.key)
+        return self.history.voters.is_only_voter(self.key)
 
     @property
     def shutting_down(self) -> bool:

@@ -87,7 +87,7 @@ def test_any_request_is_answered_once_or_parked(name: str, data: st.DataObject) 
 @SLOW
 @given(data=st.data())
 def test_any_response_is_taken_in_or_ignored(name: str, data: st.DataObject) -> None:
-    """Also where it answers another kind of request; only a truncation of what is committed ends the process."""
+    """Also where it answers another kind of request; only truncating what is committed ends the process."""
     world = World()
     world.add_voters([1, 2])
     node = world.nodes[2]
