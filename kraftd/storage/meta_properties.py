@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import NamedTuple
 
-import javaproperties
-
+from kraftd.configdef.properties import parse
 from kraftd.storage.disk import Disk, write_atomically
 from kraftd.storage.errors import DirectoryProblem
 from kraftd.types import (
@@ -56,7 +56,7 @@ def write_meta_properties(disk: Disk, directory: str, properties: MetaProperties
 
 def decode_meta_properties(text: str) -> MetaProperties:
     """Raises ValueError saying which property is missing or wrong."""
-    found = javaproperties.loads(text)
+    found = {entry.key: entry.value for entry in parse(text)}
     version = _integer(found, "version", 0)
     if version not in (0, 1):
         raise ValueError(f"version={version} is unknown; 0 and 1 are known")
@@ -79,11 +79,11 @@ def decode_meta_properties(text: str) -> MetaProperties:
 
 def encode_meta_properties(properties: MetaProperties, now_ms: int) -> bytes:
     """The file of version 1, as java.util.Properties lays it out."""
-    written = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
+    written = time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(now_ms // 1000))
     lines = ["#", f"#{written}", f"node.id={properties.node_id}"]
     if properties.directory_id is not None:
         lines.append(f"directory.id={uuid_text(properties.directory_id)}")
-    lines += ["version=1", javaproperties.join_key_value("cluster.id", properties.cluster_id or "")]
+    lines += ["version=1", f"cluster.id={_escaped(properties.cluster_id or '')}"]
     return ("\n".join(lines) + "\n").encode("latin-1")
 
 
@@ -130,6 +130,14 @@ def is_reserved(directory_id: Uuid) -> bool:
     """Whether an id means something else than a directory; new ids also must not begin with a dash in
     text."""
     return directory_id in _RESERVED or uuid_text(directory_id).startswith("-")
+
+
+def _escaped(value: str) -> str:
+    """A value as java.util.Properties writes it."""
+    value = re.sub(r"[\\=:#!]", r"\\\g<0>", value)
+    if value.startswith(" "):
+        value = "\\" + value
+    return re.sub(r"[^ -~]", lambda match: f"\\u{ord(match[0]):04X}", value)
 
 
 def _integer(found: Mapping[str, str], name: str, default: int | None) -> int | None:

@@ -6,8 +6,6 @@ name, so their indexes are trusted as far as the batches behind the last entry l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from kraftd.storage.checkpoint import by_epoch, checkpoint_path, list_checkpoints
 from kraftd.storage.disk import Disk, write_atomically
 from kraftd.storage.epochs import FILE_NAME as EPOCHS_FILE_NAME
@@ -35,13 +33,15 @@ _REMEDY = (
 )
 
 
-@dataclass
 class RecoveryReport:
     """What was found and done on opening. notes are sentences for the log, none when all was in order."""
 
-    notes: list[str] = field(default_factory=list)
-    scanned_bytes: int = 0
-    truncated_bytes: int = 0
+    __slots__ = ("notes", "scanned_bytes", "truncated_bytes")
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.scanned_bytes = 0
+        self.truncated_bytes = 0
 
     def __repr__(self) -> str:
         read, cut = self.scanned_bytes, self.truncated_bytes

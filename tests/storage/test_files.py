@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import javaproperties
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -152,6 +153,13 @@ def test_meta_properties_are_laid_out_as_java_does() -> None:
     ]
     assert decode_meta_properties(text) == properties
     assert decode_meta_properties("broker.id=5\n") == MetaProperties(0, None, 5, None)
+
+
+@given(st.text(st.characters(max_codepoint=0xD7FF), max_size=30))
+def test_any_cluster_id_is_read_back_here_and_by_java(cluster_id: str) -> None:
+    text = encode_meta_properties(MetaProperties(1, cluster_id, 2, None), 0).decode("ascii")
+    assert decode_meta_properties(text).cluster_id == cluster_id
+    assert javaproperties.loads(text)["cluster.id"] == cluster_id
 
 
 @pytest.mark.parametrize(
