@@ -7,7 +7,7 @@ from typing import Any
 
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.raft import election, fetch_answers, fetching, follower, leader, majority, progress
-from kraftd.raft.effects import Respond
+from kraftd.raft.effects import Respond, TruncateLog
 from kraftd.raft.log_view import LogView
 from kraftd.raft.replica import Replica
 
@@ -121,6 +121,18 @@ def keep_the_diverging_tail(patch: Any) -> None:
         return at
 
     patch.setattr(LogView, "locate", by_offset)
+
+
+def truncate_what_is_committed(patch: Any) -> None:
+    """A follower whose log parts from the leader's starts over from nothing."""
+
+    def truncate(replica: Replica, diverging: Any) -> None:
+        replica.log.truncate_to(0)
+        replica.truncated()
+        replica.emit(TruncateLog(0))
+        replica.history.truncate_to(0)
+
+    patch.setattr(follower, "_truncate", truncate)
 
 
 def answer_twice(patch: Any) -> None:

@@ -22,7 +22,7 @@ from tests.wire.strategies import messages
 REQUESTS = sorted(set(VERSIONS) - {"ApiVersions"})
 SMALL = st.sampled_from([-(1 << 31), -2, -1, 0, 0, 1, 1, 1, 2, 3, 4, 5, 1000, (1 << 31) - 1])
 UUIDS = st.sampled_from([bytes(16), METADATA_TOPIC_ID, directory_id(1), directory_id(2), directory_id(7)])
-SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def plausible(draw: Any, message: Any) -> None:
