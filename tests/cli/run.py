@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from kraftd.cli.main import main
 
 
@@ -98,3 +100,27 @@ def announcement(process: subprocess.Popen[str], timeout_s: float = 30) -> str:
 def tree(folder: Path) -> Mapping[str, bytes]:
     """Every file below a folder with its bytes."""
     return {os.path.relpath(path, folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@contextlib.contextmanager
+def mounted(folder: Path, options: str) -> Iterator[Path]:
+    """A file system in memory; the test is skipped where this user may not mount."""
+    folder.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if done.returncode:
+        pytest.skip("this user may not mount")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """A file that takes all the room on a file system."""
+    filler = folder / "filler"
+    with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(512))
+    return filler

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from kraftd.types import parse_uuid
-from tests.cli.run import Run, run, tree, write_config
+from tests.cli.run import Run, fill, mounted, run, tree, write_config
 from tests.kafka.java import tools
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -114,28 +111,9 @@ def test_initial_controllers_that_are_not_voters_are_refused(tmp_path: Path, vot
     assert "id@host:port" in done.err or "directory id" in done.err
 
 
-@contextmanager
-def mounted(folder: Path, options: str) -> Iterator[Path]:
-    """A file system in memory; the test is skipped where this user may not mount."""
-    folder.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, check=False
-    )
-    if done.returncode:
-        pytest.skip("this user may not mount")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
 def test_a_full_disk_is_told_of_and_room_makes_it_go_on(tmp_path: Path) -> None:
     with mounted(tmp_path / "small", "size=64k") as small:
-        filler = small / "filler"
-        filler.write_bytes(bytes(48 * 1024))
-        with open(filler, "ab", buffering=0) as file, pytest.raises(OSError, match="No space"):
-            while True:
-                file.write(bytes(512))
+        filler = fill(small)
         config = write_config(tmp_path, 9093, log__dirs=f"{small}/data")
         full = format_(config, "-s")
         assert full.code == 1

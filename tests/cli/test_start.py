@@ -5,11 +5,23 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.run import command, free_port, run, run_apart, started, tree, write_config
+from tests.cli.run import (
+    command,
+    fill,
+    free_port,
+    mounted,
+    run,
+    run_apart,
+    started,
+    tree,
+    write_config,
+)
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 
@@ -103,6 +115,28 @@ def test_a_port_in_use_and_a_locked_directory_have_their_code(tmp_path: Path) ->
         assert str(tmp_path / "data") in locked.err
 
 
+def test_a_full_disk_ends_the_start_and_room_makes_it_go_on(tmp_path: Path) -> None:
+    with mounted(tmp_path / "small", "size=256k") as small:
+        config = formatted(tmp_path, free_port(), log__dirs=f"{small}/data")
+        filler = fill(small)
+        done = run_apart("start", config)
+        assert done.code == 1
+        assert f"{small}/data" in done.err and "No space left" in done.err
+        filler.unlink()
+        with started(config) as (process, _):
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+
+
+def test_a_read_only_disk_ends_the_start(tmp_path: Path) -> None:
+    with mounted(tmp_path / "fixed", "size=256k") as fixed:
+        config = formatted(tmp_path, free_port(), log__dirs=f"{fixed}/data")
+        subprocess.run(["mount", "-o", "remount,ro", str(fixed)], check=True)
+        done = run_apart("start", config)
+        assert done.code == 1
+        assert f"{fixed}/data" in done.err
+
+
 @pytest.mark.parametrize(
     ("override", "says"),
     [
@@ -144,9 +178,6 @@ def test_the_package_runs_as_a_module() -> None:
 
 
 def test_help_and_start_load_little(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     probe = "import sys, kraftd.cli.main; print(*sorted(m for m in sys.modules if not m.startswith('_')))"
     loaded = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout
     for heavy in ("rich.console", "uvloop", "asyncio", "structlog", "kraftd.metadata.image"):
