@@ -27,6 +27,7 @@ from kraftd.configdef.text import parse_integer
 from kraftd.controller.config_dynamic import dynamic_server_configs, overlaid
 from kraftd.controller.config_resources import CLUSTER, ConfigSource, ResourceType
 from kraftd.controller.config_validation import (
+    cut,
     invalid_request,
     parse_all,
     server_group_values,
@@ -63,7 +64,9 @@ def describe_configs(ctx: Context, request: DescribeConfigsRequest) -> Decision[
     """
     for resource in request.resources:
         if resource.resource_type not in DESCRIBED:
-            text = f"Resources of type {resource.resource_type} ({resource.resource_name!r}) have no configs."
+            text = cut(
+                f"Resources of type {resource.resource_type} ({resource.resource_name!r}) have no configs."
+            )
             refused = [result(other, (), ErrorCode.INVALID_REQUEST, text) for other in request.resources]
             return Decision(DescribeConfigsResponse(results=refused))
     server = Server(ctx)
@@ -81,7 +84,7 @@ def describe_configs(ctx: Context, request: DescribeConfigsRequest) -> Decision[
             continue
         except InvalidValue as error:
             # A log written by other software may hold what nobody could set here.
-            results.append(result(resource, (), ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
+            results.append(result(resource, (), ErrorCode.UNKNOWN_SERVER_ERROR, cut(str(error))))
             continue
         results.append(result(resource, shown, ErrorCode.NONE, ""))
     return Decision(DescribeConfigsResponse(results=results))

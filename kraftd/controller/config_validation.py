@@ -29,6 +29,7 @@ from kraftd.wire.error_code import ErrorCode
 REMOTE_STORAGE = "remote.storage.enable"
 REMOTE_COPY_DISABLE = "remote.log.copy.disable"
 REMOTE_DELETE_ON_DISABLE = "remote.log.delete.on.disable"
+MAX_MESSAGE_LENGTH = 1000
 DERIVED = -2  # local retention that follows the topic's retention
 
 MATCH_PARAMETERS = frozenset(
@@ -62,11 +63,16 @@ GROUP_LIMITS = (
 
 
 def invalid_config(message: str) -> Refusal:
-    return Refusal(ErrorCode.INVALID_CONFIG, message)
+    return Refusal(ErrorCode.INVALID_CONFIG, cut(message))
 
 
 def invalid_request(message: str) -> Refusal:
-    return Refusal(ErrorCode.INVALID_REQUEST, message)
+    return Refusal(ErrorCode.INVALID_REQUEST, cut(message))
+
+
+def cut(message: str) -> str:
+    """A message that fits into an answer, however long the name or value is that it repeats."""
+    return message if len(message) <= MAX_MESSAGE_LENGTH else f"{message[:MAX_MESSAGE_LENGTH]}…"
 
 
 def validate_resource(

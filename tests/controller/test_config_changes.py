@@ -300,3 +300,21 @@ def test_configs_of_the_log_that_nobody_knows_count_for_nothing(cluster: Cluster
     [result] = describe_configs(cluster.ctx, asked).answer.results
     assert result.error_code == ErrorCode.NONE
     assert "gone.in.this.release" not in {entry.name for entry in result.configs}
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        (TOPIC, "t", [("retention.ms", SET, "x" * 32_767)]),
+        (TOPIC, "t", [("k" * 32_767, SET, "x")]),
+        (TOPIC, "t" * 32_767, []),
+        (BROKER, "b" * 32_767, []),
+        (16, "m", [("match", SET, "é" * 16_000)]),
+    ],
+)
+def test_a_refusal_fits_into_the_answer_however_long_a_name_or_value_is(
+    cluster: Cluster, resource: tuple[int, str, list[tuple[Any, ...]]]
+) -> None:
+    [response] = decide(cluster, change(resource)).answer.responses
+    assert response.error_code != ErrorCode.NONE
+    assert len(response.error_message.encode()) < 5_000
