@@ -1,4 +1,4 @@
-"""Where two logs part, against logs written out as one epoch an offset; what truncation and snapshots leave."""
+"""Where two logs part, against logs written out in full; what truncation and snapshots leave."""
 
 from __future__ import annotations
 

@@ -204,6 +204,7 @@ class World:
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
         self._incarnation: dict[int, int] = {}
+        self._in_flight: dict[tuple[int, int, int], int] = {}  # (node, incarnation, send id) -> to whom
 
     # --- building ---
 
@@ -254,6 +255,9 @@ class World:
         node.core = None
         node.disk.lose_unsynced()
         if not silent:
+            for source, target_id in list(self._in_flight.items()):
+                if target_id == node_id and self._incarnation[source[0]] == source[1]:
+                    self.later(1, source[0], SendFailed(source[2]))
             for other in self.nodes.values():
                 if other.core is not None and (node_id, other.id) not in self.cut:
                     self.later(1, other.id, ConnectionLost(node_id))
@@ -408,6 +412,7 @@ class World:
             features = [SupportedFeatureKey("kraft.version", 0, 1)]
             self._answer(source, target.id, ApiVersionsResponse(supported_features=features), 4)
             return
+        self._in_flight[source] = target.id
         self.later(1, target.id, RequestReceived(source, message, version, LISTENER))
 
     def _respond(self, node: Node, effect: Respond | RespondRecords | RespondSnapshot) -> None:
@@ -429,6 +434,7 @@ class World:
 
     def _answer(self, source: tuple[int, int, int], from_id: int, message: Message, version: int) -> None:
         node_id, incarnation, send_id = source
+        self._in_flight.pop(source, None)
         if (from_id, node_id) in self.cut or self._incarnation[node_id] != incarnation:
             return
         self.later(1, node_id, ResponseReceived(send_id, over_the_wire(message, version)))

@@ -50,6 +50,7 @@ from kraftd.raft.effects import (
 )
 from kraftd.raft.events import (
     AppendRequested,
+    ConnectionLost,
     KRaftVersionUpgradeRequested,
     LogStartMoved,
     ResignRequested,
@@ -205,6 +206,7 @@ class Script:
     def do_crash(self, ids: list[str], options: dict[str, str]) -> None:
         for one in ids:
             self.world.crash(int(one))
+            self.world.held.discard(int(one))
 
     def do_vanish(self, ids: list[str], options: dict[str, str]) -> None:
         for one in ids:
@@ -265,8 +267,6 @@ class Script:
 
     def do_reset(self, words: list[str], options: dict[str, str]) -> None:
         """The connection of one node to another breaks, nothing else."""
-        from kraftd.raft.events import ConnectionLost
-
         self.world.step(int(words[0]), ConnectionLost(int(words[1])))
 
     # --- the log ---
