@@ -161,7 +161,7 @@ class Daemon:
         self.log.info("stopping", why=why)
         for server in self._servers:
             server.close()
-        self.runner.node.stopping = True
+        self.runner.node.stop()
         for connection in self.runner.connections:
             connection.stop_reading()
         self.runner.on_idle = self._idle

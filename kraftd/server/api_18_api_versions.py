@@ -46,6 +46,7 @@ def handle(node: Node, call: Call) -> None:
     if not is_valid(call.key, call.version):
         own = SERVED[ApiKey.API_VERSIONS]
         keys = [ApiVersion(own.key, own.first, own.last)]
+        call.version = 0
         node.answer(call, ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, keys))
         return
     request = call.message

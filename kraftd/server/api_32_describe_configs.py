@@ -19,4 +19,5 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, call: Call) -> None:
-    node.decide(call, lambda ctx, request, _: describe_configs(ctx, request), on_standby=True)
+    if node.knows_metadata(call):
+        node.decide(call, lambda ctx, request, _: describe_configs(ctx, request), on_standby=True)

@@ -52,7 +52,7 @@ def handle(node: Node, call: Call) -> None:
     if inner.key in SERVED:
         node.handle(inner)
     else:
-        node.answer(inner, refuse(inner.key, inner.message, ErrorCode.UNSUPPORTED_VERSION))
+        node.answer(inner, refuse(inner.key, inner.version, inner.message, ErrorCode.UNSUPPORTED_VERSION))
 
 
 def read_principal(data: bytes | memoryview) -> Principal:

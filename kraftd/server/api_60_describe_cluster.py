@@ -1,7 +1,7 @@
 """DescribeCluster (60), v0-2: the controllers, for admin clients that talk to them directly (KIP-919).
 
 Authorization: ALTER on the cluster (there is no authorizer yet: everyone may). Sent by: admin clients.
-Answered at once, by every node. Errors: UNSUPPORTED_VERSION (metadata.version is below 3.7),
+Answered by every node, once it knows the metadata. Errors: UNSUPPORTED_VERSION (metadata.version below 3.7),
 MISMATCHED_ENDPOINT_TYPE (INVALID_REQUEST before v1), UNSUPPORTED_ENDPOINT_TYPE.
 Differs from Apache Kafka: nowhere.
 """
@@ -22,6 +22,8 @@ _ALL_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 
 
 def handle(node: Node, call: Call) -> None:
+    if not node.knows_metadata(call):
+        return
     response = describe_cluster(
         node.image,
         call.message,

@@ -26,19 +26,18 @@ class FinalizedFeatures:
         return self.levels[METADATA_VERSION]
 
     def committed(self, image: Image, high_watermark: int) -> bool:
-        """Everything below is committed, and the image may be ahead of it. True when levels changed."""
+        """Everything below is committed, and the image may be ahead of it. True when they are news."""
         if self._pending is None:
-            if image.features == self.levels or not image.features:
+            if not image.features or (image.features == self.levels and self.epoch >= 0):
                 return False
             self._pending = (dict(image.features), image.offset + 1)
         levels, end_offset = self._pending
         if high_watermark < end_offset:
             return False
         self._pending = None
-        changed = levels != self.levels
         self.levels = {METADATA_VERSION: MINIMUM_VERSION, **levels}
         self.epoch = high_watermark - 1
-        return changed
+        return True
 
     def __repr__(self) -> str:
         return f"<FinalizedFeatures {self.levels}, kraft.version {self.kraft_version}, since {self.epoch}>"

@@ -76,7 +76,7 @@ def _unusual(connection_id: int, slot: int, listener: str, host: str, frame: byt
     else:
         first, last = valid_versions(key)
         call.version = min(max(version, first), last)
-    raise NotServed(call.frame(refuse(key, call.message, ErrorCode.UNSUPPORTED_VERSION)))
+    raise NotServed(call.frame(refuse(key, call.version, call.message, ErrorCode.UNSUPPORTED_VERSION)))
 
 
 def read_carried(outer: Call, frame: bytes) -> Call:

@@ -74,6 +74,7 @@ class Node:
         self.periodic = Periodic(context.settings)
         self._claimed_epoch: int | None = None  # led, but the image has yet to catch up
         self._append_id = 0
+        self._postponed: list[Call] = []  # asked before the metadata was known
         self._unanswered: dict[int, set[Call]] = {}  # at the core, by connection
         self._out: list[Effect] = []
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -124,6 +125,11 @@ class Node:
     def say(self, level: str, text: str, /, **fields: Any) -> None:
         self._out.append(Say(level, text, fields))
 
+    def stop(self) -> None:
+        """Start nothing of its own any more: the daemon is about to end."""
+        self.stopping = True
+        self.periodic.deactivate()
+
     @property
     def active(self) -> bool:
         """Whether this node takes decisions."""
@@ -165,12 +171,19 @@ class Node:
         """Answer at once."""
         self._out.append(Answer(call.connection_id, call.slot, call.frame(response)))
 
+    def knows_metadata(self, call: Call) -> bool:
+        """Whether the call can be answered from the image; if not yet, it is handled again once it can."""
+        if self.finalized.epoch >= 0:
+            return True
+        self._postponed.append(call)
+        return False
+
     def refuse(self, call: Call, code: ErrorCode, message: str | None = None) -> None:
         """Refuse the whole request."""
         if code == ErrorCode.NOT_CONTROLLER and call.envelope is not None:
             parts = envelope_error(call.envelope, code)  # the broker looks for the controller again
         else:
-            parts = call.frame(refuse(call.key, call.message, code, message))
+            parts = call.frame(refuse(call.key, call.version, call.message, code, message))
         self._out.append(Answer(call.connection_id, call.slot, parts))
 
     def ask_core(self, call: Call) -> None:
@@ -331,6 +344,8 @@ class Node:
         self._tell_core(event)
 
     def _on_connection_closed(self, event: ConnectionClosed) -> None:
+        if self._postponed:
+            self._postponed = [c for c in self._postponed if c.connection_id != event.connection_id]
         for call in self._unanswered.pop(event.connection_id, ()):
             self._tell_core(raft_events.RequestAbandoned(call))
 
@@ -342,11 +357,17 @@ class Node:
             self.image.commit(high_watermark - 1)
             for call, parts in self.parked.release(high_watermark):
                 self._out.append(Answer(call.connection_id, call.slot, parts))
-            self.finalized.committed(self.image, high_watermark)
+            self._publish(high_watermark)
         else:
             read = self.replay.more(high_watermark)
             if read is not None:
                 self._out.append(read)
+
+    def _publish(self, high_watermark: int) -> None:
+        if self.finalized.committed(self.image, high_watermark) and self._postponed:
+            postponed, self._postponed = self._postponed, []
+            for call in postponed:
+                self.handle(call)
 
     def _on_committed_read(self, event: CommittedRead) -> None:
         self.replay.begin(event.offset, event.data)
@@ -358,7 +379,7 @@ class Node:
             self._out.append(follow_up)
             return
         if self.replay.complete:
-            self.finalized.committed(self.image, self.replay.next_offset)
+            self._publish(self.replay.next_offset)
             if self._claimed_epoch is not None and not self.stopping:
                 self._activate(self._claimed_epoch)
 
@@ -421,8 +442,7 @@ class Node:
         core_deadline = self.core.deadline_ms()
         if core_deadline is not None and core_deadline <= self.now_ms:
             self._tell_core(event)
-        if self.active_epoch is not None and not self.stopping:
-            self.periodic.run_due(self)
+        self.periodic.run_due(self)
 
     def __repr__(self) -> str:
         role = f"active in epoch {self.active_epoch}" if self.active else "standby"

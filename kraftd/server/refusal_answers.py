@@ -19,6 +19,7 @@ from kraftd.messages.registry import APIS
 from kraftd.wire.api import ApiKey, response_class
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
+from kraftd.wire.table import table_of
 
 Builder = Callable[[Any, int, str | None], Any]
 
@@ -28,8 +29,10 @@ _ERRORS_EVERYWHERE = frozenset(
 )
 
 
-def refuse(key: int, request: Message | None, code: ErrorCode | int, message: str | None = None) -> Message:
-    """The response of API `key` that says `code` for everything that `request` asks.
+def refuse(
+    key: int, version: int, request: Message | None, code: ErrorCode | int, message: str | None = None
+) -> Message:
+    """The response of API `key` in a version that says `code` for everything that `request` asks.
 
     `request` is None where it could not be decoded: then only an error for the whole can be told. `message`
     is dropped where the response has no room for one.
@@ -39,7 +42,7 @@ def refuse(key: int, request: Message | None, code: ErrorCode | int, message: st
     response = response_class(key)
     answer = response()
     fields = _types(response)
-    whole = "error_code" in fields
+    whole = "error_code" in fields and _has(response, "error_code", version)
     if whole:
         answer.error_code = int(code)  # type: ignore[attr-defined]
         if message is not None and "error_message" in fields:
@@ -55,6 +58,14 @@ def refuse(key: int, request: Message | None, code: ErrorCode | int, message: st
 def can_refuse(key: int) -> bool:
     """Whether the API is one of Kafka's at all: for others no response is known."""
     return key in APIS
+
+
+@cache
+def _has(response: type[Message], field: str, version: int) -> bool:
+    """Whether a version of a response has one of its fields."""
+    rows = table_of(response).root.fields
+    first, last = next(row.versions for row in rows if row.attribute == field)
+    return first <= version <= last
 
 
 @cache
