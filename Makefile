@@ -18,6 +18,7 @@ $(READY): requirements-dev.lock pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(BIN)/python -m compileall -q kraftd
 	@touch $@
 
 run: setup  ## a controller on 127.0.0.1:9093 with its data in ./data

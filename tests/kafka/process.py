@@ -94,6 +94,8 @@ class Process:
         if sys.platform == "linux" and (setpriv := shutil.which("setpriv")):
             command = [setpriv, "--pdeathsig", "KILL", *command]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        # Compiled modules are kept, as where kraftd is installed: a start does not compile them all anew.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         with open(self.log, "ab") as log:
             self._log_start_bytes = log.tell()
             self.started_s = time.monotonic()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from tests.kafka.cluster import CONTROLLER_ID, Cluster
 from tests.kafka.java import tools
 from tests.kafka.node import Kind
+from tests.kafka.shell import metadata_shell
 
 pytestmark = pytest.mark.kafka
 
@@ -60,17 +59,6 @@ def test_the_offset_and_time_indexes_pass_kafkas_own_check(stopped: Cluster) -> 
     assert "Corrupt" not in run.out + run.err
 
 
-def shell(file: Path, scratch: Path, *command: str, timeout_s: float = 10) -> list[str]:
-    """The words that metadata-shell prints for a command on a copy of a file.
-
-    Kafka's shell loads on two threads that can miss each other: it then shows a part of the file, or waits
-    for ever. So a run is given a few seconds, and a copy of its own, as it keeps its directory's lock.
-    """
-    copy = Path(tempfile.mkdtemp(dir=scratch), file.name)
-    shutil.copy(file, copy)
-    return tools().run("metadata-shell", "--snapshot", copy, *command, timeout_s=timeout_s).out.split()
-
-
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
@@ -83,7 +71,7 @@ def test_metadata_shell_browses_the_metadata_log(
     stopped: Cluster, tmp_path: Path, path: str, expected: list[str]
 ) -> None:
     (segment,) = segments(stopped)
-    stopped.wait_until(lambda: shell(segment, tmp_path, "ls", path) == expected, f"{path} holds {expected}")
+    metadata_shell(segment, tmp_path, "ls", path, expected=lambda words: words == expected)
 
 
 def test_dump_log_reads_the_bootstrap_checkpoint(stopped: Cluster) -> None:
