@@ -68,7 +68,8 @@ class Replica:
         self.shutdown_deadline_ms: int | None = None
         self.shut_down = False
         self.quick_rounds = 0  # pre-votes of this epoch that a lost connection to the leader has led to
-        self._sync_asked_to = self.log.synced_end_offset
+        self._syncing = False
+        self._sync_limit: int | None = None  # of the sync under way, where the log was cut meanwhile
         self._persisted: tuple[QuorumStateData, int] | None = None
         self._announced: tuple[int, int | None, bool] | None = None
         if durable.election is not None:
@@ -256,22 +257,28 @@ class Replica:
         self.emit(VotersChanged())
 
     def ask_sync(self) -> None:
-        """Have the log synced to its end, unless a sync is under way: then that is asked for when it is
-        done."""
+        """Have the log synced to its end, unless a sync is under way: then that is asked for when it is done."""
         log = self.log
-        if log.synced_end_offset < log.end_offset and self._sync_asked_to <= log.synced_end_offset:
-            self._sync_asked_to = log.end_offset
+        if log.synced_end_offset < log.end_offset and not self._syncing:
+            self._syncing = True
             self.emit(SyncLog(log.end_offset))
 
     def synced(self, end_offset: int) -> bool:
-        """A sync is done; returns whether the synced end moved."""
-        moved = self.log.sync(end_offset)
-        self._sync_asked_to = self.log.synced_end_offset
-        return moved
+        """A sync is done; returns whether the synced end moved.
+
+        What was truncated and written anew while it ran may not be part of it.
+        """
+        if self._syncing and self._sync_limit is not None:
+            end_offset = min(end_offset, self._sync_limit)
+        self._syncing, self._sync_limit = False, None
+        return self.log.sync(end_offset)
 
     def truncated(self) -> None:
-        """The log was cut: what was asked to be synced may be gone."""
-        self._sync_asked_to = min(self._sync_asked_to, self.log.synced_end_offset)
+        """The log was cut at its end."""
+        if self._syncing:
+            end_offset = self.log.end_offset
+            limit = self._sync_limit
+            self._sync_limit = end_offset if limit is None else min(limit, end_offset)
 
     def random_election_timeout_ms(self) -> int:
         timeout_ms = self.config.election_timeout_ms

@@ -269,3 +269,16 @@ def test_describe_quorum_of_another_partition_is_unknown_and_of_a_follower_not_l
     answer = world.answers["follower"][1]
     assert isinstance(answer, DescribeQuorumResponse)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_sync_that_began_before_a_truncation_does_not_count_for_what_was_written_since() -> None:
+    world, _ = one_voter()
+    world.run(10)
+    world.autosync = False
+    world.step(1, AppendRequested("a", [b"x", b"y"], 1))
+    replica = world.core(1)._replica
+    replica.log.truncate_to(4)
+    replica.truncated()
+    replica.log.append(1, 4, 6)
+    assert replica.synced(6)
+    assert replica.log.synced_end_offset == 4

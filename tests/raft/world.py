@@ -194,6 +194,7 @@ class World:
         self.now_ms = START_MS
         self.nodes: dict[int, Node] = {}
         self.autosync = True
+        self.sync_takes_ms: Callable[[], int] = lambda: 1
         self.held: set[int] = set()  # nodes whose syncs are held back
         self.cut: set[tuple[int, int]] = set()  # (from, to) that lose messages
         self.seed = seed
@@ -377,14 +378,20 @@ class World:
         if not self.autosync or node.id in self.held:
             node.sync_due = True
             return
-        written, incarnation = node.disk.end, self._incarnation[node.id]
+        disk, written, incarnation = node.disk, list(node.disk.batches), self._incarnation[node.id]
+        written_end = disk.end
 
         def done() -> None:
             if self._incarnation[node.id] == incarnation and node.core is not None:
-                node.disk.synced_end = max(node.disk.synced_end, min(written, node.disk.end))
-                self.step(node.id, RecordsSynced(written))
+                synced = disk.start_offset
+                for old, new in zip(written, disk.batches, strict=False):
+                    if old is not new:
+                        break  # truncated, and written anew, since the sync began
+                    synced = new[1]
+                disk.synced_end = max(disk.synced_end, synced)
+                self.step(node.id, RecordsSynced(written_end))
 
-        self._at(1, done)
+        self._at(self.sync_takes_ms(), done)
 
     def _send(self, node: Node, effect: Send) -> None:
         at = effect.destination.host, effect.destination.port
