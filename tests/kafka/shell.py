@@ -18,7 +18,7 @@ def metadata_shell(
     """The words that metadata-shell prints for a command on a copy of a file, once they are as expected.
 
     Kafka's shell loads on two threads that can miss each other, most of all when a file ends with a control
-    record: it then shows a part of the file, or waits for ever. So a run is given a few seconds and some tries,
+    record: it then shows a part of the file, or waits for ever. So a run is given ten seconds, some tries,
     and a copy of its own each time, as one that hangs keeps its directory's lock. AssertionError after them.
     """
     words: list[str] = []
