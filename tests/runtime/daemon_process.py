@@ -1,0 +1,126 @@
+"""A real daemon on loopback, for tests that look at the process."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
+from kraftd.wire.api import ApiKey
+from kraftd.wire.frames import encode_request, parse_response
+
+CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
+WAIT_S = 60
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+class Client:
+    """A blocking connection."""
+
+    def __init__(self, port: int) -> None:
+        self.sock = socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
+        self.file = self.sock.makefile("rb")
+
+    def send(self, key: int, version: int, request: Any, correlation_id: int = 1) -> None:
+        self.sock.sendall(b"".join(encode_request(key, version, correlation_id, "test", request)))
+
+    def receive(self, key: int, version: int) -> tuple[int, Any]:
+        """(correlation id, message). Raises ConnectionError when the other side closes."""
+        head = self.file.read(4)
+        if len(head) < 4:
+            raise ConnectionError("closed")
+        (size,) = struct.unpack(">i", head)
+        header, message = parse_response(key, version, self.file.read(size))
+        return header.correlation_id, message
+
+    def ask(self, key: int, version: int, request: Any) -> Any:
+        self.send(key, version, request)
+        return self.receive(key, version)[1]
+
+    def api_versions(self) -> Any:
+        return self.ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
+
+    def close(self) -> None:
+        self.file.close()
+        self.sock.close()
+
+
+class DaemonProcess:
+    """`kraftd` in a directory of its own; formatted on the first start."""
+
+    def __init__(self, home: Path, port: int | None = None, **settings: Any) -> None:
+        self.home = home
+        self.port = port or free_port()
+        self.properties = home / "controller.properties"
+        self.log = home / "kraftd.log"
+        extra = "".join(f"{key.replace('__', '.')}={value}\n" for key, value in settings.items())
+        self.properties.write_text(
+            "process.roles=controller\n"
+            "node.id=100\n"
+            f"listeners=CONTROLLER://127.0.0.1:{self.port}\n"
+            "controller.listener.names=CONTROLLER\n"
+            "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+            f"controller.quorum.bootstrap.servers=127.0.0.1:{self.port}\n"
+            f"log.dirs={home / 'data'}\n"
+            "kraftd.log.format=json\n" + extra
+        )
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def format(self) -> DaemonProcess:
+        self.kraftd("format", "--config", str(self.properties), "--cluster-id", CLUSTER_ID, "--standalone")
+        return self
+
+    def kraftd(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "kraftd", *args]
+        return subprocess.run(command, check=check, capture_output=True, text=True, timeout=WAIT_S)
+
+    def start(self) -> DaemonProcess:
+        """Start it and wait until it leads and knows its metadata."""
+        with self.log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "kraftd", "start", str(self.properties)],
+                stdout=subprocess.PIPE,
+                stderr=out,
+            )
+        assert self.process.stdout is not None
+        if b"listening" not in self.process.stdout.readline():
+            raise AssertionError(f"it ended with {self.process.wait()}:\n{self.log.read_text()}")
+        client = self.client()
+        described = client.ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2))
+        assert described.controller_id == 100  # answered once the metadata is known
+        client.close()
+        return self
+
+    def client(self) -> Client:
+        return Client(self.port)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Signal it and wait for its exit code."""
+        assert self.process is not None and self.process.stdout is not None
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        self.process.stdout.close()
+        return self.process.wait(WAIT_S)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The log so far, a dict a line."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def rss_bytes(self) -> int:
+        assert self.process is not None
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError("no VmRSS")

@@ -1,0 +1,192 @@
+"""The daemon as a process: hostile peers, signals, addresses, directories."""
+
+from __future__ import annotations
+
+import random
+import signal
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.metadata.features import supported_features
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.runtime.daemon_process import CLUSTER_ID, Client, DaemonProcess
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
+    process = DaemonProcess(tmp_path).format().start()
+    yield process
+    process.stop(signal.SIGKILL)
+
+
+def register(client: Client, broker_id: int = 1) -> int:
+    answer = client.ask(
+        ApiKey.BROKER_REGISTRATION,
+        4,
+        BrokerRegistrationRequest(
+            broker_id=broker_id,
+            cluster_id=CLUSTER_ID,
+            incarnation_id=bytes(15) + b"\7",
+            listeners=[Listener("PLAINTEXT", "127.0.0.1", 9092)],
+            features=[Feature(name, *levels) for name, levels in supported_features().items()],
+            log_dirs=(bytes(14) + b"\1\1",),
+        ),
+    )
+    assert answer.error_code == ErrorCode.NONE
+    return int(answer.broker_epoch)
+
+
+def creation(name: str) -> CreateTopicsRequest:
+    return CreateTopicsRequest([CreatableTopic(name, 1, 1)], 30_000)
+
+
+def test_it_starts_serves_and_ends_with_0_on_sigterm(daemon: DaemonProcess) -> None:
+    client = daemon.client()
+    assert client.api_versions().finalized_features_epoch >= 0
+    assert daemon.stop() == 0
+    assert daemon.lines()[-1]["event"] == "stopped"
+    with pytest.raises(ConnectionError):
+        client.api_versions()
+
+
+def test_sigint_ends_it_as_well(daemon: DaemonProcess) -> None:
+    assert daemon.stop(signal.SIGINT) == 0
+
+
+def test_acknowledged_topics_survive_a_kill(daemon: DaemonProcess) -> None:
+    client = daemon.client()
+    epoch = register(client)
+    beat = BrokerHeartbeatRequest(1, epoch, current_metadata_offset=epoch)
+    assert not client.ask(ApiKey.BROKER_HEARTBEAT, 1, beat).is_fenced
+    for number in range(20):
+        answer = client.ask(ApiKey.CREATE_TOPICS, 7, creation(f"t{number}"))
+        assert answer.topics[0].error_code == ErrorCode.NONE
+    assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    again = daemon.start().client()
+    for number in range(20):
+        answer = again.ask(ApiKey.CREATE_TOPICS, 7, creation(f"t{number}"))
+        assert answer.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    assert daemon.stop() == 0
+
+
+def test_pipelined_requests_are_answered_in_order(daemon: DaemonProcess) -> None:
+    client = daemon.client()
+    for number in range(300):
+        client.send(ApiKey.CREATE_TOPICS, 7, creation(f"t{number}"), number)
+    for number in range(300):
+        correlation_id, answer = client.receive(ApiKey.CREATE_TOPICS, 7)
+        assert (correlation_id, answer.topics[0].name) == (number, f"t{number}")
+
+
+def test_requests_in_flight_are_answered_before_it_ends(daemon: DaemonProcess) -> None:
+    client = daemon.client()
+    client.api_versions()
+    for number in range(200):
+        client.send(ApiKey.CREATE_TOPICS, 7, creation(f"t{number}"), number)
+    first, _ = client.receive(ApiKey.CREATE_TOPICS, 7)
+    received = [first]
+    ended: list[int] = []
+    stopper = threading.Thread(target=lambda: ended.append(daemon.stop()))
+    stopper.start()
+    try:
+        while True:
+            received.append(client.receive(ApiKey.CREATE_TOPICS, 7)[0])
+    except ConnectionError:
+        pass
+    stopper.join()
+    assert ended == [0]
+    assert received == list(range(len(received)))  # a prefix, in order, none half answered
+
+
+def test_ten_thousand_hostile_frames_close_their_own_connection_with_one_line_each(
+    daemon: DaemonProcess,
+) -> None:
+    dice = random.Random(20)
+    bystander = daemon.client()
+    bystander.api_versions()
+    sent = connections = 0
+    while sent < 10_000:
+        client = daemon.client()
+        connections += 1
+        try:
+            for _ in range(50):
+                client.sock.sendall(hostile_frame(dice))
+                sent += 1
+        except OSError:
+            pass  # closed already
+        client.close()
+    assert bystander.api_versions().error_code == ErrorCode.NONE
+    assert daemon.stop() == 0
+    closed = [line for line in daemon.lines() if line["event"] == "connection closed"]
+    assert 0 < len(closed) <= connections
+    assert not [line for line in daemon.lines() if line["level"] in ("error", "critical")]
+
+
+def hostile_frame(dice: random.Random) -> bytes:
+    kind = dice.randrange(4)
+    if kind == 0:
+        body = dice.randbytes(dice.randrange(1, 200))
+    elif kind == 1:  # a good header, a bad body
+        key = dice.choice(list(ApiKey))
+        body = struct.pack(">hhih", key, dice.randrange(20), 1, -1) + dice.randbytes(dice.randrange(60))
+    elif kind == 2:  # a size that cannot be
+        return struct.pack(">i", dice.choice([0, -1, -(2**31), 2**31 - 1])) + dice.randbytes(20)
+    else:
+        body = struct.pack(
+            ">hhih", dice.randrange(-5, 120), dice.randrange(-3, 30), 1, dice.randrange(-9, 50)
+        )
+    return struct.pack(">i", len(body)) + body
+
+
+def test_500_announcements_of_90_mib_cost_little_and_stop_nobody(daemon: DaemonProcess) -> None:
+    bystander = daemon.client()
+    bystander.api_versions()
+    before = daemon.rss_bytes()
+    hostile = []
+    for _ in range(500):
+        sock = socket.create_connection(("127.0.0.1", daemon.port))
+        sock.sendall(struct.pack(">i", 90 << 20) + bytes(60))
+        hostile.append(sock)
+    assert bystander.api_versions().error_code == ErrorCode.NONE
+    assert daemon.client().api_versions().error_code == ErrorCode.NONE
+    assert daemon.rss_bytes() - before < 64 << 20
+    for sock in hostile:
+        sock.close()
+    assert daemon.stop() == 0
+
+
+def test_a_port_in_use_is_named_and_nothing_is_damaged(daemon: DaemonProcess, tmp_path: Path) -> None:
+    home = tmp_path / "second"
+    home.mkdir()
+    second = DaemonProcess(home, daemon.port).format()
+    done = second.kraftd("start", str(second.properties), check=False)
+    assert done.returncode != 0
+    assert f"127.0.0.1:{daemon.port}" in done.stderr
+    assert daemon.client().api_versions().error_code == ErrorCode.NONE
+
+
+def test_a_directory_locked_by_another_process_is_refused(daemon: DaemonProcess, tmp_path: Path) -> None:
+    home = tmp_path / "second"
+    home.mkdir()
+    second = DaemonProcess(home)
+    text = second.properties.read_text().replace(str(home / "data"), str(daemon.home / "data"))
+    second.properties.write_text(text)
+    done = second.kraftd("start", str(second.properties), check=False)
+    assert done.returncode != 0
+    assert str(daemon.home / "data") in done.stderr
+    assert daemon.client().api_versions().error_code == ErrorCode.NONE
+
+
+def test_an_unformatted_directory_says_what_to_run(tmp_path: Path) -> None:
+    done = DaemonProcess(tmp_path).kraftd("start", str(tmp_path / "controller.properties"), check=False)
+    assert done.returncode != 0
+    assert "kraftd format" in done.stderr
