@@ -3,8 +3,6 @@ listener that the request came in by."""
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from kraftd.messages import (
     begin_quorum_epoch_response,
     end_quorum_epoch_response,
@@ -25,8 +23,6 @@ from kraftd.raft.voters import listener_endpoint
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
-
-N = TypeVar("N")
 
 
 def respond(replica: Replica, request: RequestReceived, message: Message) -> None:

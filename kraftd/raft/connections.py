@@ -28,12 +28,11 @@ class _Connection:
 class Sent:
     """A request in flight."""
 
-    __slots__ = ("destination", "message", "sent_ms")
+    __slots__ = ("destination", "message")
 
-    def __init__(self, destination: Destination, message: Message, sent_ms: int) -> None:
+    def __init__(self, destination: Destination, message: Message) -> None:
         self.destination = destination
         self.message = message
-        self.sent_ms = sent_ms
 
     def __repr__(self) -> str:
         return f"<Sent {type(self.message).__name__} to {self.destination}>"
@@ -89,7 +88,7 @@ class Connections:
         send_id = self._last_send_id
         until_ms = now_ms + self.request_timeout_ms
         self._by_node[destination.node_id] = _Connection(_Phase.IN_FLIGHT, until_ms, send_id)
-        self._sent[send_id] = Sent(destination, message, now_ms)
+        self._sent[send_id] = Sent(destination, message)
         return send_id
 
     def answered(self, send_id: int) -> Sent | None:

@@ -22,7 +22,6 @@ class ReplicaProgress:
     """One replica.  Times are -1 and the end offset None until it fetches in this epoch."""
 
     __slots__ = (
-        "acknowledged",
         "end_offset",
         "key",
         "last_caught_up_ms",
@@ -31,14 +30,13 @@ class ReplicaProgress:
         "listeners",
     )
 
-    def __init__(self, key: ReplicaKey, listeners: Listeners = (), *, acknowledged: bool = False) -> None:
+    def __init__(self, key: ReplicaKey) -> None:
         self.key = key
-        self.listeners = listeners
+        self.listeners: Listeners = ()
         self.end_offset: int | None = None
         self.last_fetch_ms = -1
         self.last_fetch_leader_end_offset = -1
         self.last_caught_up_ms = -1
-        self.acknowledged = acknowledged
 
     def fetched(self, offset: int, leader_end_offset: int, now_ms: int) -> None:
         """It fetched at `offset`: its log ends there, synced.
@@ -53,7 +51,6 @@ class ReplicaProgress:
         self.last_fetch_leader_end_offset = leader_end_offset
         self.last_fetch_ms = max(self.last_fetch_ms, now_ms)
         self.end_offset = offset
-        self.acknowledged = True
 
     def __repr__(self) -> str:
         return f"<Replica {self.key} end {self.end_offset}, fetched at {self.last_fetch_ms}>"
@@ -74,9 +71,7 @@ class Progress:
         """Another voter set is in force: who left is an observer, who came keeps what is known of it."""
         before, now = self.voters, dict[int, ReplicaProgress]()
         for voter in voters:
-            replica = self.find(voter.key) or ReplicaProgress(
-                voter.key, acknowledged=voter.key.id == self.local.id
-            )
+            replica = self.find(voter.key) or ReplicaProgress(voter.key)
             self.observers.pop(replica.key, None)
             self.observers.pop(voter.key, None)
             replica.key = voter.key

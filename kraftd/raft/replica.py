@@ -7,8 +7,6 @@ asking others, waiting for the log to be synced.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from kraftd.messages.quorum_state_data import QuorumStateData, Voter
 from kraftd.raft import transitions
 from kraftd.raft.config import Dice, DurableState, Parking, RaftConfig
@@ -28,8 +26,6 @@ from kraftd.raft.transitions import Cause, State
 from kraftd.raft.voters import Listeners, VoterSet, listener_endpoint, replica_key
 from kraftd.types import ZERO_UUID, ReplicaKey
 from kraftd.wire.message import Message
-
-R = TypeVar("R", bound=Role)
 
 NO_LEADER = -1
 TURN_MS = 15  # between voters that stand for the same reason: a few round trips
@@ -239,7 +235,7 @@ class Replica:
         return True
 
     def append(self, data: bytes | memoryview, base_offset: int, end_offset: int, epoch: int) -> None:
-        """Append whole batches of one epoch, take in their control records, and have them synced."""
+        """Append whole batches of one epoch, not synced yet."""
         self.log.append(epoch, base_offset, end_offset)
         self.emit(AppendRecords(base_offset, end_offset, epoch, data))
 
@@ -257,7 +253,7 @@ class Replica:
         self.emit(VotersChanged())
 
     def ask_sync(self) -> None:
-        """Have the log synced to its end, unless a sync is under way: then that is asked for when it is done."""
+        """Have the log synced to its end; while a sync is under way, once that is done."""
         log = self.log
         if log.synced_end_offset < log.end_offset and not self._syncing:
             self._syncing = True

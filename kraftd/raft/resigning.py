@@ -78,11 +78,7 @@ def on_begin_quorum_epoch_response(
     handled = on_common_response(replica, partition.error_code, partition.leader_epoch, *told)
     if handled is not None:
         return handled
-    if partition.error_code:
-        return False
-    if isinstance(replica.role, Leader) and source.node_id in replica.role.progress.voters:
-        replica.role.progress.voters[source.node_id].acknowledged = True
-    return True
+    return not partition.error_code
 
 
 def on_end_quorum_epoch_request(

@@ -64,8 +64,7 @@ class Follower:
     """Fetches from the leader of its epoch.
 
     `has_fetched`: the leader has answered a fetch, so it is alive as far as pre-votes go.  `connection_lost`
-    undoes that: the leader's connection broke, and nothing was heard since.  `quick_rounds` counts the
-    pre-votes that such losses have led to in this epoch.
+    undoes that: the leader's connection broke, and nothing was heard since.
     """
 
     state: ClassVar = State.FOLLOWER
