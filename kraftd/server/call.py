@@ -14,6 +14,23 @@ from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
 
 
+class FrameMemo:
+    """The last answer of each version, encoded: what parks is answered alike to every observer."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[Message, bytes]] = {}
+
+    def frame(self, key: int, version: int, correlation_id: int, response: Message) -> bytes:
+        """The framed answer in one piece; raises EncodeError."""
+        known = self._last.get(version)
+        if known is None or known[0] != response:
+            whole = b"".join(encode_response(key, version, correlation_id, response))
+            self._last[version] = (response, whole)
+            return whole
+        whole = known[1]
+        return whole[:4] + correlation_id.to_bytes(4, "big", signed=True) + whole[8:]
+
+
 class Principal(Struct, frozen=True, gc=False):
     """Who asks, in Kafka's terms: `User:ANONYMOUS` where nobody had to say."""
 
@@ -45,6 +62,12 @@ class Call(Struct, eq=False, gc=False):
     message: Any
     principal: Principal = ANONYMOUS
     envelope: Call | None = None
+
+    def frame_repeated(self, response: Message, memo: FrameMemo) -> list[Buffer]:
+        """The same as `frame`, for answers of which equal ones go to many."""
+        if self.envelope is not None:
+            return self.frame(response)
+        return [memo.frame(self.key, self.version, self.correlation_id, response)]
 
     def frame(self, response: Message) -> list[Buffer]:
         """The answer as bytes to write, its size first; an answer to a carried request in its Envelope's.

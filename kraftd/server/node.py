@@ -18,7 +18,7 @@ from kraftd.raft import events as raft_events
 from kraftd.raft.core import RaftCore
 from kraftd.raft.events import Event
 from kraftd.server.activation import write_first_records
-from kraftd.server.call import Call, envelope_error
+from kraftd.server.call import Call, FrameMemo, envelope_error
 from kraftd.server.effects import (
     Answer,
     AnswerRecords,
@@ -38,6 +38,7 @@ from kraftd.server.refusal_answers import refuse
 from kraftd.server.replay import Replay, Snapshot
 from kraftd.server.routing import SERVED
 from kraftd.server.sayings import say_records
+from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import EncodeError, ProtocolError
 from kraftd.wire.message import Message
@@ -76,6 +77,7 @@ class Node:
         self._append_id = 0
         self._postponed: list[Call] = []  # asked before the metadata was known
         self._unanswered: dict[int, set[Call]] = {}  # at the core, by connection
+        self._empty_fetches = FrameMemo()
         self._out: list[Effect] = []
         self._handlers: dict[type, Callable[[Any], None]] = {
             FramesReceived: self._on_frames,
@@ -321,7 +323,11 @@ class Node:
     def _on_respond(self, effect: raft_effects.Respond) -> None:
         call: Call = effect.request_id  # type: ignore[assignment]
         if self._answered(call):
-            self._out.append(Answer(call.connection_id, call.slot, call.frame(effect.message)))
+            if call.key == ApiKey.FETCH:
+                parts = call.frame_repeated(effect.message, self._empty_fetches)
+            else:
+                parts = call.frame(effect.message)
+            self._out.append(Answer(call.connection_id, call.slot, parts))
 
     def _on_respond_records(self, effect: raft_effects.RespondRecords) -> None:
         call: Call = effect.request_id  # type: ignore[assignment]
