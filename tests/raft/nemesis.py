@@ -40,7 +40,7 @@ class Nemesis:
         world, dice = self.world, self.dice
         alive = [node.id for node in world.nodes.values() if node.core is not None]
         down = [node.id for node in world.nodes.values() if node.core is None]
-        match dice.randrange(15):
+        match dice.randrange(16):
             case 0 | 1 | 2 | 3:
                 self.append()
             case 4 | 5:
@@ -63,6 +63,8 @@ class Nemesis:
                 self.change_voters()
             case 14 if alive:
                 self.stop_gracefully(dice.choice(alive))
+            case 15 if alive:
+                world.take_snapshot(dice.choice(alive), drop_log=dice.random() < 0.7)
             case _:
                 pass
         world.run(dice.choice((1, 3, 10, 50, 300, 1500)))

@@ -37,11 +37,13 @@ from kraftd.raft.events import (
     ConnectionLost,
     DeadlineReached,
     Event,
+    LogStartMoved,
     RecordsSynced,
     RequestReceived,
     ResponseReceived,
     SendFailed,
     SnapshotFinished,
+    SnapshotTaken,
     Started,
 )
 from kraftd.raft.history import ControlRecordHistory
@@ -323,6 +325,24 @@ class World:
         node.disk.synced_end = node.disk.end
         self.step(node_id, RecordsSynced(node.disk.end))
 
+    def take_snapshot(self, node_id: int, *, drop_log: bool = True) -> OffsetAndEpoch | None:
+        """A snapshot up to the high watermark, None where no batch ends there; `drop_log`: the log begins there."""
+        core, disk = self.core(node_id), self.nodes[node_id].disk
+        end = core.high_watermark
+        epoch = next((epoch for _, end_offset, epoch, _ in disk.batches if end_offset == end), None)
+        if epoch is None:
+            return None
+        snapshot_id = OffsetAndEpoch(end, epoch)
+        data = bootstrap_batch(core.voters_at(end - 1), core.kraft_version_at(end - 1)) * 3
+        disk.snapshots[snapshot_id] = data
+        self.step(node_id, SnapshotTaken(snapshot_id, len(data)))
+        if drop_log:
+            disk.batches = [batch for batch in disk.batches if batch[1] > end]
+            disk.snapshots = {one: data for one, data in disk.snapshots.items() if one.offset >= end}
+            disk.start_offset = end
+            self.step(node_id, LogStartMoved(end))
+        return snapshot_id
+
     # --- looking ---
 
     def leader(self) -> Node | None:
@@ -384,7 +404,8 @@ class World:
         def done() -> None:
             if self._incarnation[node.id] == incarnation and node.core is not None:
                 synced = disk.start_offset
-                for old, new in zip(written, disk.batches, strict=False):
+                still = [one for one in written if one[1] > disk.start_offset]
+                for old, new in zip(still, disk.batches, strict=False):
                     if old is not new:
                         break  # truncated, and written anew, since the sync began
                     synced = new[1]

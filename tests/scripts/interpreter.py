@@ -52,15 +52,13 @@ from kraftd.raft.events import (
     AppendRequested,
     ConnectionLost,
     KRaftVersionUpgradeRequested,
-    LogStartMoved,
     ResignRequested,
     ShutdownRequested,
-    SnapshotTaken,
 )
-from kraftd.types import Endpoint, OffsetAndEpoch
+from kraftd.types import Endpoint
 from kraftd.wire.error_code import ErrorCode
 from tests.raft.nemesis import broker_fetch
-from tests.raft.world import START_MS, Disk, Node, World, bootstrap_batch, directory_id
+from tests.raft.world import START_MS, Disk, Node, World, directory_id
 
 UNKNOWN = (1 << 63) - 1
 
@@ -292,17 +290,7 @@ class Script:
                 self.world.sync(one)
 
     def do_snapshot(self, words: list[str], options: dict[str, str]) -> None:
-        node_id = int(words[0])
-        core, disk = self.world.core(node_id), self.world.nodes[node_id].disk
-        end = core.high_watermark
-        epoch = next(epoch for _, end_offset, epoch, _ in disk.batches if end_offset == end)
-        snapshot_id = OffsetAndEpoch(end, epoch)
-        data = bootstrap_batch(core.voters_at(end - 1), core.kraft_version_at(end - 1)) * 3
-        disk.snapshots[snapshot_id] = data
-        self.world.step(node_id, SnapshotTaken(snapshot_id, len(data)))
-        disk.batches = [batch for batch in disk.batches if batch[1] > end]
-        disk.start_offset = end
-        self.world.step(node_id, LogStartMoved(end))
+        self.world.take_snapshot(int(words[0]))
 
     # --- requests ---
 
