@@ -11,11 +11,11 @@ from tests.raft.nemesis import Nemesis
 from tests.raft.world import World
 
 MUTANTS = {
-    mutants.count_observers: "S7",
+    mutants.count_observers: ("S5", "S6", "S7"),
     mutants.count_one_vote_less: "S1",
     mutants.vote_twice: "S3",
     mutants.vote_for_anybody: ("S5", "S6"),
-    mutants.count_unsynced: "S7",
+    mutants.count_unsynced: ("S6", "S7"),
     mutants.fetch_unsynced: "S12",
     mutants.commit_old_epochs: "S8",
     mutants.trust_the_leaders_mark: "S7",
