@@ -326,7 +326,7 @@ class World:
         self.step(node_id, RecordsSynced(node.disk.end))
 
     def take_snapshot(self, node_id: int, *, drop_log: bool = True) -> OffsetAndEpoch | None:
-        """A snapshot up to the high watermark (None: no batch ends there); `drop_log`: the log begins there."""
+        """Snapshot up to the high watermark (None: no batch ends there); `drop_log`: the log begins there."""
         core, disk = self.core(node_id), self.nodes[node_id].disk
         end = core.high_watermark
         epoch = next((epoch for _, end_offset, epoch, _ in disk.batches if end_offset == end), None)
