@@ -35,7 +35,7 @@ from kraftd.runtime.storage import Storage, open_storage
 from kraftd.server.identity import Identity
 from kraftd.server.node import Node
 from kraftd.storage.disk import RealDisk
-from kraftd.types import Endpoint, uuid_text
+from kraftd.types import Endpoint
 
 # Collections are rare: nearly everything that lives long is frozen, or a struct without cycles.
 GC_THRESHOLDS = (50_000, 20, 50)
@@ -123,7 +123,16 @@ class Daemon:
             for note in self.storage.notes:
                 log.warning("recovered", note=note)
             node = build_node(config, self.storage, self.dice, self.clock, [end for _, end in sockets])
-            self.runner = Runner(node, self.storage, limits(config), self.clock, log, loop, self._failed)
+            self.runner = Runner(
+                node,
+                self.storage,
+                limits(config),
+                self.clock,
+                log,
+                loop,
+                self._failed,
+                config.quorum_request_timeout_ms,
+            )
         except BaseException:
             self.storage.close()
             raise
@@ -135,7 +144,7 @@ class Daemon:
     async def _serve(self, announce: Announce | None) -> int:
         # All of it in one run of the loop: between two, uvloop loses signals.
         loop = self.loop
-        self.runner.on_active = self._active
+        self.runner.on_loaded = self._loaded
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop, signal.Signals(number).name)
         self.runner.step(Started())
@@ -159,11 +168,12 @@ class Daemon:
             return
         self._stopping = True
         self.log.info("stopping", why=why)
-        for server in self._servers:
-            server.close()
         self.runner.node.stop()
-        for connection in self.runner.connections:
-            connection.stop_reading()
+        if self._alone:
+            for server in self._servers:
+                server.close()
+            for connection in self.runner.connections:
+                connection.stop_reading()
         self.runner.on_idle = self._idle
         self.loop.call_later(self.config.shutdown_timeout_ms / 1000, self._out_of_time)
         self._idle()
@@ -176,10 +186,18 @@ class Daemon:
         elif (
             not self._asked_core
             and not runner.node.busy
-            and not any(connection.waiting for connection in runner.connections)
+            and not (self._alone and any(connection.waiting for connection in runner.connections))
         ):
             self._asked_core = True
             self.loop.call_soon(runner.step, ShutdownRequested(self.config.shutdown_timeout_ms))
+
+    @property
+    def _alone(self) -> bool:
+        """Whether no other voter is needed to commit what is in flight, nor to be told of the end: only then
+        nothing more needs to be read.
+        """
+        core = self.runner.node.core
+        return core.voters.ids == [self.config.node_id]
 
     def _out_of_time(self) -> None:
         self.log.warning("stopping took too long", in_flight=len(self.runner.node.parked))
@@ -203,8 +221,9 @@ class Daemon:
         self.log.info("stopped", exit_code=self.exit_code)
         return self.exit_code
 
-    def _active(self) -> None:
-        """Loaded and leading: what is alive now stays alive."""
+    def _loaded(self) -> None:
+        """Loaded: what is alive now stays alive."""
+        self.runner.on_loaded = None
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
@@ -237,7 +256,7 @@ def build_node(
     listener_name = config.controller_listener_names[0]
     static = VoterSet.from_static(listener_name, config.quorum_voters) if config.quorum_voters else NO_VOTERS
     durable = storage.durable_state(static)
-    check_voters(durable.history.voters, config.node_id, storage.directory.directory_id)
+    check_voters(config)
     raft_config = RaftConfig(
         node_id=config.node_id,
         directory_id=storage.directory.directory_id,
@@ -274,20 +293,18 @@ def build_node(
     context = Context(
         Image(), clock.now_ms(), settings, BrokerHeartbeats(config.broker_session_timeout_ms), dice
     )
-    identity = Identity(config.node_id, storage.directory.cluster_id, dice.uuid(), advertised)
+    identity = Identity(config.node_id, storage.directory.cluster_id, dice.uuid(), advertised, listener_name)
     bootstrap = storage.bootstrap if storage.bootstrap is not None else default_bootstrap_records()
     return Node(identity, core, context, bootstrap, storage.snapshot())
 
 
-def check_voters(voters: VoterSet, node_id: int, directory_id: bytes) -> None:
-    """One voter, this node, is what is served so far. Raises StartupError for every other voter set."""
-    ids = [voter.key.id for voter in voters]
-    if ids != [node_id]:
-        named = ", ".join(map(str, ids)) or "nobody"
+def check_voters(config: DaemonConfig) -> None:
+    """A controller of a static quorum is one of its voters, as Kafka wants it. Raises StartupError."""
+    if config.quorum_voters and config.node_id not in config.quorum_voters:
+        voters = ", ".join(map(str, sorted(config.quorum_voters)))
         raise StartupError(
-            f"the voters of this quorum are {named}, and this node is {node_id} ({uuid_text(directory_id)}): "
-            "only quorums of one voter, the node itself, are supported. Format with --standalone, or put "
-            f"{node_id}@host:port alone into controller.quorum.voters"
+            f"controller.quorum.voters names {voters}, and not this node, {config.node_id}: "
+            "put it there, in the files of all controllers, or correct node.id"
         )
 
 

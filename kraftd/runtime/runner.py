@@ -13,13 +13,17 @@ from typing import Any
 from kraftd.net.connection import Connection
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
+from kraftd.net.outbound import Times
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.runtime.clock import Clock
+from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers
 from kraftd.runtime.storage import Storage
 from kraftd.runtime.syncer import Syncer
 from kraftd.server import effects, events
 from kraftd.server.node import Node
+from kraftd.server.registration import AskController
+from kraftd.server.snapshot_download import OpenSnapshot, SnapshotDownload
 
 SWEEP_S = 5.0
 
@@ -36,6 +40,7 @@ class Runner:
         log: Any,
         loop: asyncio.AbstractEventLoop,
         failed: Callable[[BaseException], None],
+        request_timeout_ms: int = 2000,
     ) -> None:
         self.node = node
         self.storage = storage
@@ -43,9 +48,14 @@ class Runner:
         self.log = log
         self.loop = loop
         self.connections = Connections(self, limits, loop.call_soon)
+        self._wiring = LoopWiring(loop, clock)
+        times = Times(request_timeout_ms)
+        self.quorum = QuorumPeers(node.identity.node_id, self._wiring, times, self.step, log)
+        self.controller = ControllerPeer(node.identity.node_id, self._wiring, times, self.step)
+        self.download = SnapshotDownload(storage.disk, storage.log)
         self.syncer = Syncer(storage.log, loop.call_soon_threadsafe, self._synced, self.fail)
         self.on_idle: Callable[[], None] | None = None  # called after steps while the daemon stops
-        self.on_active: Callable[[], None] | None = None
+        self.on_loaded: Callable[[], None] | None = None
         self.shutdown_completed = False
         self._failed = failed
         self._dead = False
@@ -60,12 +70,20 @@ class Runner:
             effects.ReadCommitted: self._read_committed,
             effects.TakeTurn: self._take_turn,
             effects.Say: self._say,
-            effects.ControllerActivated: self._controller_activated,
+            effects.ControllerActivated: self._controller_loaded,
+            effects.ControllerLoaded: self._controller_loaded,
             raft_effects.AppendRecords: self._append,
             raft_effects.SyncLog: self._sync,
             raft_effects.PersistElection: self._persist_election,
             raft_effects.TruncateLog: self._truncate,
-            raft_effects.Send: self._send,
+            raft_effects.Send: self.quorum.send,
+            AskController: self.controller.send,
+            raft_effects.BeginSnapshot: self.download.begin,
+            raft_effects.WriteSnapshot: self.download.write,
+            raft_effects.FinishSnapshot: self._finish_snapshot,
+            raft_effects.AbandonSnapshot: self.download.abandon,
+            raft_effects.ResetLog: self.download.reset_log,
+            OpenSnapshot: self._open_snapshot,
             raft_effects.ShutdownCompleted: self._shutdown_completed,
         }
         self._sweeper = loop.call_later(SWEEP_S, self._sweep)
@@ -115,6 +133,9 @@ class Runner:
         self._sweeper.cancel()
         if self._timer is not None:
             self._timer.cancel()
+        self._wiring.stop()
+        self.quorum.outbound.close()
+        self.controller.outbound.close()
         self.syncer.stop()
 
     def _arm(self, deadline_ms: int) -> None:
@@ -182,12 +203,32 @@ class Runner:
         self.storage.persist_election(effect.state, effect.version)
 
     def _truncate(self, effect: raft_effects.TruncateLog) -> None:
-        self.storage.log.truncate_to(effect.end_offset)
+        end_offset = self.storage.log.truncate_to(effect.end_offset)
+        if end_offset != effect.end_offset:
+            raise RuntimeError(f"the log was cut at {end_offset}, not {effect.end_offset}: a batch spans it")
+
+    def _finish_snapshot(self, effect: raft_effects.FinishSnapshot) -> None:
+        finished = self.loop.run_in_executor(None, self.download.finish, effect)
+        finished.add_done_callback(self._snapshot_finished)
+
+    def _snapshot_finished(self, finished: asyncio.Future[raft_events.SnapshotFinished]) -> None:
+        try:
+            event = finished.result()
+            self.download.named(event)
+        except Exception as error:
+            self.fail(error)
+        else:
+            self.step(event)
+
+    def _open_snapshot(self, effect: OpenSnapshot) -> None:
+        self.loop.call_soon(lambda: self.step(self.download.open(effect)))
 
     def _read_committed(self, effect: effects.ReadCommitted) -> None:
         self.loop.call_soon(self._read, effect)
 
     def _read(self, effect: effects.ReadCommitted) -> None:
+        if effect.offset < self.storage.log.log_start:
+            return  # a snapshot has replaced the log since
         try:
             data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
         except Exception as error:
@@ -200,16 +241,12 @@ class Runner:
 
     # -- the rest
 
-    def _send(self, effect: raft_effects.Send) -> None:
-        """One voter has nobody to talk to; whoever it tries cannot be reached."""
-        self.loop.call_later(0.1, self.step, raft_events.SendFailed(effect.send_id))
-
     def _say(self, effect: effects.Say) -> None:
         getattr(self.log, effect.level)(effect.text, **effect.fields)
 
-    def _controller_activated(self, _: effects.ControllerActivated) -> None:
-        if self.on_active is not None:
-            self.on_active()
+    def _controller_loaded(self, _: effects.ControllerActivated | effects.ControllerLoaded) -> None:
+        if self.on_loaded is not None:
+            self.on_loaded()
 
     def _shutdown_completed(self, _: raft_effects.ShutdownCompleted) -> None:
         self.shutdown_completed = True

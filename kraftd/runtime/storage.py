@@ -44,7 +44,7 @@ class Storage:
         self.log = log
         self.bootstrap = bootstrap
         self.notes = notes
-        self._disk = disk
+        self.disk = disk
         self._quorum_state = quorum_state
 
     def durable_state(self, static_voters: VoterSet = NO_VOTERS) -> DurableState:
@@ -80,7 +80,7 @@ class Storage:
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
         """A piece of a snapshot's file. Raises FileNotFoundError, StorageError."""
-        file = self._disk.open(checkpoint_path(self.directory.partition_path, snapshot_id))
+        file = self.disk.open(checkpoint_path(self.directory.partition_path, snapshot_id))
         try:
             return file.read(position, max_bytes)
         finally:
@@ -98,7 +98,7 @@ class Storage:
             self.directory.close()
 
     def _reader(self, snapshot_id: OffsetAndEpoch) -> CheckpointReader:
-        return CheckpointReader(self._disk, checkpoint_path(self.directory.partition_path, snapshot_id))
+        return CheckpointReader(self.disk, checkpoint_path(self.directory.partition_path, snapshot_id))
 
     def __repr__(self) -> str:
         return f"<Storage {self.directory!r}, {self.log!r}>"

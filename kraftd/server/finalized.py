@@ -39,5 +39,9 @@ class FinalizedFeatures:
         self.epoch = high_watermark - 1
         return True
 
+    def forget_uncommitted(self) -> None:
+        """Leadership is lost: what was not committed yet may never be."""
+        self._pending = None
+
     def __repr__(self) -> str:
         return f"<FinalizedFeatures {self.levels}, kraft.version {self.kraft_version}, since {self.epoch}>"

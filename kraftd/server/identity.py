@@ -14,6 +14,7 @@ class Identity(Struct, frozen=True, gc=False):
     cluster_id: str
     incarnation_id: bytes
     endpoints: tuple[Endpoint, ...] = ()
+    quorum_listener: str = "CONTROLLER"  # the one by which controllers talk to each other
 
     def __repr__(self) -> str:
         return f"<Identity {self.node_id} of {self.cluster_id}, incarnation {uuid_text(self.incarnation_id)}>"

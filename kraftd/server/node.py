@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
+from kraftd.metadata.image import Image
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.raft.core import RaftCore
@@ -25,6 +26,7 @@ from kraftd.server.effects import (
     AnswerSnapshot,
     CloseConnection,
     ControllerActivated,
+    ControllerLoaded,
     Effect,
     Say,
 )
@@ -35,9 +37,11 @@ from kraftd.server.intake import NotServed, read_call
 from kraftd.server.parked import ParkedAnswers
 from kraftd.server.periodic import Periodic
 from kraftd.server.refusal_answers import refuse
+from kraftd.server.registration import ControllerAnswered, Registration
 from kraftd.server.replay import Replay, Snapshot
 from kraftd.server.routing import SERVED
 from kraftd.server.sayings import say_records
+from kraftd.server.snapshot_download import OpenSnapshot, SnapshotOpened
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import EncodeError, ProtocolError
@@ -73,6 +77,7 @@ class Node:
         self.parked = ParkedAnswers()
         self.replay = Replay(self.image, snapshot)
         self.periodic = Periodic(context.settings)
+        self.registration = Registration(identity.quorum_listener)
         self._claimed_epoch: int | None = None  # led, but the image has yet to catch up
         self._append_id = 0
         self._postponed: list[Call] = []  # asked before the metadata was known
@@ -84,6 +89,8 @@ class Node:
             ConnectionClosed: self._on_connection_closed,
             CommittedRead: self._on_committed_read,
             TurnCame: self._on_turn,
+            SnapshotOpened: self._on_snapshot_opened,
+            ControllerAnswered: self._on_controller_answered,
             raft_events.Started: self._on_started,
             raft_events.DeadlineReached: self._on_deadline,
         }
@@ -98,6 +105,7 @@ class Node:
             raft_effects.HighWatermarkMoved: self._on_high_watermark,
             raft_effects.LeadershipChanged: self._on_leadership,
             raft_effects.VotersChanged: self._on_voters,
+            raft_effects.ResetLog: self._on_reset_log,
         }
 
     # -- driving
@@ -116,10 +124,8 @@ class Node:
 
     def deadline_ms(self) -> int | None:
         """When DeadlineReached is due, if ever."""
-        core, own = self.core.deadline_ms(), self.periodic.deadline_ms
-        if core is None or own is None:
-            return own if core is None else core
-        return core if core < own else own
+        deadlines = (self.core.deadline_ms(), self.periodic.deadline_ms, self.registration.deadline_ms)
+        return min((one for one in deadlines if one is not None), default=None)
 
     def emit(self, effect: Effect) -> None:
         self._out.append(effect)
@@ -203,8 +209,8 @@ class Node:
         waits for the highest offset in its purgatory: so nobody is told what could still be undone.
         `on_standby` lets every controller answer, from what it has applied.
         """
-        if self.active_epoch is None and not on_standby:
-            raise self.not_controller()
+        if (self.active_epoch is None and not on_standby) or (self.stopping and len(self.core.voters) > 1):
+            raise self.not_controller()  # a leader that is about to hand over begins nothing new
         context = self.context
         context.next_offset = self.core.log_end_offset
         try:
@@ -370,7 +376,12 @@ class Node:
                 self._out.append(read)
 
     def _publish(self, high_watermark: int) -> None:
-        if self.finalized.committed(self.image, high_watermark) and self._postponed:
+        first = self.finalized.epoch < 0
+        if not self.finalized.committed(self.image, high_watermark):
+            return
+        if first:
+            self._out.append(ControllerLoaded(high_watermark))
+        if self._postponed:
             postponed, self._postponed = self._postponed, []
             for call in postponed:
                 self.handle(call)
@@ -388,6 +399,21 @@ class Node:
             self._publish(self.replay.next_offset)
             if self._claimed_epoch is not None and not self.stopping:
                 self._activate(self._claimed_epoch)
+            self.registration.look(self)
+
+    def _on_reset_log(self, effect: raft_effects.ResetLog) -> None:
+        """The log is a leader's snapshot now: read a fresh image from it."""
+        self._out += [effect, OpenSnapshot(effect.snapshot_id)]
+        self.image = self.context.image = Image()
+        self.replay = Replay(self.image)
+        self.replay.await_snapshot()
+
+    def _on_snapshot_opened(self, event: SnapshotOpened) -> None:
+        self.replay.load(event.snapshot_id, event.batches)
+        self._on_turn(None)
+
+    def _on_controller_answered(self, event: ControllerAnswered) -> None:
+        self.registration.on_answer(self, event)
 
     def _on_leadership(self, effect: raft_effects.LeadershipChanged) -> None:
         if self.active_epoch is not None and not (effect.is_local and effect.epoch == self.active_epoch):
@@ -405,6 +431,7 @@ class Node:
                 leader=leader,
                 epoch=effect.epoch,
             )
+        self.registration.look(self)
 
     def _activate(self, epoch: int) -> None:
         self._claimed_epoch = None
@@ -434,6 +461,7 @@ class Node:
         self.active_epoch = None
         committed_end = self.core.high_watermark or 0
         self.image.undo_to(committed_end - 1)
+        self.finalized.forget_uncommitted()
         self.replay.next_offset = committed_end
         self.periodic.deactivate()
         for call, _ in self.parked.abandon():
@@ -449,6 +477,8 @@ class Node:
         if core_deadline is not None and core_deadline <= self.now_ms:
             self._tell_core(event)
         self.periodic.run_due(self)
+        if self.registration.deadline_ms is not None and self.registration.deadline_ms <= self.now_ms:
+            self.registration.look(self)
 
     def __repr__(self) -> str:
         role = f"active in epoch {self.active_epoch}" if self.active else "standby"

@@ -31,6 +31,15 @@ class Replay:
         """What to do first, if there is a snapshot to load."""
         return None if self._slices is None else TakeTurn()
 
+    def await_snapshot(self) -> None:
+        """Nothing can be read of the log until a snapshot is loaded."""
+        self._reading = True
+
+    def load(self, snapshot_id: OffsetAndEpoch, batches: Iterator[list[memoryview]]) -> None:
+        """The snapshot that was awaited; it is applied in turns."""
+        self._reading = False
+        self._slices = self._load(snapshot_id, batches)
+
     def more(self, high_watermark: int) -> Effect | None:
         """What to do now that everything below the high watermark is committed, if anything."""
         if high_watermark <= self.next_offset:
@@ -44,6 +53,8 @@ class Replay:
 
     def begin(self, offset: int, data: bytes | memoryview) -> None:
         """Batches that were read; they are applied in turns."""
+        if not self._reading or offset != self.next_offset or not data:
+            return  # of a log that has been replaced since
         self._reading = False
         if offset == self.next_offset:
             self._slices = self._apply(data)

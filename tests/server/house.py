@@ -139,6 +139,8 @@ class House:
                     self.storage.persist_election(effect.state, effect.version)
                 case effects.ControllerActivated() | raft_effects.ShutdownCompleted():
                     self.said.append(type(effect).__name__)
+                case effects.ControllerLoaded():
+                    pass
                 case _:
                     raise AssertionError(f"an effect that nobody performs: {effect!r}")
 

@@ -1,0 +1,356 @@
+"""Requests to other nodes: one connection a destination, opened when first needed, requests pipelined on it.
+
+Every connection opens with ApiVersions, as Kafka's clients do; each request then goes in the highest version
+that both sides know. A lost or refused connection is told at once. Like the listening side it has asyncio's
+protocol methods without needing asyncio: how a connection is opened, timers and the time come from outside.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.api_versions_response import ApiVersionsResponse
+from kraftd.net.splitter import FrameError, FrameSplitter
+from kraftd.net.transport import Transport
+from kraftd.wire.api import ApiKey, valid_versions
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.errors import EncodeError, ProtocolError
+from kraftd.wire.frames import correlation_id, encode_request, parse_response
+from kraftd.wire.message import Message
+from kraftd.wire.table import table_of
+
+API_VERSIONS_VERSION = 4
+MAX_RESPONSE_BYTES = 104_857_600
+
+
+class Address(NamedTuple):
+    """A node, and where it is reached. Bootstrap servers have an id of -2 or below."""
+
+    node_id: int
+    host: str
+    port: int
+
+    def __repr__(self) -> str:
+        return f"{self.node_id} at {self.host}:{self.port}"
+
+
+class Failure(Enum):
+    """Why a request got no answer."""
+
+    UNREACHABLE = "refused or lost"
+    TIMED_OUT = "no answer in time"
+    UNSUPPORTED = "no version carries it"
+
+
+class Handler(Protocol):
+    """Who asks. Never called from within `send`."""
+
+    def answered(self, tag: Hashable, message: Message) -> None:
+        """The answer to the request of that tag."""
+
+    def failed(self, tag: Hashable, failure: Failure) -> None:
+        """The request of that tag gets no answer."""
+
+    def lost(self, address: Address, reason: str) -> None:
+        """The connection was refused, or lost by the other side's doing; told before its requests fail."""
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Wiring(Protocol):
+    """What an outbound side needs of its loop."""
+
+    def now_ms(self) -> int: ...
+
+    def call_soon(self, function: Callable[..., object], *arguments: Any) -> object: ...
+
+    def call_later_ms(self, delay_ms: int, function: Callable[[], object]) -> Timer: ...
+
+    def open(self, address: Address, link: Link) -> None:
+        """Begin to connect with the link as protocol; `link.not_opened(why)` if it cannot."""
+
+
+class Times(NamedTuple):
+    """Kafka's request.timeout.ms, reconnect.backoff.ms and reconnect.backoff.max.ms of a raft client."""
+
+    request_timeout_ms: int = 2000
+    reconnect_backoff_ms: int = 50
+    reconnect_backoff_max_ms: int = 500
+
+
+class _Asked(NamedTuple):
+    tag: Hashable
+    message: Message
+    deadline_ms: int
+
+
+class _InFlight(NamedTuple):
+    tag: Hashable
+    correlation_id: int
+    key: int
+    version: int
+    deadline_ms: int
+
+
+class Outbound:
+    """All connections of one client id."""
+
+    def __init__(
+        self, client_id: str, software: tuple[str, str], handler: Handler, wiring: Wiring, times: Times
+    ) -> None:
+        self.client_id = client_id
+        self.software = software
+        self.handler = handler
+        self.wiring = wiring
+        self.times = times
+        self._channels: dict[Address, Channel] = {}
+
+    def send(self, tag: Hashable, address: Address, message: Message) -> None:
+        """Ask; exactly one of `answered` and `failed` follows with this tag."""
+        channel = self._channels.get(address)
+        if channel is None:
+            channel = self._channels[address] = Channel(self, address)
+        channel.send(tag, message)
+
+    def close(self) -> None:
+        """Close every connection; nothing is told any more."""
+        for channel in self._channels.values():
+            channel.close()
+        self._channels.clear()
+
+    def __repr__(self) -> str:
+        return f"<Outbound {self.client_id}: {' '.join(map(repr, self._channels.values())) or 'nobody'}>"
+
+
+class Channel:
+    """One destination: its connection while there is one, and what is asked of it."""
+
+    def __init__(self, outbound: Outbound, address: Address) -> None:
+        self.address = address
+        self.versions: dict[int, tuple[int, int]] | None = None  # of the other side, once it has told
+        self._outbound = outbound
+        self._link: Link | None = None
+        self._waiting: deque[_Asked] = deque()  # for the connection and its ApiVersions
+        self._in_flight: deque[_InFlight] = deque()
+        self._correlation_id = 0
+        self._failures = 0  # attempts in a row that led to no answer
+        self._not_before_ms = 0
+        self._timer: Timer | None = None
+
+    # -- asking
+
+    def send(self, tag: Hashable, message: Message) -> None:
+        wiring = self._outbound.wiring
+        now_ms = wiring.now_ms()
+        if self._link is None and now_ms < self._not_before_ms:
+            wiring.call_soon(self._outbound.handler.failed, tag, Failure.UNREACHABLE)
+            return
+        asked = _Asked(tag, message, now_ms + self._outbound.times.request_timeout_ms)
+        if self.versions is not None:
+            self._write(asked)
+            return
+        self._waiting.append(asked)
+        self._watch()
+        if self._link is None:
+            self._link = Link(self)
+            wiring.open(self.address, self._link)
+
+    def close(self) -> None:
+        """Let go of it; nobody is told of what was asked."""
+        self._waiting.clear()
+        self._in_flight.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+    def _write(self, asked: _Asked) -> None:
+        assert self.versions is not None
+        key = table_of(type(asked.message)).key
+        assert key is not None
+        first, last = valid_versions(key)
+        offered = self.versions.get(key, (0, -1))
+        version = min(last, offered[1])
+        parts = None
+        if version >= max(first, offered[0]):
+            try:
+                parts = self._frame(key, version, asked.message)
+            except EncodeError:  # the version has no place for what is to be said
+                pass
+        if parts is None:
+            self._outbound.wiring.call_soon(self._outbound.handler.failed, asked.tag, Failure.UNSUPPORTED)
+            return
+        self._in_flight.append(_InFlight(asked.tag, self._correlation_id, key, version, asked.deadline_ms))
+        self._watch()
+        assert self._link is not None
+        self._link.write(parts)
+
+    def _frame(self, key: int, version: int, message: Message) -> list[Any]:
+        self._correlation_id += 1
+        return encode_request(key, version, self._correlation_id, self._outbound.client_id, message)
+
+    # -- told by its link
+
+    def opened(self) -> None:
+        """There is a connection: ask for versions first."""
+        self._ask_versions(API_VERSIONS_VERSION)
+
+    def frame_received(self, frame: memoryview) -> None:
+        """The next answer. Raises ProtocolError."""
+        number = correlation_id(frame)
+        if not self._in_flight or self._in_flight[0].correlation_id != number:
+            raise ProtocolError("ResponseHeader", "correlation_id", 0, f"{number} is not the next")
+        asked = self._in_flight[0]
+        _, message = parse_response(asked.key, asked.version, frame)
+        self._in_flight.popleft()
+        if self.versions is None:
+            assert isinstance(message, ApiVersionsResponse)
+            self._on_versions(asked.version, message)
+        else:
+            self._outbound.handler.answered(asked.tag, message)
+
+    def link_ended(self, reason: str) -> None:
+        """The connection was refused, lost, or is of no use."""
+        self._end(reason)
+
+    # -- being answered
+
+    def _ask_versions(self, version: int) -> None:
+        request = ApiVersionsRequest(*self._outbound.software) if version >= 3 else ApiVersionsRequest()
+        parts = self._frame(ApiKey.API_VERSIONS, version, request)
+        deadline_ms = self._outbound.wiring.now_ms() + self._outbound.times.request_timeout_ms
+        self._in_flight.append(
+            _InFlight(None, self._correlation_id, ApiKey.API_VERSIONS, version, deadline_ms)
+        )
+        self._watch()
+        assert self._link is not None
+        self._link.write(parts)
+
+    def _on_versions(self, asked_version: int, response: ApiVersionsResponse) -> None:
+        versions = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and asked_version > 0:
+            _, highest = versions.get(ApiKey.API_VERSIONS, (0, 0))
+            self._ask_versions(min(highest, asked_version - 1))
+            return
+        if response.error_code:
+            self._end(f"it answered ApiVersions with error {response.error_code}")
+            return
+        self.versions = versions
+        self._failures = 0
+        waiting, self._waiting = self._waiting, deque()
+        for asked in waiting:
+            self._write(asked)
+
+    # -- ending
+
+    def _end(self, reason: str, failure: Failure = Failure.UNREACHABLE) -> None:
+        """The connection is over; whoever waits for an answer is told, first of all that it is lost."""
+        times, handler = self._outbound.times, self._outbound.handler
+        if self.versions is None:  # one that had worked may be tried again at once
+            backoff_ms = times.reconnect_backoff_ms << min(self._failures, 16)
+            self._not_before_ms = self._outbound.wiring.now_ms() + min(
+                backoff_ms, times.reconnect_backoff_max_ms
+            )
+            self._failures += 1
+        tags = [one.tag for one in self._in_flight if one.tag is not None]
+        tags += [one.tag for one in self._waiting]
+        self._in_flight.clear()
+        self._waiting.clear()
+        self.versions = None
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+        if failure is Failure.UNREACHABLE:
+            handler.lost(self.address, reason)
+        for tag in tags:
+            handler.failed(tag, failure)
+
+    # -- time
+
+    def _watch(self) -> None:
+        """Look at the oldest request when its time is up; one timer a channel, moved on only then."""
+        oldest = self._oldest_deadline_ms()
+        if self._timer is None and oldest is not None:
+            wiring = self._outbound.wiring
+            self._timer = wiring.call_later_ms(max(1, oldest - wiring.now_ms()), self._look)
+
+    def _oldest_deadline_ms(self) -> int | None:
+        queues = (self._in_flight, self._waiting)
+        return min((queue[0].deadline_ms for queue in queues if queue), default=None)
+
+    def _look(self) -> None:
+        self._timer = None
+        oldest = self._oldest_deadline_ms()
+        if oldest is not None and oldest <= self._outbound.wiring.now_ms():
+            self._end("no answer in time", Failure.TIMED_OUT)
+        else:
+            self._watch()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._link is None else "ready" if self.versions is not None else "opening"
+        return f"<Channel to {self.address!r} {state}, {len(self._in_flight) + len(self._waiting)} asked>"
+
+
+class Link:
+    """One connection of a channel, as the loop's protocol; silent once the channel has let go of it."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel: Channel | None = channel
+        self._splitter = FrameSplitter(MAX_RESPONSE_BYTES)
+        self._transport: Transport | None = None
+
+    def write(self, parts: list[Any]) -> None:
+        if self._transport is not None:
+            self._transport.writelines(parts)
+
+    def close(self) -> None:
+        """Close it, or do not open it any more; the channel hears nothing of it again."""
+        self._channel = None
+        if self._transport is not None:
+            self._transport.close()
+
+    def not_opened(self, reason: str) -> None:
+        """The other side refused, or could not be found."""
+        if self._channel is not None:
+            self._channel.link_ended(reason)
+
+    # -- called by the loop
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        if self._channel is None:
+            transport.close()
+        else:
+            self._channel.opened()
+
+    def data_received(self, data: bytes) -> None:
+        channel = self._channel
+        if channel is None:
+            return
+        try:
+            for frame in self._splitter.feed(data):
+                channel.frame_received(frame)
+                if self._channel is None:
+                    return
+        except (FrameError, ProtocolError) as error:
+            channel.link_ended(f"its answer cannot be read: {error}")
+
+    def eof_received(self) -> None:
+        """The other side is done; the transport closes itself then."""
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._channel is not None:
+            self._channel.link_ended("closed by the other side" if error is None else str(error))
+
+    def pause_writing(self) -> None:
+        """A few requests at a time: there is nothing to hold back."""
+
+    def resume_writing(self) -> None: ...

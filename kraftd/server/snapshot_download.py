@@ -1,0 +1,75 @@
+"""A leader's snapshot brought here: the effects of the core that fill, name and load it (KIP-630)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftd.raft import effects as raft_effects
+from kraftd.raft.events import Event, SnapshotFinished
+from kraftd.server.effects import Effect
+from kraftd.storage.checkpoint import CheckpointReader, PartFile, checkpoint_path
+from kraftd.storage.disk import Disk
+from kraftd.storage.log import MetadataLog
+from kraftd.types import OffsetAndEpoch
+
+
+class OpenSnapshot(Effect, frozen=True, gc=False):
+    """Open a snapshot that is on disk, to be loaded into the image: SnapshotOpened comes back."""
+
+    snapshot_id: OffsetAndEpoch
+
+
+class SnapshotOpened(Event, frozen=True, gc=False):
+    """A snapshot and the values of its records, a list a batch. Answers OpenSnapshot."""
+
+    snapshot_id: OffsetAndEpoch
+    batches: Iterator[list[memoryview]]
+
+
+class SnapshotDownload:
+    """The download that is under way, if one is. Every method may raise StorageError; `finish` blocks."""
+
+    def __init__(self, disk: Disk, log: MetadataLog) -> None:
+        self._disk = disk
+        self._log = log
+        self._part: PartFile | None = None
+
+    def begin(self, effect: raft_effects.BeginSnapshot) -> None:
+        self._part = PartFile(self._disk, self._log.directory, effect.snapshot_id)
+
+    def write(self, effect: raft_effects.WriteSnapshot) -> None:
+        assert self._part is not None
+        self._part.append(effect.data)
+
+    def abandon(self, _: raft_effects.AbandonSnapshot) -> None:
+        if self._part is not None:
+            self._part.abandon()
+            self._part = None
+
+    def finish(self, effect: raft_effects.FinishSnapshot) -> SnapshotFinished:
+        """Sync it, name it, read its control batches. To be run off the loop."""
+        part = self._part
+        assert part is not None
+        part.freeze()
+        reader = CheckpointReader(self._disk, checkpoint_path(self._log.directory, effect.snapshot_id))
+        try:
+            control = tuple(bytes(batch.view) for batch in reader.control_batches())
+        finally:
+            reader.close()
+        return SnapshotFinished(effect.snapshot_id, part.size_bytes, control)
+
+    def named(self, event: SnapshotFinished) -> None:
+        """It is there: the log may be reset to it. Back on the loop."""
+        self._part = None
+        self._log.add_snapshot(event.snapshot_id)
+
+    def reset_log(self, effect: raft_effects.ResetLog) -> None:
+        """The log starts and ends at that snapshot."""
+        self._log.truncate_fully_to(effect.snapshot_id)
+
+    def open(self, effect: OpenSnapshot) -> SnapshotOpened:
+        reader = CheckpointReader(self._disk, checkpoint_path(self._log.directory, effect.snapshot_id))
+        return SnapshotOpened(effect.snapshot_id, reader.values())
+
+    def __repr__(self) -> str:
+        return f"<SnapshotDownload {self._part!r}>"
