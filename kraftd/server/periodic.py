@@ -14,6 +14,7 @@ from kraftd.controller.election import balance_leaders, elect_unclean_leaders
 if TYPE_CHECKING:
     from kraftd.server.node import Node
 
+FENCE = "fence stale brokers"
 AGAIN_MS = 10  # a task that has more to do lets requests have their turn first
 AFTER_ERROR_MS = 300_000
 
@@ -25,8 +26,7 @@ class Periodic:
 
     def __init__(self, settings: ControllerSettings) -> None:
         self._tasks: dict[str, tuple[int, Task]] = {}
-        # Eight looks a session: a silent broker is fenced within 112.5 % of it.
-        self._add("fence stale brokers", max(1, settings.session_timeout_ms // 8), fence_stale_broker)
+        self._add(FENCE, max(1, settings.session_timeout_ms // 8), fence_stale_broker)
         self._add("write a no-op", settings.max_idle_interval_ms, write_no_op)
         if settings.leader_rebalance:
             self._add("balance leaders", settings.leader_imbalance_check_interval_ms, balance_leaders)
@@ -64,6 +64,11 @@ class Periodic:
                 continue
             if name in self._due:
                 self._due[name] = now_ms + (AGAIN_MS if decision.answer is True else period_ms)
+                if name == FENCE and decision.answer is not True:
+                    # The oldest session cannot end before; a heartbeat only moves that further away.
+                    ends_ms = node.context.heartbeats.next_deadline_ms()
+                    if ends_ms is not None:
+                        self._due[name] = max(now_ms + 1, ends_ms)
         self._settle()
 
     def _settle(self) -> None:
