@@ -145,12 +145,20 @@ class Process:
     def wait(self, condition: Callable[[], object], what: str, timeout_s: float = 90) -> float:
         """wait_until, cut short with the log's tail if the process ends meanwhile."""
 
-        def alive_and_true() -> object:
-            if not self.alive:
+        def true_or_still_alive() -> object:
+            # Looked at in this order, what a process did last before its end still counts.
+            alive = self.alive
+            try:
+                met = condition()
+            except OSError:
+                if alive:
+                    raise
+                met = False
+            if not met and not alive:
                 raise RuntimeError(f"{self.name} ended with {self.exit_code}:\n{self.log_tail()}")
-            return condition()
+            return met
 
-        return wait_until(alive_and_true, f"{self.name}: {what}", timeout_s)
+        return wait_until(true_or_still_alive, f"{self.name}: {what}", timeout_s)
 
     def wait_for_log(self, text: str, timeout_s: float = 90) -> float:
         return self.wait(lambda: text in self.log_text(), f"logs {text!r}", timeout_s)
