@@ -31,10 +31,11 @@ from kraftd.runtime import logs
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.dice import SystemDice
 from kraftd.runtime.runner import Runner
-from kraftd.runtime.storage import Storage, open_storage
 from kraftd.server.identity import Identity
 from kraftd.server.node import Node
+from kraftd.server.storage import Storage, open_storage
 from kraftd.storage.disk import RealDisk
+from kraftd.storage.errors import StorageError
 from kraftd.types import Endpoint
 
 # Collections are rare: nearly everything that lives long is frozen, or a struct without cycles.
@@ -230,7 +231,9 @@ class Daemon:
         gc.enable()
 
     def _failed(self, error: BaseException) -> None:
-        self.log.critical("fatal: the process ends", error=str(error) or repr(error), exc_info=error)
+        expected = isinstance(error, StorageError)  # its text says it all; anything else is a bug to be traced
+        trace = {} if expected else {"exc_info": error}
+        self.log.critical("fatal: the process ends", error=str(error) or repr(error), **trace)
         self.exit_code = 1
         self._finish()
 

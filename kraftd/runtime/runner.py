@@ -18,12 +18,12 @@ from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers
-from kraftd.runtime.storage import Storage
 from kraftd.runtime.syncer import Syncer
 from kraftd.server import effects, events
 from kraftd.server.node import Node
 from kraftd.server.registration import AskController
 from kraftd.server.snapshot_download import OpenSnapshot, SnapshotDownload
+from kraftd.server.storage import Storage
 
 SWEEP_S = 5.0
 

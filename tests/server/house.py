@@ -17,8 +17,8 @@ from kraftd.metadata.features import bootstrap_records, format_levels, supported
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.runtime.daemon import build_node
-from kraftd.runtime.storage import open_storage
 from kraftd.server import effects, events
+from kraftd.server.storage import open_storage
 from kraftd.storage.format import FormatPlan, format_directories
 from kraftd.storage.memory_disk import MemoryDisk
 from kraftd.storage.voters import InitialVoter
