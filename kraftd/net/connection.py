@@ -24,7 +24,7 @@ class Handler(Protocol):
         """Requests, in slots from `first_slot` on; each slot gets exactly one answer, at any time."""
 
     def connection_lost(self, connection: Connection, reason: str | None) -> None:
-        """The connection is gone; `reason` says why if this side closed it."""
+        """The connection is gone; `reason` says why if this side closed it and that is worth telling."""
 
 
 class Connection:
@@ -64,7 +64,7 @@ class Connection:
         limits: Limits,
         budget: BufferBudget,
         schedule: Callable[[Callable[[], None]], object],
-        admit: Callable[[Connection], bool],
+        admit: Callable[[Connection], str | None],
         on_lost: Callable[[Connection], None],
     ) -> None:
         self.id = id
@@ -98,8 +98,9 @@ class Connection:
         peer = transport.get_extra_info("peername")
         if peer:
             self.peer = (peer[0], peer[1])
-        if not self._admit(self):
-            self.close("too many connections")
+        refusal = self._admit(self)
+        if refusal is not None:
+            self.close(refusal)
 
     def data_received(self, data: bytes) -> None:
         if self.close_reason is not None:
@@ -151,7 +152,7 @@ class Connection:
         self._out.clear()
         self._budget.release(self.id)
         self._on_lost(self)
-        self._handler.connection_lost(self, self.close_reason)
+        self._handler.connection_lost(self, self.close_reason or None)
 
     # -- called by the handler
 

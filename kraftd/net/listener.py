@@ -31,6 +31,7 @@ class Connections:
         self._by_ip: Counter[str] = Counter()
         self._next_id = 0
         self._seen_reads: dict[int, int] = {}
+        self._refusal_told = False
 
     def __len__(self) -> int:
         return len(self._open)
@@ -57,6 +58,7 @@ class Connections:
     def sweep(self, now_ms: int) -> list[Connection]:
         """Close what has been idle too long, or holds up others; to be called every few seconds."""
         closed = []
+        self._refusal_told = False
         blocking_id = self.budget.blocking_id
         for connection in list(self._open.values()):
             if self._seen_reads.get(connection.id) != connection.reads:
@@ -77,17 +79,22 @@ class Connections:
         for connection in list(self._open.values()):
             connection.close(reason)
 
-    def _admit(self, connection: Connection) -> bool:
+    def _admit(self, connection: Connection) -> str | None:
+        """Why a new connection may not stay (empty: told since the last sweep), None if it may."""
         host = connection.peer[0]
-        if (
-            len(self._open) >= self.limits.max_connections
-            or self._by_ip[host] >= self.limits.max_connections_per_ip
-        ):
-            self.refused += 1
-            return False
-        self._open[connection.id] = connection
-        self._by_ip[host] += 1
-        return True
+        if len(self._open) >= self.limits.max_connections:
+            limit = f"{self.limits.max_connections} connections are open, the limit"
+        elif self._by_ip[host] >= self.limits.max_connections_per_ip:
+            limit = f"{host} has {self.limits.max_connections_per_ip} connections, the limit"
+        else:
+            self._open[connection.id] = connection
+            self._by_ip[host] += 1
+            return None
+        self.refused += 1
+        if self._refusal_told:
+            return ""  # a flood of them is not to flood the log
+        self._refusal_told = True
+        return f"{limit} (refused so far: {self.refused})"
 
     def _lost(self, connection: Connection) -> None:
         if self._open.pop(connection.id, None) is not None:

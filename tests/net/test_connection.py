@@ -133,9 +133,22 @@ def test_connections_over_the_limit_are_closed_and_leave_room_when_they_go() -> 
     third, third_transport = peer.connect()
     assert third_transport.closed
     third.connection_lost(None)
-    assert peer.lost == ["too many connections"]
+    assert peer.lost == ["2 connections are open, the limit (refused so far: 1)"]
     first.connection_lost(None)
     assert not peer.connect()[1].closed
+
+
+def test_a_flood_of_refused_connections_is_told_once_a_sweep() -> None:
+    peer = Peer(max_connections=1)
+    peer.connect()
+    for _ in range(5):
+        peer.connect()[0].connection_lost(None)
+    peer.connections.sweep(0)
+    peer.connect()[0].connection_lost(None)
+    assert [reason for reason in peer.lost if reason] == [
+        "1 connections are open, the limit (refused so far: 1)",
+        "1 connections are open, the limit (refused so far: 6)",
+    ]
 
 
 def test_connections_of_one_address_are_limited_apart() -> None:

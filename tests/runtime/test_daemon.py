@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 import signal
 import socket
 import struct
@@ -190,3 +191,28 @@ def test_an_unformatted_directory_says_what_to_run(tmp_path: Path) -> None:
     done = DaemonProcess(tmp_path).kraftd("start", str(tmp_path / "controller.properties"), check=False)
     assert done.returncode != 0
     assert "kraftd format" in done.stderr
+
+
+def test_a_write_that_fails_ends_the_process_and_loses_nothing_acknowledged(daemon: DaemonProcess) -> None:
+    client = daemon.client()
+    epoch = register(client)
+    beat = BrokerHeartbeatRequest(1, epoch, current_metadata_offset=epoch)
+    assert not client.ask(ApiKey.BROKER_HEARTBEAT, 1, beat).is_fenced
+    assert daemon.process is not None
+    resource.prlimit(
+        daemon.process.pid, resource.RLIMIT_FSIZE, (16_384, 16_384)
+    )  # the disk's end, as it were
+    acknowledged = []
+    with pytest.raises((ConnectionError, OSError)):
+        for number in range(1_000):
+            answer = client.ask(ApiKey.CREATE_TOPICS, 7, creation(f"t{number}"))
+            assert answer.topics[0].error_code == ErrorCode.NONE
+            acknowledged.append(f"t{number}")
+    assert daemon.process.wait(60) == 1
+    (line,) = [line for line in daemon.lines() if line["level"] == "critical"]
+    assert str(daemon.home / "data") in line["error"]
+    again = daemon.start().client()
+    for name in acknowledged:
+        answer = again.ask(ApiKey.CREATE_TOPICS, 7, creation(name))
+        assert answer.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    assert acknowledged
