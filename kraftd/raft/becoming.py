@@ -131,10 +131,6 @@ def on_common_response(
         if not learn(replica, epoch, leader_id, listeners):
             return False
         return None if error == ErrorCode.NONE and isinstance(replica.role, Follower) else True
-    if error == ErrorCode.BROKER_NOT_AVAILABLE:
-        return False
-    if error == ErrorCode.INVALID_VOTER_KEY:
-        return True
-    if error == ErrorCode.INVALID_REQUEST:
+    if error in (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_VOTER_KEY):
         return False
     return None
