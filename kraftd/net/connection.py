@@ -36,6 +36,7 @@ class Connection:
         "_backlog",
         "_budget",
         "_early",
+        "_early_bytes",
         "_handler",
         "_limits",
         "_on_lost",
@@ -84,6 +85,7 @@ class Connection:
         self._assigned = 0  # slots given to requests
         self._sent = 0  # slots whose answers are in the output
         self._early: dict[int, list[Buffer]] = {}  # answers ahead of their turn
+        self._early_bytes = 0
         self._out: list[Buffer] = []
         self._backlog: deque[memoryview] = deque()
         self._reading = True
@@ -115,7 +117,8 @@ class Connection:
         if frames:
             if (
                 not self._backlog
-                and len(frames) <= self._limits.frames_a_turn
+                and not self._clogged
+                and len(frames) <= self._limits.frames_a_step
                 and self._assigned + len(frames) - self._sent <= self._limits.max_in_flight
             ):
                 self._hand_over(frames)
@@ -178,6 +181,7 @@ class Connection:
         if slot != self._sent:
             if self._transport is not None:
                 self._early[slot] = parts
+                self._early_bytes += sum(map(len, parts))
             return
         out = self._out
         out += parts
@@ -189,6 +193,7 @@ class Connection:
                 break
             out += ready
             self._sent += 1
+            self._early_bytes -= sum(map(len, ready))
 
     def flush(self) -> None:
         """Send what has been answered, in one write."""
@@ -222,17 +227,27 @@ class Connection:
         self._assigned += len(frames)
         self._handler.frames_received(self, first_slot, frames)
 
+    @property
+    def _clogged(self) -> bool:
+        """Whether the peer has too much to take as it is: answers unread, or waiting behind a parked one."""
+        return not self._writable or self._early_bytes > self._limits.max_early_bytes
+
     def _turn(self) -> None:
         """Hand over as much of the backlog as one turn allows, then let others have theirs."""
         self._scheduled = False
         backlog = self._backlog
-        if self._transport is None or not backlog or not self._writable:
+        if self._transport is None or not backlog:
             return
-        room = min(self._limits.frames_a_turn, self._limits.max_in_flight - self.in_flight, len(backlog))
-        if room > 0:
+        limits = self._limits
+        left = limits.frames_a_turn
+        while left > 0 and backlog and not self._clogged:
+            room = min(limits.frames_a_step, left, limits.max_in_flight - self.in_flight, len(backlog))
+            if room <= 0:
+                break
+            left -= room
             self._hand_over([backlog.popleft() for _ in range(room)])
-            if backlog:
-                self._later()
+        if backlog and not self._clogged:
+            self._later()
         self._regulate()
 
     def _later(self) -> None:

@@ -23,9 +23,11 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     max_buffered_bytes: int = 67_108_864  # queued.max.request.bytes
     free_bytes: int = 65_536
     idle_ms: int = 600_000  # connections.max.idle.ms
+    max_early_bytes: int = 8_388_608  # answers of a connection that wait for one before them
     stall_ms: int = 10_000  # how long a holder of the budget may send nothing while others wait
 
     frames_a_turn: int = 64  # frames of one connection that are handled before others get their turn
+    frames_a_step: int = 8  # and before a look at whether the peer reads its answers
 
 
 class BufferBudget:

@@ -71,7 +71,7 @@ def test_all_answers_of_a_turn_go_out_in_one_write() -> None:
 
 
 def test_many_frames_are_handed_over_in_turns_and_reading_pauses_meanwhile() -> None:
-    peer = Peer(frames_a_turn=4)
+    peer = Peer(frames_a_turn=4, frames_a_step=4)
     connection, transport = peer.connect()
     connection.data_received(framed(b"a") * 10)
     assert (peer.turns, transport.reading) == ([4], False)
@@ -91,6 +91,39 @@ def test_a_peer_that_is_owed_too_many_answers_is_not_read() -> None:
     connection.flush()
     peer.run_later()
     assert (len(peer.received), transport.reading) == (5, True)
+
+
+def test_a_peer_that_stops_reading_gets_no_more_of_its_requests_handled() -> None:
+    peer = Peer(frames_a_step=2)
+    connection, transport = peer.connect()
+    hand_over = peer.frames_received
+
+    def answered_by_much(of: Connection, first_slot: int, frames: list[memoryview]) -> None:
+        hand_over(of, first_slot, frames)
+        of.pause_writing()  # what a transport does whose buffer is full
+
+    peer.frames_received = answered_by_much  # type: ignore[method-assign]
+    connection.data_received(framed(b"a") * 20)
+    assert (len(peer.received), transport.reading) == (2, False)
+    connection.resume_writing()
+    peer.run_later()
+    assert len(peer.received) == 4
+
+
+def test_answers_that_wait_behind_a_parked_one_are_bounded() -> None:
+    peer = Peer(frames_a_step=1, max_early_bytes=100)
+    connection, transport = peer.connect()
+    for slot in range(10):
+        connection.data_received(framed(b"a"))
+        if 0 < slot < len(peer.received):  # slot 0 stays parked
+            connection.answer(slot, [bytes(60)])
+        connection.flush()
+    assert (len(peer.received), transport.reading) == (3, False)
+    connection.answer(0, [b"!"])
+    connection.flush()
+    while peer.later:
+        peer.run_later()
+    assert (len(peer.received), transport.reading) == (10, True)
 
 
 def test_a_peer_that_does_not_read_its_answers_is_not_read() -> None:
