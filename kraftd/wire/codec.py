@@ -1,99 +1,16 @@
-"""Messages to bytes and back.
-
-``KRAFTD_CODEC`` names the engine behind it, which is chosen when this is imported.  There is one so
-far, ``python``; an engine is two mappings, class of a message -> version -> function.
-"""
+"""Messages to bytes and back, by the engine that ``kraftd.wire.engine`` has chosen."""
 
 from __future__ import annotations
 
-import os
-import struct
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
-from kraftd.wire.errors import ProtocolError
-from kraftd.wire.explain import explain_decode, explain_encode
-from kraftd.wire.message import Message
-from kraftd.wire.primitives import Buffer, Malformed
-from kraftd.wire.python_engine import DECODERS, ENCODERS
-from kraftd.wire.table import table_of
+from kraftd.wire.engine import C_ENGINE
+from kraftd.wire.primitives import OWN_PART_BYTES
 
-if os.environ.get("KRAFTD_CODEC", "python") != "python":
-    raise ImportError(
-        f"KRAFTD_CODEC={os.environ['KRAFTD_CODEC']}: there is no such codec engine, only python"
-    )
+__all__ = ["OWN_PART_BYTES", "decode", "decode_prefix", "encode", "encode_bytes"]
 
-M = TypeVar("M", bound=Message)
-
-# A part of at least this size is worth a place of its own in a vectored write rather than a copy.
-OWN_PART_BYTES = 4096
-
-BAD_BYTES = (struct.error, IndexError, UnicodeDecodeError, Malformed)
-BAD_VALUE = (struct.error, AttributeError, TypeError, ValueError, OverflowError, Malformed)
-
-
-def encode(message: Message, version: int) -> list[Buffer]:
-    """The bytes of a message as parts to write one after the other.
-
-    Large ``records`` are parts of their own and not copied.  Raises UnsupportedVersionError,
-    UnsupportedFieldError (a value that the version cannot carry and may not drop), or EncodeError
-    (a value that is not of its field's type).
-    """
-    parts = encode_parts(message, version)
-    if not ENCODERS[type(message)].has_records:
-        return [b"".join(parts)]
-    out: list[Buffer] = []
-    first = 0
-    for number, part in enumerate(parts):
-        if len(part) >= OWN_PART_BYTES and type(part) is not bytes:
-            if first < number:
-                out.append(b"".join(parts[first:number]))
-            out.append(part)
-            first = number + 1
-    if first < len(parts):
-        out.append(b"".join(parts[first:]))
-    return out
-
-
-def encode_bytes(message: Message, version: int) -> bytes:
-    """The bytes of a message; raises as ``encode`` does."""
-    return b"".join(encode_parts(message, version))
-
-
-def encode_parts(message: Message, version: int) -> list[Buffer]:
-    """The bytes of a message in many small parts."""
-    encoder = ENCODERS[type(message)][version]
-    parts: list[Buffer] = []
-    try:
-        encoder(message, parts.append)
-    except BAD_VALUE as error:
-        raise explain_encode(table_of(type(message)), message, version, error) from None
-    return parts
-
-
-def decode(cls: type[M], version: int, view: Buffer, offset: int = 0) -> M:
-    """The message that fills a buffer from an offset to its end.
-
-    ``records`` are views of the buffer, all else is a copy.  Raises ProtocolError for bytes that are
-    not such a message, UnsupportedVersionError for a version that it does not have.
-    """
-    message, end = decode_prefix(cls, version, view, offset)
-    if end != len(view):
-        left = len(view) - end
-        raise ProtocolError(f"{cls.__name__} v{version}", "", end, f"{left} bytes are left after the message")
-    return message
-
-
-def decode_prefix(cls: type[M], version: int, view: Buffer, offset: int = 0) -> tuple[M, int]:
-    """The message that begins at an offset, and the offset after it; raises as ``decode`` does."""
-    versions = DECODERS[cls]
-    decoder = versions[version]
-    if type(view) is not bytes and not versions.has_records:
-        view = bytes(view)
-    size = len(view)
-    try:
-        message, end = decoder(view, offset, size)
-    except BAD_BYTES:
-        end = size + 1
-    if end > size:
-        raise explain_decode(table_of(cls), version, view, offset)
-    return message, end
+# The functions of an engine are called as they are: a function around them would cost as much as they do.
+if TYPE_CHECKING or C_ENGINE is None:
+    from kraftd.wire.python_codec import decode, decode_prefix, encode, encode_bytes
+else:
+    from kraftd.wire._engine import decode, decode_prefix, encode, encode_bytes

@@ -14,6 +14,8 @@ from typing import Any
 Buffer = bytes | memoryview
 
 MAX_STRING_BYTES = 32767
+# A part of at least this size is worth a place of its own in a vectored write rather than a copy.
+OWN_PART_BYTES = 4096
 CACHED_ARRAYS = 1024
 
 

@@ -203,4 +203,4 @@ def test_an_engine_that_does_not_exist_is_refused_at_once() -> None:
     command = [sys.executable, "-c", "import kraftd.wire.codec"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "KRAFTD_CODEC=fortran: there is no such codec engine, only python" in done.stderr
+    assert "KRAFTD_CODEC=fortran: there is no such codec engine, only c and python" in done.stderr

@@ -1,0 +1,1863 @@
+/* The codec engine in C: messages to bytes and back, driven by the field tables of kraftd/messages.
+
+   It does what python_engine.py does, by the same tables (kraftd/wire/message.py says what their
+   columns mean), and is compared with it byte by byte and error by error in tests/wire.
+
+   A Codec belongs to a message's class.  When one of its versions is first used it gets a Plan for
+   each struct of the message: the fields that the version has, in order, with what is to be known
+   about each.  Reading and writing are walks along plans; nothing else is kept between two calls but
+   two small tables of equal values (see "Equal values").
+
+   Memory: every function says by its return whether it failed (NULL or -1).  A struct is allocated
+   with empty slots and filled as it is read, so that dropping it half-way drops what it holds. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+#include <structmember.h>
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+enum { MAX_STRING_BYTES = 32767, OWN_PART_BYTES = 4096, MAX_DEPTH = 32 };
+
+/* ------------------------------------------------------------------------------------------------
+   Field tables to plans */
+
+enum kind { BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, STRING, BYTES, RECORDS, STRUCT };
+
+static const struct {
+    const char *name;
+    int width; /* 0: no fixed one */
+} KINDS[] = {
+    [BOOL] = {"bool", 1},     [INT8] = {"int8", 1},     [INT16] = {"int16", 2}, [UINT16] = {"uint16", 2},
+    [INT32] = {"int32", 4},   [UINT32] = {"uint32", 4}, [INT64] = {"int64", 8}, [FLOAT64] = {"float64", 8},
+    [UUID] = {"uuid", 16},    [STRING] = {"string", 0}, [BYTES] = {"bytes", 0}, [RECORDS] = {"records", 0},
+};
+
+/* Columns of a row, and parts of a table. */
+enum { ATTRIBUTE, NAME, TYPE, ARRAY, VERSIONS, NULLABLE, TAGGED, TAG, FLEXIBLE, IGNORABLE, DEFAULT, N_COLUMNS };
+enum { MESSAGE_NAME, MESSAGE_KEY, MESSAGE_TYPE, MESSAGE_VALID, MESSAGE_FLEXIBLE, MESSAGE_STRUCTS, N_PARTS };
+
+struct plan;
+
+typedef struct {
+    uint8_t kind;
+    uint8_t array;
+    uint8_t nullable;
+    uint8_t compact; /* its length is a varint */
+    uint8_t guarded; /* the version does not have it and may not drop it */
+    uint32_t tag;
+    Py_ssize_t slot;     /* where the Struct keeps it */
+    Py_ssize_t least;    /* bytes of one element, at least 1 */
+    struct plan *nested; /* of a struct */
+    PyObject *attribute; /* borrowed from the table */
+    PyObject *standard;  /* equal to its default; of a list or a struct an object for comparison only */
+} Field;
+
+typedef struct plan {
+    PyTypeObject *cls;
+    Field *fields; /* those of the body, then the tagged in order of tag, then those the version lacks */
+    int n_body, n_tagged, n_fields;
+    int flexible;
+    Py_ssize_t unknown_slot; /* of unknown_tags; 0 if the class has none */
+    Py_ssize_t least;        /* bytes of the whole; 0 until it is known */
+} Plan;
+
+typedef struct {
+    PyObject_HEAD
+    PyTypeObject *cls;
+    PyObject *table;
+    long first, last;
+    long key; /* of a metadata record, else -1 */
+    int n_structs;
+    Plan **plans; /* a version from the first on -> plans of all structs, the message's first; NULL till used */
+} Codec;
+
+static PyTypeObject CodecType;
+static PyObject *codecs;      /* class of a message -> its Codec */
+static PyObject *empty_tuple; /* the default of unknown_tags */
+static PyObject *protocol_error, *unsupported_version_error, *explain_encode, *table_of, *malformed;
+
+/* Whether a version lies in a range of the table, None being the empty one; -1 for what is no range. */
+static int within(long version, PyObject *range)
+{
+    if (range == Py_None)
+        return 0;
+    if (!PyTuple_Check(range) || PyTuple_GET_SIZE(range) != 2) {
+        PyErr_SetString(PyExc_TypeError, "a field table holds a range that is none");
+        return -1;
+    }
+    long first = PyLong_AsLong(PyTuple_GET_ITEM(range, 0)), last = PyLong_AsLong(PyTuple_GET_ITEM(range, 1));
+    if ((first == -1 || last == -1) && PyErr_Occurred())
+        return -1;
+    return first <= version && version <= last;
+}
+
+/* The default of a field as a value to share or to compare with. */
+static PyObject *standard_of(const Field *field, PyObject *given)
+{
+    if (given == Py_None || field->kind == RECORDS)
+        return Py_NewRef(Py_None);
+    if (field->array)
+        return field->kind == STRUCT ? PyList_New(0) : Py_NewRef(empty_tuple);
+    switch (field->kind) {
+    case STRUCT:
+        return PyObject_CallNoArgs((PyObject *)field->nested->cls);
+    case UUID: {
+        static const char zero[16];
+        return PyBytes_FromStringAndSize(zero, 16);
+    }
+    case BYTES:
+        return PyBytes_FromStringAndSize(NULL, 0);
+    case BOOL:
+        return PyBool_FromLong(PyObject_IsTrue(given));
+    case FLOAT64:
+        return PyNumber_Float(given);
+    default:
+        return Py_NewRef(given);
+    }
+}
+
+/* Where the Structs of a class keep an attribute; 0 with an exception where that cannot be told. */
+static Py_ssize_t slot_of(PyTypeObject *cls, PyObject *attribute)
+{
+    PyObject *member = PyObject_GetAttr((PyObject *)cls, attribute);
+    if (!member)
+        return 0;
+    Py_ssize_t offset = 0;
+    if (Py_IS_TYPE(member, &PyMemberDescr_Type) && PyDescr_TYPE(member) == cls) {
+        PyMemberDef *definition = ((PyMemberDescrObject *)member)->d_member;
+        if (definition->type == T_OBJECT_EX && !(definition->flags & READONLY))
+            offset = definition->offset;
+    }
+    Py_DECREF(member);
+    if (!offset)
+        PyErr_Format(PyExc_TypeError, "%s.%U is not kept in a slot", cls->tp_name, attribute);
+    return offset;
+}
+
+/* What a version makes of a row.  *place tells its part of the plan: 0 body, 1 tagged, 2 absent.  The
+   example is a new object of the struct's class: its repr leaves out defaults that are the same objects. */
+static int fill_field(Field *field, int *place, PyObject *row, PyObject *example, PyObject *table, Plan *plans,
+                      long version)
+{
+    if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != N_COLUMNS) {
+        PyErr_SetString(PyExc_TypeError, "a field table holds a row that is none");
+        return -1;
+    }
+    PyObject *const *cell = &PyTuple_GET_ITEM(row, 0);
+    PyObject *flexible = cell[FLEXIBLE] == Py_None ? PyTuple_GET_ITEM(table, MESSAGE_FLEXIBLE) : cell[FLEXIBLE];
+    int present = within(version, cell[VERSIONS]), tagged = within(version, cell[TAGGED]);
+    int nullable = within(version, cell[NULLABLE]), compact = within(version, flexible);
+    if (present < 0 || tagged < 0 || nullable < 0 || compact < 0)
+        return -1;
+    field->attribute = cell[ATTRIBUTE];
+    field->array = PyObject_IsTrue(cell[ARRAY]) == 1;
+    field->nullable = (uint8_t)nullable;
+    field->compact = (uint8_t)compact;
+    field->guarded = !present && PyObject_IsTrue(cell[IGNORABLE]) == 0;
+    *place = !present ? 2 : tagged ? 1 : 0;
+    if (cell[TAG] != Py_None)
+        field->tag = (uint32_t)PyLong_AsUnsignedLong(cell[TAG]);
+    for (field->kind = BOOL; field->kind < STRUCT; field->kind++)
+        if (PyUnicode_CompareWithASCIIString(cell[TYPE], KINDS[field->kind].name) == 0)
+            break;
+    if (field->kind == STRUCT) {
+        PyObject *structs = PyTuple_GET_ITEM(table, MESSAGE_STRUCTS);
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(structs); i++)
+            if (PyUnicode_Compare(PyTuple_GET_ITEM(PyTuple_GET_ITEM(structs, i), 0), cell[TYPE]) == 0)
+                field->nested = plans + i;
+        if (!field->nested && !PyErr_Occurred())
+            PyErr_Format(PyExc_TypeError, "a field table has no struct %U", cell[TYPE]);
+    }
+    if (PyErr_Occurred() || !(field->slot = slot_of(Py_TYPE(example), field->attribute)))
+        return -1;
+    if (!(field->standard = standard_of(field, cell[DEFAULT])))
+        return -1;
+    PyObject *own = SLOT(example, field->slot);
+    if (field->kind != STRUCT && own && Py_IS_TYPE(own, Py_TYPE(field->standard))
+        && PyObject_RichCompareBool(own, field->standard, Py_EQ) == 1)
+        Py_SETREF(field->standard, Py_NewRef(own));
+    return 0;
+}
+
+/* A plan of its own for a struct; fields that hold structs point to the plans of those. */
+static int fill_plan(Plan *plan, PyObject *rows, PyObject *table, Plan *plans, long version)
+{
+    int n = (int)PyTuple_GET_SIZE(rows);
+    if (!(plan->fields = PyMem_Calloc((size_t)n + 1, sizeof(Field)))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    PyObject *example = PyObject_CallNoArgs((PyObject *)plan->cls);
+    if (!example)
+        return -1;
+    /* Three runs over the rows put the fields in the order of their places. */
+    for (int wanted = 0; wanted < 3; wanted++) {
+        int begin = plan->n_fields;
+        for (int i = 0; i < n; i++) {
+            Field field = {0};
+            int place;
+            if (fill_field(&field, &place, PyTuple_GET_ITEM(rows, i), example, table, plans, version) < 0) {
+                Py_DECREF(example);
+                return -1;
+            }
+            if (place != wanted) {
+                Py_DECREF(field.standard);
+                continue;
+            }
+            int at = plan->n_fields++;
+            for (; wanted == 1 && at > begin && plan->fields[at - 1].tag > field.tag; at--)
+                plan->fields[at] = plan->fields[at - 1];
+            plan->fields[at] = field;
+        }
+        if (wanted == 0)
+            plan->n_body = plan->n_fields;
+        else if (wanted == 1)
+            plan->n_tagged = plan->n_fields - begin;
+    }
+    Py_DECREF(example);
+    if (plan->n_tagged > 64) {
+        PyErr_SetString(PyExc_TypeError, "a struct has more than 64 tagged fields");
+        return -1;
+    }
+    return 0;
+}
+
+/* The least number of bytes of a struct, and on the way that of every field's elements. */
+static Py_ssize_t find_least(Plan *plan, int depth)
+{
+    if (plan->least)
+        return plan->least;
+    if (depth > MAX_DEPTH) {
+        PyErr_SetString(PyExc_TypeError, "a struct of a field table holds itself");
+        return -1;
+    }
+    Py_ssize_t total = plan->flexible;
+    for (int i = 0; i < plan->n_fields; i++) {
+        Field *field = plan->fields + i;
+        Py_ssize_t least = field->kind == STRUCT   ? find_least(field->nested, depth + 1)
+                           : field->kind <= UUID   ? KINDS[field->kind].width
+                           : field->compact        ? 1
+                           : field->kind == STRING ? 2
+                                                   : 4;
+        if (least < 0)
+            return -1;
+        field->least = least > 1 ? least : 1;
+        if (i < plan->n_body)
+            total += field->array                              ? (field->compact ? 1 : 4)
+                     : field->kind == STRUCT && field->nullable ? 1
+                                                                : least;
+    }
+    return plan->least = total;
+}
+
+static void free_plans(Plan *plans, int n_structs)
+{
+    for (int i = 0; plans && i < n_structs; i++) {
+        for (int f = 0; f < plans[i].n_fields; f++)
+            Py_XDECREF(plans[i].fields[f].standard);
+        PyMem_Free(plans[i].fields);
+        Py_XDECREF(plans[i].cls);
+    }
+    PyMem_Free(plans);
+}
+
+/* The class of a struct, once it is sure that its objects are slots and nothing else. */
+static PyTypeObject *class_of(PyObject *module, PyObject *name)
+{
+    PyObject *found = PyObject_GetAttr(module, name);
+    if (!found)
+        return NULL;
+    PyObject *names = PyObject_GetAttrString(found, "__struct_fields__");
+    Py_ssize_t n = names ? PyObject_Size(names) : -1;
+    Py_XDECREF(names);
+    if (n >= 0 && PyType_Check(found)) {
+        PyTypeObject *cls = (PyTypeObject *)found;
+        if (!PyType_IS_GC(cls) && !cls->tp_itemsize
+            && cls->tp_basicsize == (Py_ssize_t)(sizeof(PyObject) + (size_t)n * sizeof(PyObject *)))
+            return cls;
+        PyErr_Format(PyExc_TypeError, "%s is not a Struct of slots alone", cls->tp_name);
+    }
+    Py_DECREF(found);
+    return NULL;
+}
+
+/* The plans of a version, made on first use. */
+static Plan *make_plans(Codec *codec, long version)
+{
+    PyObject *structs = PyTuple_GET_ITEM(codec->table, MESSAGE_STRUCTS);
+    int flexible = within(version, PyTuple_GET_ITEM(codec->table, MESSAGE_FLEXIBLE));
+    int ever = PyTuple_GET_ITEM(codec->table, MESSAGE_FLEXIBLE) != Py_None;
+    PyObject *module_name = PyObject_GetAttrString((PyObject *)codec->cls, "__module__");
+    PyObject *module = module_name ? PyImport_GetModule(module_name) : NULL;
+    PyObject *unknown_tags = PyUnicode_InternFromString("unknown_tags");
+    Plan *plans = PyMem_Calloc((size_t)codec->n_structs, sizeof(Plan));
+    if (flexible < 0 || !module || !unknown_tags || !plans)
+        goto bad;
+    /* Classes first: a default may be an object of one. */
+    for (int i = 0; i < codec->n_structs; i++) {
+        PyObject *entry = PyTuple_GET_ITEM(structs, i);
+        if (!PyTuple_Check(entry) || PyTuple_GET_SIZE(entry) != 2 || !PyTuple_Check(PyTuple_GET_ITEM(entry, 1))) {
+            PyErr_SetString(PyExc_TypeError, "a field table holds a struct that is none");
+            goto bad;
+        }
+        plans[i].flexible = flexible;
+        if (!(plans[i].cls = class_of(module, PyTuple_GET_ITEM(entry, 0))))
+            goto bad;
+        if (ever && !(plans[i].unknown_slot = slot_of(plans[i].cls, unknown_tags)))
+            goto bad;
+    }
+    for (int i = 0; i < codec->n_structs; i++)
+        if (fill_plan(plans + i, PyTuple_GET_ITEM(PyTuple_GET_ITEM(structs, i), 1), codec->table, plans, version) < 0)
+            goto bad;
+    for (int i = 0; i < codec->n_structs; i++)
+        if (find_least(plans + i, 0) < 0)
+            goto bad;
+    Py_DECREF(module_name);
+    Py_DECREF(module);
+    Py_DECREF(unknown_tags);
+    /* Making defaults may have run code that made the same plans. */
+    if (codec->plans[version - codec->first])
+        free_plans(plans, codec->n_structs);
+    else
+        codec->plans[version - codec->first] = plans;
+    return codec->plans[version - codec->first];
+bad:
+    if (!PyErr_Occurred())
+        PyErr_NoMemory();
+    Py_XDECREF(module_name);
+    Py_XDECREF(module);
+    Py_XDECREF(unknown_tags);
+    free_plans(plans, codec->n_structs);
+    return NULL;
+}
+
+/* Codec(cls, table): what a table makes of a class; the table must hold what its shape promises. */
+static PyObject *codec_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    PyTypeObject *cls;
+    PyObject *table;
+    if (keywords && PyDict_GET_SIZE(keywords)) {
+        PyErr_SetString(PyExc_TypeError, "Codec takes no keywords");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "O!O!", &PyType_Type, &cls, &PyTuple_Type, &table))
+        return NULL;
+    if (PyTuple_GET_SIZE(table) != N_PARTS || !PyTuple_Check(PyTuple_GET_ITEM(table, MESSAGE_VALID))
+        || !PyTuple_Check(PyTuple_GET_ITEM(table, MESSAGE_STRUCTS))
+        || PyTuple_GET_SIZE(PyTuple_GET_ITEM(table, MESSAGE_STRUCTS)) == 0) {
+        PyErr_SetString(PyExc_TypeError, "this is no field table");
+        return NULL;
+    }
+    Codec *codec = (Codec *)type->tp_alloc(type, 0);
+    if (!codec)
+        return NULL;
+    codec->cls = (PyTypeObject *)Py_NewRef(cls);
+    codec->table = Py_NewRef(table);
+    codec->n_structs = (int)PyTuple_GET_SIZE(PyTuple_GET_ITEM(table, MESSAGE_STRUCTS));
+    codec->key = -1;
+    PyObject *kind = PyTuple_GET_ITEM(table, MESSAGE_TYPE), *key = PyTuple_GET_ITEM(table, MESSAGE_KEY);
+    if (PyUnicode_Check(kind) && PyUnicode_CompareWithASCIIString(kind, "metadata") == 0 && key != Py_None)
+        codec->key = PyLong_AsLong(key);
+    if (PyErr_Occurred()
+        || !PyArg_ParseTuple(PyTuple_GET_ITEM(table, MESSAGE_VALID), "ll", &codec->first, &codec->last))
+        goto bad;
+    if (codec->first < 0 || codec->first > codec->last || codec->last > 32767) {
+        PyErr_SetString(PyExc_TypeError, "a field table has no valid versions");
+        goto bad;
+    }
+    codec->plans = PyMem_Calloc((size_t)(codec->last - codec->first + 1), sizeof(Plan *));
+    if (!codec->plans) {
+        PyErr_NoMemory();
+        goto bad;
+    }
+    return (PyObject *)codec;
+bad:
+    Py_DECREF(codec);
+    return NULL;
+}
+
+static void codec_dealloc(Codec *codec)
+{
+    for (long version = codec->first; codec->plans && version <= codec->last; version++)
+        free_plans(codec->plans[version - codec->first], codec->n_structs);
+    PyMem_Free(codec->plans);
+    Py_XDECREF(codec->cls);
+    Py_XDECREF(codec->table);
+    Py_TYPE(codec)->tp_free((PyObject *)codec);
+}
+
+static PyTypeObject CodecType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "kraftd.wire._engine.Codec",
+    .tp_doc = "What a field table makes of a message's class: Codec(cls, table).",
+    .tp_basicsize = sizeof(Codec),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = codec_new,
+    .tp_dealloc = (destructor)codec_dealloc,
+};
+
+/* The codec of a class, borrowed; TypeError for a class that is no message. */
+static Codec *codec_of(PyObject *cls)
+{
+    PyObject *found = PyDict_GetItemWithError(codecs, cls);
+    if (LIKELY(found != NULL))
+        return (Codec *)found;
+    if (PyErr_Occurred())
+        return NULL;
+    if (!PyType_Check(cls)) {
+        PyErr_Format(PyExc_TypeError, "%R is not the class of a message", cls);
+        return NULL;
+    }
+    PyObject *module_name = PyObject_GetAttrString(cls, "__module__");
+    PyObject *module = module_name ? PyImport_GetModule(module_name) : NULL;
+    PyObject *table = module ? PyObject_GetAttrString(module, "SCHEMA") : NULL;
+    PyObject *name = PyObject_GetAttrString(cls, "__name__");
+    if (PyErr_ExceptionMatches(PyExc_AttributeError))
+        PyErr_Clear();
+    if (!PyErr_Occurred() && name && module_name) {
+        int is_message = table && PyTuple_Check(table) && PyTuple_GET_SIZE(table) == N_PARTS
+                         && PyObject_RichCompareBool(PyTuple_GET_ITEM(table, MESSAGE_NAME), name, Py_EQ) == 1;
+        if (!is_message)
+            PyErr_Format(PyExc_TypeError, "%S.%S is not a message", module_name, name);
+        else if ((found = PyObject_CallFunctionObjArgs((PyObject *)&CodecType, cls, table, NULL))) {
+            if (PyDict_SetItem(codecs, cls, found) < 0)
+                Py_CLEAR(found);
+            else
+                Py_DECREF(found); /* the dictionary keeps it */
+        }
+    }
+    Py_XDECREF(module_name);
+    Py_XDECREF(module);
+    Py_XDECREF(table);
+    Py_XDECREF(name);
+    return (Codec *)found;
+}
+
+/* The plan of a message's own struct in a version. */
+static inline Plan *plan_of(Codec *codec, long version)
+{
+    if (UNLIKELY(!Py_IS_TYPE((PyObject *)codec, &CodecType))) {
+        PyErr_SetString(PyExc_TypeError, "CODECS holds what is no Codec");
+        return NULL;
+    }
+    if (UNLIKELY(version < codec->first || version > codec->last)) {
+        PyObject *name = PyTuple_GET_ITEM(codec->table, MESSAGE_NAME);
+        PyObject *valid = PyTuple_GET_ITEM(codec->table, MESSAGE_VALID);
+        PyObject *error = PyObject_CallFunction(unsupported_version_error, "OlO", name, version, valid);
+        if (error)
+            PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+        Py_XDECREF(error);
+        return NULL;
+    }
+    Plan *plan = codec->plans[version - codec->first];
+    return LIKELY(plan != NULL) ? plan : make_plans(codec, version);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   Numbers as bytes, the greatest byte first */
+
+static inline uint16_t load16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
+
+static inline uint32_t load32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static inline uint64_t load64(const uint8_t *p) { return (uint64_t)load32(p) << 32 | load32(p + 4); }
+
+static inline void store16(uint8_t *p, uint16_t n)
+{
+    p[0] = (uint8_t)(n >> 8);
+    p[1] = (uint8_t)n;
+}
+
+static inline void store32(uint8_t *p, uint32_t n)
+{
+    store16(p, (uint16_t)(n >> 16));
+    store16(p + 2, (uint16_t)n);
+}
+
+static inline void store64(uint8_t *p, uint64_t n)
+{
+    store32(p, (uint32_t)(n >> 32));
+    store32(p + 4, (uint32_t)n);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   Equal values: a million partitions name few topics, directories and replica lists over and over.
+
+   Two tables of fixed size, a value's place given by its hash and the last comer staying, let equal
+   uuids and equal short arrays of int32 be one immutable object. */
+
+enum { MEMO_ENTRIES = 4096, MEMO_INTS = 8 };
+
+static PyObject *memo_uuids[MEMO_ENTRIES];
+
+static struct {
+    PyObject *tuple;
+    Py_ssize_t count;
+    uint8_t bytes[4 * MEMO_INTS];
+} memo_arrays[MEMO_ENTRIES];
+
+static inline uint32_t hash16(const uint8_t *p)
+{
+    uint64_t a, b;
+    memcpy(&a, p, 8);
+    memcpy(&b, p + 8, 8);
+    return (uint32_t)(((a * 0x9E3779B97F4A7C15u) ^ (b * 0xC2B2AE3D27D4EB4Fu)) >> 40);
+}
+
+static inline PyObject *uuid_of(const uint8_t *p)
+{
+    PyObject **entry = memo_uuids + hash16(p) % MEMO_ENTRIES;
+    if (*entry && memcmp(PyBytes_AS_STRING(*entry), p, 16) == 0)
+        return Py_NewRef(*entry);
+    PyObject *made = PyBytes_FromStringAndSize((const char *)p, 16);
+    if (made)
+        Py_XSETREF(*entry, Py_NewRef(made));
+    return made;
+}
+
+static PyObject *clear_memo(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    for (int i = 0; i < MEMO_ENTRIES; i++) {
+        Py_CLEAR(memo_uuids[i]);
+        Py_CLEAR(memo_arrays[i].tuple);
+    }
+    Py_RETURN_NONE;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   Reading */
+
+typedef struct {
+    PyObject *attribute; /* borrowed; NULL where the step is into an array */
+    Py_ssize_t index;
+} Step;
+
+typedef struct {
+    const uint8_t *data;
+    Py_ssize_t at, size;
+    PyObject *source; /* what data belongs to */
+    PyObject *view;   /* a memoryview of it, once records were met */
+    /* What is wrong and where; NULL while an exception or nothing is the matter. */
+    PyObject *reason;
+    Py_ssize_t wrong_at;
+    int n_steps; /* from the field in question up to the message */
+    Step steps[2 * MAX_DEPTH];
+} Reader;
+
+/* Note what is wrong at a byte. */
+static void *wrong(Reader *r, Py_ssize_t at, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    Py_XSETREF(r->reason, PyUnicode_FromFormatV(format, values));
+    va_end(values);
+    r->wrong_at = at;
+    return NULL;
+}
+
+static void add_step(Reader *r, PyObject *attribute, Py_ssize_t index)
+{
+    if (r->n_steps < 2 * MAX_DEPTH)
+        r->steps[r->n_steps++] = (Step){attribute, index};
+}
+
+static void *missing(Reader *r, Py_ssize_t count)
+{
+    Py_ssize_t left = r->size > r->at ? r->size - r->at : 0;
+    return wrong(r, r->at, "%zd bytes are needed, %zd are left", count, left);
+}
+
+/* The next bytes, which are then behind; NULL when they are not there. */
+static inline const uint8_t *take(Reader *r, Py_ssize_t count)
+{
+    if (UNLIKELY(count > r->size - r->at))
+        return missing(r, count);
+    const uint8_t *p = r->data + r->at;
+    r->at += count;
+    return p;
+}
+
+static int read_long_uvarint(Reader *r, uint32_t *value)
+{
+    Py_ssize_t start = r->at;
+    uint64_t sum = 0;
+    for (int shift = 0; shift < 35; shift += 7) {
+        const uint8_t *p = take(r, 1);
+        if (!p)
+            return -1;
+        sum |= (uint64_t)(*p & 127) << shift;
+        if (*p < 128) {
+            if (sum > UINT32_MAX) {
+                wrong(r, start, "a varint is greater than 32 bits");
+                return -1;
+            }
+            *value = (uint32_t)sum;
+            return 0;
+        }
+    }
+    wrong(r, start, "a varint is longer than 5 bytes");
+    return -1;
+}
+
+static inline int read_uvarint(Reader *r, uint32_t *value)
+{
+    if (LIKELY(r->at < r->size && r->data[r->at] < 128)) {
+        *value = r->data[r->at++];
+        return 0;
+    }
+    return read_long_uvarint(r, value);
+}
+
+/* A length or a count, -1 for null. */
+static inline int read_length(Reader *r, int compact, int head, int nullable, Py_ssize_t *length)
+{
+    Py_ssize_t start = r->at;
+    if (compact) {
+        uint32_t value;
+        if (read_uvarint(r, &value) < 0)
+            return -1;
+        *length = (Py_ssize_t)value - 1;
+    } else {
+        const uint8_t *p = take(r, head);
+        if (!p)
+            return -1;
+        *length = head == 2 ? (int16_t)load16(p) : (int32_t)load32(p);
+    }
+    if (LIKELY(*length >= 0))
+        return 0;
+    if (*length < -1)
+        wrong(r, start, "a length of %zd", *length);
+    else if (!nullable)
+        wrong(r, start, "null, where it cannot be null");
+    else
+        return 0;
+    return -1;
+}
+
+static inline PyObject *fixed_value(enum kind kind, const uint8_t *p)
+{
+    switch (kind) {
+    case BOOL:
+        return PyBool_FromLong(*p);
+    case INT8:
+        return PyLong_FromLong((int8_t)*p);
+    case INT16:
+        return PyLong_FromLong((int16_t)load16(p));
+    case UINT16:
+        return PyLong_FromLong(load16(p));
+    case INT32:
+        return PyLong_FromLong((int32_t)load32(p));
+    case UINT32:
+        return PyLong_FromUnsignedLong(load32(p));
+    case INT64:
+        return PyLong_FromLongLong((int64_t)load64(p));
+    case FLOAT64: {
+        uint64_t bits = load64(p);
+        double number;
+        memcpy(&number, &bits, 8);
+        return PyFloat_FromDouble(number);
+    }
+    default:
+        return uuid_of(p);
+    }
+}
+
+/* Text that is not UTF-8: the byte and the reason are those of the exception. */
+static PyObject *not_text(Reader *r, Py_ssize_t at)
+{
+    if (!PyErr_ExceptionMatches(PyExc_UnicodeDecodeError))
+        return NULL;
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_NormalizeException(&type, &error, &traceback);
+    Py_ssize_t start = 0;
+    PyObject *reason = PyUnicodeDecodeError_GetReason(error);
+    if (reason && PyUnicodeDecodeError_GetStart(error, &start) == 0)
+        wrong(r, at + start, "not UTF-8: %U", reason);
+    Py_XDECREF(reason);
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(traceback);
+    return NULL;
+}
+
+/* Records are a view of what is decoded, and keep it alive. */
+static PyObject *records_view(Reader *r, Py_ssize_t begin, Py_ssize_t end)
+{
+    if (!r->view && !(r->view = PyMemoryView_FromObject(r->source)))
+        return NULL;
+    return PySequence_GetSlice(r->view, begin, end);
+}
+
+/* A string, bytes or records. */
+static inline PyObject *read_variable(Reader *r, const Field *field, int nullable)
+{
+    Py_ssize_t start = r->at, length;
+    if (read_length(r, field->compact, field->kind == STRING ? 2 : 4, nullable, &length) < 0)
+        return NULL;
+    if (length < 0)
+        Py_RETURN_NONE;
+    if (field->kind == STRING && UNLIKELY(length > MAX_STRING_BYTES))
+        return wrong(r, start, "a string of %zd bytes, more than %d", length, MAX_STRING_BYTES);
+    Py_ssize_t at = r->at;
+    const char *p = (const char *)take(r, length);
+    if (!p)
+        return NULL;
+    if (field->kind == BYTES)
+        return PyBytes_FromStringAndSize(p, length);
+    if (field->kind == RECORDS)
+        return records_view(r, at, at + length);
+    PyObject *text = PyUnicode_DecodeUTF8(p, length, NULL);
+    return LIKELY(text != NULL) ? text : not_text(r, at);
+}
+
+static PyObject *read_struct(Reader *r, const Plan *plan);
+
+/* An array of values of fixed width, whose bytes are known to be there. */
+static PyObject *fixed_array(Reader *r, enum kind kind, Py_ssize_t count)
+{
+    int width = KINDS[kind].width;
+    const uint8_t *p = take(r, count * width);
+    if (count == 0)
+        return Py_NewRef(empty_tuple);
+    uint8_t bytes[4 * MEMO_INTS] = {0};
+    int memoised = kind == INT32 && count <= MEMO_INTS;
+    uint32_t entry = 0;
+    if (memoised) {
+        memcpy(bytes, p, (size_t)count * 4);
+        entry = (hash16(bytes) ^ hash16(bytes + 16) * 31 ^ (uint32_t)count) % MEMO_ENTRIES;
+        if (memo_arrays[entry].tuple && memo_arrays[entry].count == count
+            && memcmp(memo_arrays[entry].bytes, bytes, sizeof bytes) == 0)
+            return Py_NewRef(memo_arrays[entry].tuple);
+    }
+    PyObject *tuple = PyTuple_New(count);
+    if (!tuple)
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++, p += width) {
+        PyObject *value = fixed_value(kind, p);
+        if (!value) {
+            Py_DECREF(tuple);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(tuple, i, value);
+    }
+    PyObject_GC_UnTrack(tuple); /* it can be in no cycle */
+    if (memoised) {
+        memcpy(memo_arrays[entry].bytes, bytes, sizeof bytes);
+        memo_arrays[entry].count = count;
+        Py_XSETREF(memo_arrays[entry].tuple, Py_NewRef(tuple));
+    }
+    return tuple;
+}
+
+static inline PyObject *read_array(Reader *r, const Field *field)
+{
+    Py_ssize_t start = r->at, count;
+    if (read_length(r, field->compact, 4, field->nullable, &count) < 0)
+        return NULL;
+    if (count < 0)
+        Py_RETURN_NONE;
+    /* Nothing is made for elements that cannot be there. */
+    if (UNLIKELY(count > (r->size - r->at) / field->least))
+        return wrong(r, start, "%zd elements of at least %zd bytes are announced, %zd bytes are left", count,
+                     field->least, r->size - r->at);
+    if (field->kind <= UUID)
+        return fixed_array(r, field->kind, count);
+    if (field->kind != STRUCT && count == 0)
+        return Py_NewRef(empty_tuple);
+    PyObject *array = field->kind == STRUCT ? PyList_New(count) : PyTuple_New(count);
+    if (!array)
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = field->kind == STRUCT ? read_struct(r, field->nested) : read_variable(r, field, 0);
+        if (!item) {
+            add_step(r, NULL, i);
+            Py_DECREF(array);
+            return NULL;
+        }
+        if (field->kind == STRUCT)
+            PyList_SET_ITEM(array, i, item);
+        else
+            PyTuple_SET_ITEM(array, i, item);
+    }
+    if (field->kind == STRING || field->kind == BYTES)
+        PyObject_GC_UnTrack(array);
+    return array;
+}
+
+static inline PyObject *read_field(Reader *r, const Field *field)
+{
+    if (field->array)
+        return read_array(r, field);
+    if (field->kind <= UUID) {
+        const uint8_t *p = take(r, KINDS[field->kind].width);
+        return p ? fixed_value(field->kind, p) : NULL;
+    }
+    if (field->kind != STRUCT)
+        return read_variable(r, field, field->nullable);
+    if (field->nullable) {
+        const uint8_t *p = take(r, 1);
+        if (!p)
+            return NULL;
+        if (*p >= 128) /* a negative byte is null */
+            Py_RETURN_NONE;
+    }
+    return read_struct(r, field->nested);
+}
+
+/* Put an unknown tagged field with the others of its struct. */
+static int add_unknown(Reader *r, PyObject *unknown, PyObject *seen, Py_ssize_t start, uint32_t tag,
+                       const uint8_t *body, Py_ssize_t size)
+{
+    PyObject *number = PyLong_FromUnsignedLong(tag);
+    int twice = number ? PySet_Contains(seen, number) : -1, failed = -1;
+    if (twice == 1)
+        wrong(r, start, "tag %u is there twice", tag);
+    else if (twice == 0 && PySet_Add(seen, number) == 0) {
+        PyObject *pair = Py_BuildValue("(Oy#)", number, (const char *)body, size);
+        failed = pair ? PyList_Append(unknown, pair) : -1;
+        Py_XDECREF(pair);
+    }
+    Py_XDECREF(number);
+    return failed;
+}
+
+/* A tag section that is not empty, its count read; known fields go into the struct. */
+static int read_tags(Reader *r, const Plan *plan, PyObject *into, Py_ssize_t start, uint32_t count)
+{
+    if (count > (r->size - r->at) / 2) {
+        wrong(r, start, "%u tagged fields are announced, %zd bytes are left", count, r->size - r->at);
+        return -1;
+    }
+    PyObject *unknown = NULL, *seen = NULL;
+    for (; count; count--) {
+        uint32_t tag, size;
+        start = r->at;
+        if (read_uvarint(r, &tag) < 0 || read_uvarint(r, &size) < 0)
+            goto bad;
+        const Field *field = plan->fields + plan->n_body, *end = field + plan->n_tagged;
+        while (field < end && field->tag != tag)
+            field++;
+        if (field < end && SLOT(into, field->slot)) {
+            wrong(r, start, "tag %u is there twice", tag);
+            goto bad;
+        }
+        Py_ssize_t at = r->at;
+        if (field == end) {
+            if (!unknown && (!(unknown = PyList_New(0)) || !(seen = PySet_New(NULL))))
+                goto bad;
+            /* Whether it is there twice is told before whether it is there whole. */
+            int whole = (Py_ssize_t)size <= r->size - at;
+            if (add_unknown(r, unknown, seen, start, tag, r->data + at, whole ? (Py_ssize_t)size : 0) < 0
+                || !take(r, size))
+                goto bad;
+            continue;
+        }
+        if ((Py_ssize_t)size > r->size - at) {
+            missing(r, size);
+            goto bad;
+        }
+        PyObject *value = read_field(r, field);
+        if (value && r->at - at != (Py_ssize_t)size) {
+            wrong(r, start, "its tag announces %u bytes, its value has %zd", size, r->at - at);
+            Py_CLEAR(value);
+        }
+        if (!value) {
+            add_step(r, field->attribute, 0);
+            goto bad;
+        }
+        SLOT(into, field->slot) = value;
+    }
+    if (unknown) {
+        if (PyList_Sort(unknown) < 0)
+            goto bad;
+        SLOT(into, plan->unknown_slot) = PyList_AsTuple(unknown);
+        if (!SLOT(into, plan->unknown_slot))
+            goto bad;
+    }
+    Py_XDECREF(unknown);
+    Py_XDECREF(seen);
+    return 0;
+bad:
+    Py_XDECREF(unknown);
+    Py_XDECREF(seen);
+    return -1;
+}
+
+/* A new default of a field. */
+static inline PyObject *fresh(const Field *field)
+{
+    if (field->kind == STRUCT && field->standard != Py_None)
+        return field->array ? PyList_New(0) : PyObject_CallNoArgs((PyObject *)field->nested->cls);
+    return Py_NewRef(field->standard);
+}
+
+/* A Struct whose slots are empty, as its own class would make it. */
+static inline PyObject *new_struct(PyTypeObject *cls)
+{
+    PyObject *made = _PyObject_New(cls);
+    if (made)
+        memset((char *)made + sizeof(PyObject), 0, (size_t)cls->tp_basicsize - sizeof(PyObject));
+    return made;
+}
+
+static PyObject *read_struct(Reader *r, const Plan *plan)
+{
+    PyObject *made = new_struct(plan->cls);
+    if (!made)
+        return NULL;
+    const Field *field = plan->fields, *end = field + plan->n_body;
+    for (; field < end; field++) {
+        PyObject *value = read_field(r, field);
+        if (UNLIKELY(!value)) {
+            add_step(r, field->attribute, 0);
+            goto bad;
+        }
+        SLOT(made, field->slot) = value;
+    }
+    if (plan->flexible) {
+        Py_ssize_t start = r->at;
+        uint32_t count;
+        if (read_uvarint(r, &count) < 0 || (count && read_tags(r, plan, made, start, count) < 0))
+            goto bad;
+    }
+    if (plan->unknown_slot && !SLOT(made, plan->unknown_slot))
+        SLOT(made, plan->unknown_slot) = Py_NewRef(empty_tuple);
+    for (end = plan->fields + plan->n_fields; field < end; field++)
+        if (!SLOT(made, field->slot) && !(SLOT(made, field->slot) = fresh(field)))
+            goto bad;
+    return made;
+bad:
+    Py_DECREF(made);
+    return NULL;
+}
+
+/* The path of what is wrong, as topics[2].partitions. */
+static PyObject *path_of(const Reader *r)
+{
+    PyObject *path = PyUnicode_FromString("");
+    for (int i = r->n_steps - 1; path && i >= 0; i--) {
+        const Step *step = r->steps + i;
+        PyObject *longer = step->attribute ? PyUnicode_FromFormat(i < r->n_steps - 1 ? "%U.%U" : "%U%U", path, step->attribute)
+                                           : PyUnicode_FromFormat("%U[%zd]", path, step->index);
+        Py_SETREF(path, longer);
+    }
+    return path;
+}
+
+/* Raise the ProtocolError of what is wrong, unless another exception is set. */
+static void raise_wrong(Reader *r, Codec *codec, long version)
+{
+    if (!r->reason || PyErr_Occurred())
+        return;
+    PyObject *path = path_of(r);
+    PyObject *title = PyUnicode_FromFormat("%U v%ld", PyTuple_GET_ITEM(codec->table, MESSAGE_NAME), version);
+    if (path && title) {
+        PyObject *error = PyObject_CallFunction(protocol_error, "OOnO", title, path, r->wrong_at, r->reason);
+        if (error)
+            PyErr_SetObject(protocol_error, error);
+        Py_XDECREF(error);
+    }
+    Py_XDECREF(path);
+    Py_XDECREF(title);
+}
+
+/* (cls, version, view, offset=0) -> the message there; *end is then the offset after it, or, if it is
+   NULL, the message has to end where the view does. */
+static PyObject *decode_args(PyObject *const *args, Py_ssize_t n_args, Py_ssize_t *end)
+{
+    if (n_args < 3 || n_args > 4) {
+        PyErr_SetString(PyExc_TypeError, "(cls, version, view, offset=0) are wanted");
+        return NULL;
+    }
+    long version = PyLong_AsLong(args[1]);
+    Py_ssize_t offset = n_args == 4 ? PyNumber_AsSsize_t(args[3], PyExc_OverflowError) : 0;
+    if ((version == -1 || offset == -1) && PyErr_Occurred())
+        return NULL;
+    if (offset < 0) {
+        PyErr_SetString(PyExc_ValueError, "an offset is not negative");
+        return NULL;
+    }
+    Codec *codec = (Codec *)Py_XNewRef(codec_of(args[0]));
+    Plan *plan = codec ? plan_of(codec, version) : NULL;
+    PyObject *message = NULL;
+    Py_buffer buffer;
+    if (plan && PyObject_GetBuffer(args[2], &buffer, PyBUF_SIMPLE) == 0) {
+        Reader r;
+        r.data = buffer.buf;
+        r.at = offset;
+        r.size = buffer.len;
+        r.source = args[2];
+        r.view = r.reason = NULL;
+        r.n_steps = 0;
+        message = offset <= r.size ? read_struct(&r, plan) : missing(&r, 1);
+        if (message && end)
+            *end = r.at;
+        else if (message && r.at != r.size) {
+            wrong(&r, r.at, "%zd bytes are left after the message", r.size - r.at);
+            Py_CLEAR(message);
+        }
+        if (!message)
+            raise_wrong(&r, codec, version);
+        Py_XDECREF(r.reason);
+        Py_XDECREF(r.view);
+        PyBuffer_Release(&buffer);
+    }
+    Py_XDECREF(codec);
+    return message;
+}
+
+static PyObject *decode(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n_args)
+{
+    return decode_args(args, n_args, NULL);
+}
+
+static PyObject *decode_prefix(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n_args)
+{
+    Py_ssize_t end;
+    PyObject *message = decode_args(args, n_args, &end);
+    return message ? Py_BuildValue("(Nn)", message, end) : NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   Writing */
+
+enum { FIRST_ROOM = 1024, SHARED_ARRAYS = 8 };
+
+typedef struct {
+    uint8_t *data;
+    Py_ssize_t size, room;
+    PyObject *heap;  /* bytes that data lies in, once it has outgrown `first` */
+    PyObject *parts; /* list of what is written before data; NULL where all is to be in one */
+    int in_tag;      /* inside a tagged field, whose bytes may have to move */
+    /* Where arrays of structs were written: a list that is there again is copied.  Answers share lists
+       (the configs of a thousand topics), and nothing can change one while it is being written. */
+    struct {
+        PyObject *list;
+        const Field *field;
+        Py_ssize_t begin, end;
+    } shared[SHARED_ARRAYS];
+    uint8_t first[FIRST_ROOM];
+} Writer;
+
+static void start_writing(Writer *w, PyObject *parts)
+{
+    w->data = w->first;
+    w->size = 0;
+    w->room = FIRST_ROOM;
+    w->heap = NULL;
+    w->parts = parts;
+    w->in_tag = 0;
+    memset(w->shared, 0, sizeof w->shared);
+}
+
+static int grow(Writer *w, Py_ssize_t count)
+{
+    if (count > PY_SSIZE_T_MAX / 4 - w->size) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    Py_ssize_t room = 2 * w->size + count;
+    if (w->heap) {
+        if (_PyBytes_Resize(&w->heap, room) < 0)
+            return -1; /* the heap is gone: nobody may look at data now, and nobody does */
+    } else {
+        if (!(w->heap = PyBytes_FromStringAndSize(NULL, room)))
+            return -1;
+        memcpy(PyBytes_AS_STRING(w->heap), w->data, (size_t)w->size);
+    }
+    w->data = (uint8_t *)PyBytes_AS_STRING(w->heap);
+    w->room = room;
+    return 0;
+}
+
+/* Where the next bytes are to be put, which then count as written. */
+static inline uint8_t *put(Writer *w, Py_ssize_t count)
+{
+    if (UNLIKELY(count > w->room - w->size) && grow(w, count) < 0)
+        return NULL;
+    uint8_t *p = w->data + w->size;
+    w->size += count;
+    return p;
+}
+
+static inline int put_bytes(Writer *w, const void *bytes, Py_ssize_t count)
+{
+    uint8_t *p = put(w, count);
+    if (!p)
+        return -1;
+    memcpy(p, bytes, (size_t)count);
+    return 0;
+}
+
+/* What was written, as bytes; the writer is empty afterwards. */
+static PyObject *take_bytes(Writer *w)
+{
+    PyObject *bytes = w->heap;
+    if (!bytes)
+        bytes = PyBytes_FromStringAndSize((const char *)w->data, w->size);
+    else if (w->size != PyBytes_GET_SIZE(bytes))
+        _PyBytes_Resize(&bytes, w->size);
+    start_writing(w, w->parts);
+    return bytes;
+}
+
+static int put_uvarint(Writer *w, uint32_t n)
+{
+    uint8_t bytes[5];
+    int count = 0;
+    for (; n > 127; n >>= 7)
+        bytes[count++] = (uint8_t)(n | 128);
+    bytes[count++] = (uint8_t)n;
+    return put_bytes(w, bytes, count);
+}
+
+/* A length or a count, -1 for null; -1 with no exception where it is too great. */
+static inline int put_length(Writer *w, int compact, int head, Py_ssize_t length)
+{
+    if (compact) {
+        if (length > 0x7FFFFFFE)
+            return -1;
+        return put_uvarint(w, (uint32_t)(length + 1));
+    }
+    if (length > (head == 2 ? INT16_MAX : INT32_MAX))
+        return -1;
+    uint8_t *p = put(w, head);
+    if (!p)
+        return -1;
+    if (head == 2)
+        store16(p, (uint16_t)length);
+    else
+        store32(p, (uint32_t)length);
+    return 0;
+}
+
+/* Each function from here on returns -1 without an exception for a value that cannot be written; which
+   and why is found by explain.py, which may take its time with what this process itself has made. */
+
+static int put_number(Writer *w, enum kind kind, PyObject *value)
+{
+    int64_t n = PyLong_AsLongLong(value);
+    if (n == -1 && PyErr_Occurred())
+        return -1;
+    int fits = kind == INT8     ? n == (int8_t)n
+               : kind == INT16  ? n == (int16_t)n
+               : kind == UINT16 ? n == (uint16_t)n
+               : kind == INT32  ? n == (int32_t)n
+               : kind == UINT32 ? n == (uint32_t)n
+                                : 1;
+    uint8_t *p = fits ? put(w, KINDS[kind].width) : NULL;
+    if (!p)
+        return -1;
+    switch (KINDS[kind].width) {
+    case 1:
+        *p = (uint8_t)n;
+        return 0;
+    case 2:
+        store16(p, (uint16_t)n);
+        return 0;
+    case 4:
+        store32(p, (uint32_t)n);
+        return 0;
+    default:
+        store64(p, (uint64_t)n);
+        return 0;
+    }
+}
+
+static inline int put_fixed(Writer *w, enum kind kind, PyObject *value)
+{
+    if (kind == UUID) {
+        if (LIKELY(PyBytes_Check(value)))
+            return PyBytes_GET_SIZE(value) == 16 ? put_bytes(w, PyBytes_AS_STRING(value), 16) : -1;
+        if (!PyByteArray_Check(value) || PyByteArray_GET_SIZE(value) != 16)
+            return -1;
+        return put_bytes(w, PyByteArray_AS_STRING(value), 16);
+    }
+    if (kind == BOOL) {
+        int truth = PyObject_IsTrue(value);
+        uint8_t *p = truth < 0 ? NULL : put(w, 1);
+        if (!p)
+            return -1;
+        *p = (uint8_t)truth;
+        return 0;
+    }
+    if (kind == FLOAT64) {
+        double number = PyFloat_AsDouble(value);
+        if (number == -1 && PyErr_Occurred())
+            return -1;
+        uint64_t bits;
+        memcpy(&bits, &number, 8);
+        uint8_t *p = put(w, 8);
+        if (!p)
+            return -1;
+        store64(p, bits);
+        return 0;
+    }
+    return put_number(w, kind, value);
+}
+
+/* Give what was written so far to the parts, and then a value that is a part of its own. */
+static int put_part(Writer *w, PyObject *value)
+{
+    if (w->size) {
+        PyObject *bytes = take_bytes(w);
+        int failed = bytes ? PyList_Append(w->parts, bytes) : -1;
+        Py_XDECREF(bytes);
+        if (failed)
+            return -1;
+    }
+    return PyList_Append(w->parts, value);
+}
+
+/* A string, bytes or records that are not null. */
+static inline int put_variable(Writer *w, const Field *field, PyObject *value)
+{
+    if (field->kind == STRING) {
+        Py_ssize_t size;
+        const char *text = PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, &size) : NULL;
+        if (!text || size > MAX_STRING_BYTES || put_length(w, field->compact, 2, size) < 0)
+            return -1;
+        return put_bytes(w, text, size);
+    }
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0)
+        return -1;
+    int failed = put_length(w, field->compact, 4, buffer.len);
+    if (!failed) {
+        if (field->kind == RECORDS && w->parts && buffer.len >= OWN_PART_BYTES && !w->in_tag)
+            failed = put_part(w, value);
+        else
+            failed = put_bytes(w, buffer.buf, buffer.len);
+    }
+    PyBuffer_Release(&buffer);
+    return failed;
+}
+
+static int put_struct(Writer *w, const Plan *plan, PyObject *value);
+
+/* The elements of a list or tuple; -1 also when one of them has changed its length meanwhile. */
+static int put_elements(Writer *w, const Field *field, PyObject *items, Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (UNLIKELY(i >= PySequence_Fast_GET_SIZE(items)))
+            return -1;
+        PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(items, i));
+        int failed = field->kind <= UUID     ? put_fixed(w, field->kind, item)
+                     : field->kind == STRUCT ? put_struct(w, field->nested, item)
+                                             : put_variable(w, field, item);
+        Py_DECREF(item);
+        if (failed)
+            return -1;
+    }
+    return PySequence_Fast_GET_SIZE(items) == count ? 0 : -1;
+}
+
+static int put_array(Writer *w, const Field *field, PyObject *value)
+{
+    int sequence = PyList_Check(value) || PyTuple_Check(value);
+    if (UNLIKELY(!sequence) && PyObject_Size(value) < 0)
+        return -1;
+    int may_share = field->kind == STRUCT && PyList_CheckExact(value) && PyList_GET_SIZE(value) && !w->in_tag;
+    unsigned entry = (unsigned)((uintptr_t)value >> 5) % SHARED_ARRAYS;
+    if (may_share && w->shared[entry].list == value && w->shared[entry].field == field) {
+        Py_ssize_t begin = w->shared[entry].begin, size = w->shared[entry].end - begin;
+        uint8_t *p = put(w, size);
+        if (p)
+            memcpy(p, w->data + begin, (size_t)size);
+        return p ? 0 : -1;
+    }
+    Py_ssize_t begin = w->size;
+    PyObject *items = sequence ? Py_NewRef(value) : PySequence_Fast(value, "an array is wanted");
+    if (!items)
+        return -1;
+    Py_ssize_t n_parts = w->parts ? PyList_GET_SIZE(w->parts) : 0, count = PySequence_Fast_GET_SIZE(items);
+    int failed = put_length(w, field->compact, 4, count);
+    if (!failed)
+        failed = put_elements(w, field, items, count);
+    Py_DECREF(items);
+    if (!failed && may_share && (!w->parts || PyList_GET_SIZE(w->parts) == n_parts)) {
+        w->shared[entry].list = value;
+        w->shared[entry].field = field;
+        w->shared[entry].begin = begin;
+        w->shared[entry].end = w->size;
+    }
+    return failed;
+}
+
+static inline int put_field(Writer *w, const Field *field, PyObject *value)
+{
+    if (!field->array && field->kind <= UUID)
+        return put_fixed(w, field->kind, value);
+    if (value == Py_None) {
+        if (!field->nullable)
+            return -1;
+        if (field->kind == STRUCT && !field->array)
+            return put_bytes(w, "\377", 1);
+        return put_length(w, field->compact, field->kind == STRING && !field->array ? 2 : 4, -1);
+    }
+    if (field->array)
+        return put_array(w, field, value);
+    if (field->kind != STRUCT)
+        return put_variable(w, field, value);
+    if (field->nullable && put_bytes(w, "\1", 1) < 0)
+        return -1;
+    return put_struct(w, field->nested, value);
+}
+
+/* The value of a field, owned. */
+static inline PyObject *value_of(PyObject *holder, const Field *field)
+{
+    PyObject *value = SLOT(holder, field->slot);
+    if (UNLIKELY(!value)) {
+        PyErr_SetObject(PyExc_AttributeError, field->attribute);
+        return NULL;
+    }
+    return Py_NewRef(value);
+}
+
+/* Whether a field is not its default; -1 with an exception. */
+static inline int differs(PyObject *holder, const Field *field)
+{
+    PyObject *value = value_of(holder, field);
+    if (!value)
+        return -1;
+    int different = value != field->standard;
+    if (different && field->standard != Py_None)
+        different = PyObject_RichCompareBool(value, field->standard, Py_NE);
+    Py_DECREF(value);
+    return different;
+}
+
+/* A tagged field: its tag, the size of its value, its value.  That size is known only afterwards, and
+   what it takes beyond one byte is then made room for. */
+static int put_tag(Writer *w, const Field *field, PyObject *holder)
+{
+    PyObject *value = value_of(holder, field);
+    if (!value)
+        return -1;
+    int failed = put_uvarint(w, field->tag);
+    Py_ssize_t head = w->size;
+    if (!failed && !put(w, 1))
+        failed = -1;
+    w->in_tag++;
+    if (!failed)
+        failed = put_field(w, field, value);
+    w->in_tag--;
+    Py_DECREF(value);
+    if (failed)
+        return -1;
+    Py_ssize_t size = w->size - head - 1;
+    if (LIKELY(size < 128)) {
+        w->data[head] = (uint8_t)size;
+        return 0;
+    }
+    if (size > INT32_MAX)
+        return -1;
+    int more = size < 1 << 14 ? 1 : size < 1 << 21 ? 2 : size < 1 << 28 ? 3 : 4;
+    if (!put(w, more))
+        return -1;
+    memmove(w->data + head + 1 + more, w->data + head + 1, (size_t)size);
+    w->size = head;
+    if (put_uvarint(w, (uint32_t)size) < 0)
+        return -1;
+    w->size += size;
+    return 0;
+}
+
+typedef struct {
+    uint32_t tag;
+    PyObject *body; /* owned */
+} Unknown;
+
+static int put_unknown(Writer *w, const Unknown *field)
+{
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(field->body, &buffer, PyBUF_SIMPLE) < 0)
+        return -1;
+    int failed = buffer.len > INT32_MAX || put_uvarint(w, field->tag) < 0 || put_uvarint(w, (uint32_t)buffer.len) < 0
+                 || put_bytes(w, buffer.buf, buffer.len) < 0;
+    PyBuffer_Release(&buffer);
+    return failed ? -1 : 0;
+}
+
+static int compare_unknown(const void *a, const void *b)
+{
+    uint32_t first = ((const Unknown *)a)->tag, second = ((const Unknown *)b)->tag;
+    return (first > second) - (first < second);
+}
+
+/* Unknown tags in order; -1 when one is no tag, or twice there, or a known one.  *list is the caller's
+   to free, with its *count bodies. */
+static int sort_unknown(const Plan *plan, PyObject *items, Unknown **list, Py_ssize_t *count)
+{
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(items);
+    if (!(*list = PyMem_Calloc((size_t)n + 1, sizeof(Unknown)))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *pair = PySequence_Fast_GET_ITEM(items, i);
+        if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2 || !PyLong_Check(PyTuple_GET_ITEM(pair, 0)))
+            return -1;
+        long long tag = PyLong_AsLongLong(PyTuple_GET_ITEM(pair, 0));
+        if (tag < 0 || tag >= INT32_MAX)
+            return -1;
+        for (int known = 0; known < plan->n_tagged; known++)
+            if (plan->fields[plan->n_body + known].tag == tag)
+                return -1;
+        (*list)[(*count)++] = (Unknown){(uint32_t)tag, Py_NewRef(PyTuple_GET_ITEM(pair, 1))};
+    }
+    qsort(*list, (size_t)n, sizeof(Unknown), compare_unknown);
+    for (Py_ssize_t i = 1; i < n; i++)
+        if ((*list)[i - 1].tag == (*list)[i].tag)
+            return -1;
+    return 0;
+}
+
+/* The tag section of a struct: tagged fields that are not their default and unknown ones, by tag. */
+static int put_tags(Writer *w, const Plan *plan, PyObject *holder)
+{
+    const Field *tagged = plan->fields + plan->n_body;
+    uint64_t chosen = 0;
+    Py_ssize_t n_known = 0, n_unknown = 0, next = 0;
+    for (int i = 0; i < plan->n_tagged; i++) {
+        int different = differs(holder, tagged + i);
+        if (different < 0)
+            return -1;
+        chosen |= (uint64_t)different << i;
+        n_known += different;
+    }
+    Unknown *unknown = NULL;
+    int failed = 0;
+    PyObject *given = Py_XNewRef(SLOT(holder, plan->unknown_slot));
+    if (given != empty_tuple && given && PyObject_IsTrue(given)) {
+        PyObject *items = PySequence_Fast(given, "unknown_tags are pairs of tag and bytes");
+        failed = items ? sort_unknown(plan, items, &unknown, &n_unknown) : -1;
+        Py_XDECREF(items);
+    }
+    Py_XDECREF(given);
+    if (!failed)
+        failed = put_uvarint(w, (uint32_t)(n_known + n_unknown));
+    for (int i = 0; !failed && i < plan->n_tagged; i++) {
+        if (!(chosen >> i & 1))
+            continue;
+        for (; !failed && next < n_unknown && unknown[next].tag < tagged[i].tag; next++)
+            failed = put_unknown(w, unknown + next);
+        if (!failed)
+            failed = put_tag(w, tagged + i, holder);
+    }
+    for (; !failed && next < n_unknown; next++)
+        failed = put_unknown(w, unknown + next);
+    for (Py_ssize_t i = 0; i < n_unknown; i++)
+        Py_DECREF(unknown[i].body);
+    PyMem_Free(unknown);
+    return failed;
+}
+
+static int put_struct(Writer *w, const Plan *plan, PyObject *holder)
+{
+    if (UNLIKELY(!Py_IS_TYPE(holder, plan->cls)))
+        return -1;
+    const Field *field = plan->fields, *end = field + plan->n_body;
+    for (; field < end; field++) {
+        PyObject *value = value_of(holder, field);
+        if (!value)
+            return -1;
+        int failed = put_field(w, field, value);
+        Py_DECREF(value);
+        if (failed)
+            return -1;
+    }
+    for (field += plan->n_tagged, end = plan->fields + plan->n_fields; field < end; field++)
+        if (field->guarded && differs(holder, field) != 0)
+            return -1;
+    if (plan->flexible)
+        return put_tags(w, plan, holder);
+    if (!plan->unknown_slot || SLOT(holder, plan->unknown_slot) == empty_tuple)
+        return 0;
+    int unknown = SLOT(holder, plan->unknown_slot) ? PyObject_IsTrue(SLOT(holder, plan->unknown_slot)) : 0;
+    return unknown ? -1 : 0;
+}
+
+/* Raise what a message deserves that could not be written: EncodeError where the walk through it finds
+   what is wrong.  Memory that ran out, or a code that was interrupted, is not the message's fault. */
+static void raise_unwritable(PyObject *message, long version)
+{
+    PyObject *type, *cause, *traceback;
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_TypeError)
+        && !PyErr_ExceptionMatches(PyExc_AttributeError) && !PyErr_ExceptionMatches(PyExc_OverflowError))
+        return;
+    PyErr_Fetch(&type, &cause, &traceback);
+    PyErr_NormalizeException(&type, &cause, &traceback);
+    if (!cause)
+        cause = PyObject_CallNoArgs(malformed);
+    PyObject *table = cause ? PyObject_CallOneArg(table_of, (PyObject *)Py_TYPE(message)) : NULL;
+    PyObject *error = table ? PyObject_CallFunction(explain_encode, "OOlO", table, message, version, cause) : NULL;
+    if (error && PyExceptionInstance_Check(error))
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_XDECREF(table);
+    Py_XDECREF(error);
+    Py_XDECREF(type);
+    Py_XDECREF(cause);
+    Py_XDECREF(traceback);
+}
+
+/* Write a message behind what the writer holds; -1 with an exception. */
+static int put_message(Writer *w, Codec *codec, PyObject *message, long version)
+{
+    Py_INCREF(codec);
+    Plan *plan = plan_of(codec, version);
+    int failed = plan ? put_struct(w, plan, message) : -1;
+    Py_DECREF(codec);
+    if (failed && plan)
+        raise_unwritable(message, version);
+    return failed;
+}
+
+static int message_args(PyObject *const *args, Py_ssize_t n_args, Codec **codec, long *version)
+{
+    if (n_args != 2) {
+        PyErr_SetString(PyExc_TypeError, "(message, version) are wanted");
+        return -1;
+    }
+    *version = PyLong_AsLong(args[1]);
+    if (*version == -1 && PyErr_Occurred())
+        return -1;
+    return (*codec = codec_of((PyObject *)Py_TYPE(args[0]))) ? 0 : -1;
+}
+
+static PyObject *encode_bytes(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n_args)
+{
+    Codec *codec;
+    long version;
+    if (message_args(args, n_args, &codec, &version) < 0)
+        return NULL;
+    Writer w;
+    start_writing(&w, NULL);
+    PyObject *bytes = put_message(&w, codec, args[0], version) < 0 ? NULL : take_bytes(&w);
+    Py_XDECREF(w.heap);
+    return bytes;
+}
+
+static PyObject *encode(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n_args)
+{
+    Codec *codec;
+    long version;
+    if (message_args(args, n_args, &codec, &version) < 0)
+        return NULL;
+    PyObject *parts = PyList_New(0);
+    if (!parts)
+        return NULL;
+    Writer w;
+    start_writing(&w, parts);
+    int failed = put_message(&w, codec, args[0], version);
+    if (!failed && (w.size || PyList_GET_SIZE(parts) == 0)) {
+        PyObject *bytes = take_bytes(&w);
+        failed = bytes ? PyList_Append(parts, bytes) : -1;
+        Py_XDECREF(bytes);
+    }
+    Py_XDECREF(w.heap);
+    if (failed)
+        Py_CLEAR(parts);
+    return parts;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   Record batches of a metadata log, format v2
+
+   Readers answer None for whatever is out of the ordinary; batch.py and record_frame.py then read it
+   again, slowly, and say what is wrong. */
+
+enum { HEADER_BYTES = 61, LENGTH_END = 12, CRC_AT = 17, CRC_END = 21, DELTA_AT = 23, COUNT_AT = 57 };
+enum { MAGIC = 2, FRAME_VERSION = 1, LEAST_RECORD_BYTES = 7, N_RECORD_KEYS = 128 };
+
+/* What a record begins with behind its length: attributes and timestamp delta 0, its offset delta, no
+   key.  The number of bytes. */
+static int record_start(uint8_t bytes[8], uint32_t delta)
+{
+    int count = 2;
+    bytes[0] = bytes[1] = 0;
+    uint64_t n = (uint64_t)delta << 1;
+    for (; n > 127; n >>= 7)
+        bytes[count++] = (uint8_t)(n | 128);
+    bytes[count++] = (uint8_t)n;
+    bytes[count++] = 1;
+    return count;
+}
+
+/* Step over a record of a metadata batch: the reader goes behind it, *begin and *end are its value's.
+   -1 for what is none, where only the slow reader tells why. */
+static int next_value(Reader *r, uint32_t delta, Py_ssize_t *begin, Py_ssize_t *end)
+{
+    uint32_t length, value_length;
+    uint8_t start[8];
+    int n = record_start(start, delta);
+    if (read_uvarint(r, &length) < 0 || length & 1)
+        return -1;
+    Py_ssize_t record_end = r->at + (length >> 1);
+    const uint8_t *p = record_end <= r->size ? take(r, n) : NULL;
+    if (!p || memcmp(p, start, (size_t)n) != 0)
+        return -1;
+    if (read_uvarint(r, &value_length) < 0 || value_length & 1 || value_length == 0)
+        return -1;
+    *begin = r->at;
+    *end = r->at + (value_length >> 1);
+    if (*end + 1 != record_end || r->data[*end] != 0) /* no headers */
+        return -1;
+    r->at = record_end;
+    return 0;
+}
+
+/* The codec of a metadata record's key, borrowed; NULL with or without an exception where there is none. */
+static Codec *codec_of_record(uint8_t key)
+{
+    static PyObject *known[N_RECORD_KEYS];
+    if (key >= N_RECORD_KEYS)
+        return NULL;
+    if (!known[key]) {
+        PyObject *api = PyImport_ImportModule("kraftd.wire.api");
+        PyObject *found = api ? PyObject_CallMethod(api, "metadata_record_class", "i", (int)key) : NULL;
+        Py_XDECREF(api);
+        if (!found && PyErr_ExceptionMatches(PyExc_KeyError))
+            PyErr_Clear();
+        known[key] = found;
+    }
+    return known[key] ? codec_of(known[key]) : NULL;
+}
+
+/* The message in a metadata record's value; NULL with a reason or an exception, or neither. */
+static PyObject *read_record(Reader *r, Py_ssize_t end)
+{
+    /* All three numbers of the frame are below 128 in every record that exists. */
+    if (end - r->at < 3 || r->data[r->at] != FRAME_VERSION)
+        return NULL;
+    Codec *codec = codec_of_record(r->data[r->at + 1]);
+    uint8_t version = r->data[r->at + 2];
+    if (!codec || version < codec->first || version > codec->last)
+        return NULL;
+    Plan *plan = plan_of(codec, version);
+    if (!plan)
+        return NULL;
+    Py_ssize_t size = r->size;
+    r->at += 3;
+    r->size = end;
+    PyObject *message = read_struct(r, plan);
+    if (message && r->at != end)
+        Py_CLEAR(message);
+    r->size = size;
+    return message;
+}
+
+/* A list of what is in the records of a batch: their messages, or views of their values. */
+static PyObject *read_batch(PyObject *view, int decoded)
+{
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(view, &buffer, PyBUF_SIMPLE) < 0)
+        return NULL;
+    Reader r;
+    r.data = buffer.buf;
+    r.size = buffer.len;
+    r.at = HEADER_BYTES;
+    r.source = view;
+    r.view = r.reason = NULL;
+    r.n_steps = 0;
+    PyObject *list = NULL;
+    if (r.size < HEADER_BYTES)
+        goto done;
+    uint32_t count = load32(r.data + COUNT_AT);
+    if (count > (r.size - HEADER_BYTES) / LEAST_RECORD_BYTES || count != (uint64_t)load32(r.data + DELTA_AT) + 1
+        || r.data[CRC_END + 1] & 7) /* compressed */
+        goto done;
+    if (!(list = PyList_New(count)))
+        goto done;
+    for (uint32_t i = 0; i < count; i++) {
+        Py_ssize_t begin, end;
+        PyObject *item = NULL;
+        r.n_steps = 0;
+        if (next_value(&r, i, &begin, &end) == 0) {
+            Py_ssize_t behind = r.at;
+            r.at = begin;
+            item = decoded ? read_record(&r, end) : records_view(&r, begin, end);
+            r.at = behind;
+        }
+        if (!item) {
+            Py_CLEAR(list);
+            goto done;
+        }
+        PyList_SET_ITEM(list, i, item);
+    }
+    if (r.at != r.size)
+        Py_CLEAR(list);
+done:
+    Py_XDECREF(r.reason);
+    Py_XDECREF(r.view);
+    PyBuffer_Release(&buffer);
+    if (!list && !PyErr_Occurred())
+        Py_RETURN_NONE;
+    return list;
+}
+
+static PyObject *batch_values(PyObject *Py_UNUSED(module), PyObject *view) { return read_batch(view, 0); }
+
+static PyObject *batch_messages(PyObject *Py_UNUSED(module), PyObject *view) { return read_batch(view, 1); }
+
+/* (message, version) of a metadata record as the value of a log record. */
+static PyObject *encode_record(PyObject *Py_UNUSED(module), PyObject *record)
+{
+    if (!PyTuple_Check(record) || PyTuple_GET_SIZE(record) != 2) {
+        PyErr_SetString(PyExc_TypeError, "a pair of message and version is wanted");
+        return NULL;
+    }
+    Codec *codec;
+    long version;
+    if (message_args(&PyTuple_GET_ITEM(record, 0), 2, &codec, &version) < 0)
+        return NULL;
+    if (codec->key < 0) {
+        PyErr_Format(PyExc_TypeError, "%s is not a metadata record", codec->cls->tp_name);
+        return NULL;
+    }
+    Writer w;
+    start_writing(&w, NULL);
+    int failed = put_uvarint(&w, FRAME_VERSION) < 0 || put_uvarint(&w, (uint32_t)codec->key) < 0
+                 || put_uvarint(&w, (uint32_t)version) < 0
+                 || put_message(&w, codec, PyTuple_GET_ITEM(record, 0), version) < 0;
+    PyObject *bytes = failed ? NULL : take_bytes(&w);
+    Py_XDECREF(w.heap);
+    return bytes;
+}
+
+/* One record of a metadata batch. */
+static int put_record(Writer *w, uint32_t delta, PyObject *value)
+{
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0)
+        return -1;
+    uint8_t start[8];
+    int n = record_start(start, delta), failed = -1;
+    if (buffer.len > INT32_MAX / 4)
+        PyErr_SetString(PyExc_ValueError, "a record of a batch is too large");
+    else {
+        uint32_t size = (uint32_t)buffer.len;
+        int size_bytes = size < 1 << 6 ? 1 : size < 1 << 13 ? 2 : size < 1 << 20 ? 3 : size < 1 << 27 ? 4 : 5;
+        failed = put_uvarint(w, 2 * ((uint32_t)n + (uint32_t)size_bytes + size + 1)) < 0
+                 || put_bytes(w, start, n) < 0 || put_uvarint(w, 2 * size) < 0
+                 || put_bytes(w, buffer.buf, buffer.len) < 0 || put_bytes(w, "", 1) < 0; /* "": no headers */
+    }
+    PyBuffer_Release(&buffer);
+    return failed ? -1 : 0;
+}
+
+/* (values, base offset, leader epoch, timestamp, crc32c) -> the batch of these values. */
+static PyObject *build_batch(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *values, *crc32c, *batch = NULL;
+    long long base_offset, timestamp_ms;
+    int leader_epoch;
+    if (!PyArg_ParseTuple(args, "OLiLO", &values, &base_offset, &leader_epoch, &timestamp_ms, &crc32c))
+        return NULL;
+    PyObject *items = PySequence_Fast(values, "a sequence of values is wanted");
+    if (!items)
+        return NULL;
+    Writer w;
+    start_writing(&w, NULL);
+    int failed = put(&w, HEADER_BYTES) ? 0 : -1;
+    Py_ssize_t count = 0;
+    for (; !failed && count < PySequence_Fast_GET_SIZE(items); count++) {
+        PyObject *value = Py_NewRef(PySequence_Fast_GET_ITEM(items, count));
+        failed = put_record(&w, (uint32_t)count, value);
+        Py_DECREF(value);
+    }
+    Py_DECREF(items);
+    if (!failed && (count == 0 || w.size > INT32_MAX)) {
+        PyErr_SetString(PyExc_ValueError, count ? "a batch is too large" : "a batch holds at least one record");
+        failed = -1;
+    }
+    if (!failed) {
+        uint8_t *p = w.data;
+        memset(p, 0xFF, HEADER_BYTES); /* producer id and epoch and base sequence are -1 */
+        store64(p, (uint64_t)base_offset);
+        store32(p + 8, (uint32_t)(w.size - LENGTH_END));
+        store32(p + LENGTH_END, (uint32_t)leader_epoch);
+        p[16] = MAGIC;
+        store16(p + CRC_END, 0); /* attributes */
+        store32(p + DELTA_AT, (uint32_t)(count - 1));
+        store64(p + 27, (uint64_t)timestamp_ms);
+        store64(p + 35, (uint64_t)timestamp_ms);
+        store32(p + COUNT_AT, (uint32_t)count);
+        batch = take_bytes(&w);
+    }
+    Py_XDECREF(w.heap);
+    if (!batch)
+        return NULL;
+    /* Nobody else has seen the bytes yet, so the checksum can still be put into them. */
+    uint8_t *p = (uint8_t *)PyBytes_AS_STRING(batch);
+    PyObject *covered = PyMemoryView_FromMemory((char *)p + CRC_END, PyBytes_GET_SIZE(batch) - CRC_END, PyBUF_READ);
+    PyObject *sum = covered ? PyObject_CallOneArg(crc32c, covered) : NULL;
+    unsigned long crc = sum ? PyLong_AsUnsignedLong(sum) : 0;
+    Py_XDECREF(covered);
+    Py_XDECREF(sum);
+    if (PyErr_Occurred())
+        Py_CLEAR(batch);
+    else
+        store32(p + CRC_AT, (uint32_t)crc);
+    return batch;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   The module */
+
+static PyMethodDef methods[] = {
+    {"decode", (PyCFunction)(void (*)(void))decode, METH_FASTCALL, "The message that fills a buffer from an offset on."},
+    {"decode_prefix", (PyCFunction)(void (*)(void))decode_prefix, METH_FASTCALL,
+     "The message that begins at an offset, and the offset after it."},
+    {"encode", (PyCFunction)(void (*)(void))encode, METH_FASTCALL, "The bytes of a message as parts."},
+    {"encode_bytes", (PyCFunction)(void (*)(void))encode_bytes, METH_FASTCALL, "The bytes of a message."},
+    {"encode_record", encode_record, METH_O, "A metadata record and its version as the value of a log record."},
+    {"batch_values", batch_values, METH_O, "Views of the values of a metadata batch, or None."},
+    {"batch_messages", batch_messages, METH_O, "The messages of a metadata batch, or None."},
+    {"build_batch", build_batch, METH_VARARGS, "The batch of some values."},
+    {"clear_memo", clear_memo, METH_NOARGS, "Forget the values kept for sharing."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "kraftd.wire._engine", .m_doc = "The codec engine in C.", .m_size = -1,
+    .m_methods = methods,
+};
+
+/* An attribute of a module of kraftd. */
+static PyObject *imported(const char *module_name, const char *attribute)
+{
+    PyObject *module = PyImport_ImportModule(module_name);
+    PyObject *found = module ? PyObject_GetAttrString(module, attribute) : NULL;
+    Py_XDECREF(module);
+    return found;
+}
+
+PyMODINIT_FUNC PyInit__engine(void)
+{
+    PyObject *module = PyType_Ready(&CodecType) < 0 ? NULL : PyModule_Create(&definition);
+    PyTypeObject *base = module ? (PyTypeObject *)imported("kraftd.wire.message", "Message") : NULL;
+    if (base && (PyType_IS_GC(base) || base->tp_basicsize != sizeof(PyObject)))
+        PyErr_SetString(PyExc_ImportError, "this msgspec lays out its Structs in another way");
+    Py_XDECREF(base);
+    if (!PyErr_Occurred() && (codecs = PyDict_New()) && (empty_tuple = PyTuple_New(0))
+        && (protocol_error = imported("kraftd.wire.errors", "ProtocolError"))
+        && (unsupported_version_error = imported("kraftd.wire.errors", "UnsupportedVersionError"))
+        && (malformed = imported("kraftd.wire.primitives", "Malformed"))
+        && (explain_encode = imported("kraftd.wire.explain", "explain_encode"))
+        && (table_of = imported("kraftd.wire.table", "table_of"))
+        && PyModule_AddObjectRef(module, "CODECS", codecs) == 0
+        && PyModule_AddObjectRef(module, "Codec", (PyObject *)&CodecType) == 0)
+        return module;
+    Py_XDECREF(module);
+    return NULL;
+}

@@ -1,0 +1,60 @@
+"""Which of two engines turns messages into bytes and back; their results and their errors are the same.
+
+``c`` is built when kraftd is installed where a C compiler is, and taken where it is there; ``python`` is
+always there.  ``KRAFTD_CODEC`` in the environment, read when this is imported, demands one of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Protocol, cast
+
+from kraftd.wire.message import Message
+
+
+class CEngine(Protocol):
+    """What ``_engine.c`` has beside the functions of ``kraftd.wire.codec``."""
+
+    def encode_record(self, record: tuple[Message, int], /) -> bytes:
+        """A metadata record and its version as the value of a log record."""
+
+    def batch_values(self, view: memoryview, /) -> list[memoryview] | None:
+        """The values of a metadata batch; None for a batch that is not an ordinary one."""
+
+    def batch_messages(self, view: memoryview, /) -> list[Message] | None:
+        """The messages of a metadata batch; None for a batch that is not an ordinary one."""
+
+    def build_batch(
+        self,
+        values: Sequence[bytes],
+        base_offset: int,
+        leader_epoch: int,
+        timestamp_ms: int,
+        crc32c: Callable[[memoryview], int],
+        /,
+    ) -> bytes:
+        """The metadata batch of some values."""
+
+
+def find_c_engine(wanted: str) -> CEngine | None:
+    """The C engine, None where Python is to do the work; ImportError where what is wanted is not there."""
+    if wanted not in ("", "c", "python"):
+        raise ImportError(f"KRAFTD_CODEC={wanted}: there is no such codec engine, only c and python")
+    if wanted == "python":
+        return None
+    try:
+        return cast("CEngine", import_module("kraftd.wire._engine"))
+    except ImportError as error:
+        if wanted:
+            raise ImportError(f"KRAFTD_CODEC=c: the C engine cannot be loaded: {error}") from None
+        return None
+
+
+C_ENGINE = find_c_engine(os.environ.get("KRAFTD_CODEC", ""))
+
+
+def engine_name() -> str:
+    """The engine in use: c or python."""
+    return "python" if C_ENGINE is None else "c"
