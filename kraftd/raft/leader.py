@@ -40,7 +40,6 @@ from kraftd.wire.batch import ControlRecordType, batch_size_bytes, build_batch, 
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
-CHECK_QUORUM_FACTOR = 1.5  # of the fetch timeout
 COMMITTED = "committed"  # the key under which appends wait
 
 ControlRecord = tuple[ControlRecordType, Message, int]
@@ -57,7 +56,7 @@ def become_leader(replica: Replica) -> None:
         raise ConsensusBroken(f"{replica!r} is elected without records that were committed")
     progress = Progress(replica.key, replica.voters)
     progress.local_synced(log.synced_end_offset)
-    leader = Leader(progress, log.end_offset, check_quorum_deadline(replica), replica.now_ms)
+    leader = Leader(progress, log.end_offset, replica.check_quorum_deadline_ms(), replica.now_ms)
     if replica.history.kraft_version == 0:
         leader.kraft_version_voters = replica.voters.updated(config.voter_node, ignore_directory_id=True)
     replica.become(Cause.VOTES_WON, leader, leader_id=config.node_id, leader_listeners=config.listeners)
@@ -239,10 +238,6 @@ def advance_high_watermark(replica: Replica, leader: Leader) -> bool:
 # --- holding the quorum -------------------------------------------------------------------------------
 
 
-def check_quorum_deadline(replica: Replica) -> int:
-    return replica.now_ms + int(replica.config.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
-
-
 def heard_from(replica: Replica, leader: Leader, key: ReplicaKey) -> None:
     """A voter fetched; with a majority heard since the last time, the leader may go on (S16)."""
     if not leader.progress.is_voter(key):
@@ -253,7 +248,7 @@ def heard_from(replica: Replica, leader: Leader, key: ReplicaKey) -> None:
         needed -= 1  # itself
     if len(leader.fetched_voters) >= needed:
         leader.fetched_voters.clear()
-        leader.check_quorum_deadline_ms = check_quorum_deadline(replica)
+        leader.check_quorum_deadline_ms = replica.check_quorum_deadline_ms()
 
 
 def begin_quorum_epoch(replica: Replica, leader: Leader) -> None:

@@ -28,6 +28,7 @@ from kraftd.types import ZERO_UUID, ReplicaKey
 from kraftd.wire.message import Message
 
 NO_LEADER = -1
+CHECK_QUORUM_FACTOR = 1.5  # of the fetch timeout
 TURN_MS = 15  # between voters that stand for the same reason: a few round trips
 
 
@@ -247,7 +248,10 @@ class Replica:
     def voters_changed(self) -> None:
         """Another voter set or kraft.version is in force."""
         if isinstance(self.role, Leader):
+            alone = len(self.role.progress.voters) == 1
             self.role.progress.set_voters(self.voters)
+            if alone:  # nobody else had to be heard until now
+                self.role.check_quorum_deadline_ms = self.check_quorum_deadline_ms()
         elif isinstance(self.role, Unattached) and self.may_stand and self.role.deadline_ms is None:
             self.role.deadline_ms = self.now_ms + self.random_election_timeout_ms()
         self.emit(VotersChanged())
@@ -275,6 +279,10 @@ class Replica:
             end_offset = self.log.end_offset
             limit = self._sync_limit
             self._sync_limit = end_offset if limit is None else min(limit, end_offset)
+
+    def check_quorum_deadline_ms(self) -> int:
+        """When a leader gives up from which no majority fetches from now on (S16)."""
+        return self.now_ms + int(self.config.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
 
     def random_election_timeout_ms(self) -> int:
         timeout_ms = self.config.election_timeout_ms
