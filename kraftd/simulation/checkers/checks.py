@@ -1,0 +1,98 @@
+"""All checkers of a world: who wants to see which effect, and what a broken invariant is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from kraftd.raft.events import Event
+from kraftd.types import OffsetAndEpoch
+
+if TYPE_CHECKING:
+    from kraftd.simulation.process import Process
+    from kraftd.simulation.world import World
+
+OnEffect = Callable[["Process", Any], None]
+
+
+class Violation(AssertionError):
+    """An invariant does not hold. `invariant` is its name (S1, L4, …), `text` what was seen."""
+
+    def __init__(self, invariant: str, text: str) -> None:
+        super().__init__(f"{invariant}: {text}")
+        self.invariant = invariant
+        self.text = text
+
+
+class Checker:
+    """One group of invariants. What it does not override costs nothing."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def effects(self) -> dict[type, OnEffect]:
+        """What to look at before an effect of that type is performed."""
+        return {}
+
+    def fail(self, invariant: str, text: str) -> NoReturn:
+        raise Violation(invariant, text)
+
+
+class Checks:
+    """The checkers of one world, called by processes and cluster."""
+
+    def __init__(self, world: World) -> None:
+        # Imported here: the checkers know this module.
+        from kraftd.simulation.checkers.commits import CommitChecker
+        from kraftd.simulation.checkers.elections import ElectionChecker
+        from kraftd.simulation.checkers.logs import LogChecker
+        from kraftd.simulation.checkers.membership import MembershipChecker
+        from kraftd.simulation.checkers.parked_fetches import ParkedFetchChecker
+        from kraftd.simulation.checkers.snapshots import SnapshotChecker
+
+        self.world = world
+        self.logs = LogChecker(world)
+        self.commits = CommitChecker(world)
+        self.elections = ElectionChecker(world)
+        self.membership = MembershipChecker(world)
+        self.parked = ParkedFetchChecker(world)
+        self.snapshots = SnapshotChecker(world)
+        self.on_effect: dict[type, list[OnEffect]] = {}
+        # The order matters: commits are judged by what the logs hold.
+        for checker in (
+            self.snapshots,
+            self.membership,
+            self.logs,
+            self.elections,
+            self.parked,
+            self.commits,
+        ):
+            for kind, check in checker.effects().items():
+                self.on_effect.setdefault(kind, []).append(check)
+
+    def fail(self, invariant: str, text: str) -> NoReturn:
+        raise Violation(invariant, text)
+
+    def expect(self, holds: bool, invariant: str, text: str) -> None:
+        if not holds:
+            raise Violation(invariant, text)
+
+    def started(self, process: Process) -> None:
+        """A process is about to take its first step, with what it found on its disk."""
+        self.logs.started(process)
+        self.elections.started(process)
+
+    def before_step(self, process: Process, event: Event) -> None:
+        self.parked.before_step(process, event)
+        self.elections.before_step(process, event)
+
+    def after_step(self, process: Process) -> None:
+        self.elections.after_step(process)
+        self.commits.after_step(process)
+        self.parked.after_step(process)
+
+    def snapshot_named(self, process: Process, snapshot_id: OffsetAndEpoch) -> None:
+        self.snapshots.named(process, snapshot_id)
+
+    def __repr__(self) -> str:
+        return f"<Checks, {self.commits!r}>"

@@ -1,0 +1,151 @@
+"""S1, S2, S3, S16 and the memory of quorum-state (D1): epochs, votes, and leaders that hold on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kraftd.messages.fetch_request import FetchRequest
+from kraftd.messages.update_raft_voter_response import UpdateRaftVoterResponse
+from kraftd.messages.vote_request import VoteRequest
+from kraftd.messages.vote_response import VoteResponse
+from kraftd.raft import effects as raft
+from kraftd.raft.events import Event, RequestReceived
+from kraftd.raft.log_view import Fit
+from kraftd.raft.voters import replica_key
+from kraftd.simulation.checkers.checks import Checker, OnEffect
+from kraftd.simulation.files import CLUSTER_ID
+from kraftd.simulation.network import Request
+from kraftd.simulation.process import Process
+
+if TYPE_CHECKING:
+    from kraftd.simulation.world import World
+
+
+class ElectionChecker(Checker):
+    """Votes count from the moment in which they are told."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._leaders: dict[int, int] = {}  # of epochs
+        self._votes: dict[tuple[int, bytes, int], tuple[int, bytes]] = {}
+        # S16, of processes that lead: epoch, deadline, and who was heard since it was set
+        self._quorum: dict[Process, tuple[int, int, set[int]]] = {}
+
+    def effects(self) -> dict[type, OnEffect]:
+        return {
+            raft.PersistElection: self.persisting,
+            raft.Respond: self.responding,
+            raft.RespondSnapshot: self._snapshot_sent,
+            raft.Send: self.sending,
+        }
+
+    def started(self, process: Process) -> None:
+        epoch, voted_id = process.host.persisted
+        election = process.files.quorum_state.read()
+        found = (0, -1) if election is None else (election.leader_epoch, election.voted_id)
+        leads = election is not None and election.leader_id >= 0  # then no vote is of use any more
+        if found[0] < epoch or (found[0] == epoch and voted_id >= 0 and found[1] != voted_id and not leads):
+            self.fail("S2", f"{process!r} persisted epoch and vote {(epoch, voted_id)}, finds {found}")
+        process.host.persisted = found  # a crash may have come between the file and the note of it
+
+    def persisting(self, process: Process, effect: raft.PersistElection) -> None:
+        state = effect.state
+        epoch, voted_id = process.host.persisted
+        if state.leader_epoch < epoch:
+            self.fail("S2", f"{process!r}: epoch from {epoch} to {state.leader_epoch}")
+        if state.leader_epoch == epoch and voted_id >= 0 and state.voted_id not in (voted_id, -1):
+            self.fail("S3", f"{process!r}: vote from {voted_id} to {state.voted_id} in epoch {epoch}")
+
+    def responding(self, process: Process, effect: raft.Respond) -> None:
+        message: Any = effect.message
+        if type(message) is not VoteResponse or not message.topics:
+            self.updated(process, effect)
+            return
+        answer = message.topics[0].partitions[0]
+        request = effect.request_id
+        if not answer.vote_granted or not isinstance(request, Request):
+            return
+        asked: Any = request.message
+        partition = asked.topics[0].partitions[0]
+        if not partition.pre_vote:
+            self._vote(process, partition.replica_epoch, partition.replica_id, partition.replica_directory_id)
+
+    def sending(self, process: Process, effect: raft.Send) -> None:
+        message: Any = effect.message
+        if type(message) is VoteRequest:
+            partition = message.topics[0].partitions[0]
+            if not partition.pre_vote:
+                self._vote(process, partition.replica_epoch, process.id, process.host.directory_id)
+
+    def _vote(self, process: Process, epoch: int, candidate_id: int, directory_id: bytes) -> None:
+        if process.host.persisted != (epoch, candidate_id):
+            self.fail(
+                "S3",
+                f"{process!r} tells a vote for {candidate_id} in {epoch}, durable is {process.host.persisted}",
+            )
+        where = process.id, process.host.directory_id, epoch
+        vote = self._votes.setdefault(where, (candidate_id, directory_id))
+        if vote[0] != candidate_id:
+            self.fail("S3", f"{process!r} votes for {vote[0]} and {candidate_id} in epoch {epoch}")
+
+    def before_step(self, process: Process, event: Event) -> None:
+        """A fetch of this epoch that continues the leader's log keeps it in office."""
+        if process not in self._quorum or type(event) is not RequestReceived:
+            return
+        message: Any = event.message
+        if type(message) is not FetchRequest or message.cluster_id != CLUSTER_ID:
+            return
+        asked, core = message.topics[0].partitions[0], process.core
+        if asked.current_leader_epoch == core.epoch and asked.last_fetched_epoch <= core.epoch:
+            position = core.log.locate(asked.fetch_offset, asked.last_fetched_epoch)
+            if position.fit is Fit.VALID:
+                self._heard(process, message.replica_state.replica_id, asked.replica_directory_id)
+
+    def updated(self, process: Process, effect: raft.Respond) -> None:
+        message: Any = effect.message
+        if type(message) is UpdateRaftVoterResponse and not message.error_code:
+            request: Any = effect.request_id
+            self._heard(process, request.message.voter_id, request.message.voter_directory_id)
+
+    def _snapshot_sent(self, process: Process, effect: raft.RespondSnapshot) -> None:
+        request: Any = effect.request_id
+        asked = request.message.topics[0].partitions[0]
+        self._heard(process, request.message.replica_id, asked.replica_directory_id)
+
+    def _heard(self, process: Process, replica_id: int, directory_id: bytes) -> None:
+        voters = process.core.voters
+        held = self._quorum.get(process)
+        if held is None or not voters.has_voter(replica_key(replica_id, directory_id)):
+            return
+        heard = held[2]
+        heard.add(replica_id)
+        if len(heard) >= len(voters) // 2 + 1 - (voters.get(process.id) is not None):
+            self._quorum[process] = held[0], self._quorum_deadline(process), set()
+
+    def _quorum_deadline(self, process: Process) -> int:
+        return (
+            process.host.clock.now_ms(self.world.schedule.now_us) + process.config.fetch_timeout_ms * 3 // 2
+        )
+
+    def after_step(self, process: Process) -> None:
+        core = process.core
+        if not core.is_leader:
+            self._quorum.pop(process, None)
+            return
+        epoch = core.epoch
+        first = self._leaders.setdefault(epoch, process.id)
+        if first != process.id:
+            self.fail("S1", f"{first} and {process!r} lead epoch {epoch}")
+        held = self._quorum.get(process)
+        if held is None or held[0] != epoch or len(core.voters) == 1:
+            self._quorum[process] = epoch, self._quorum_deadline(process), set()
+        elif process.now_ms > held[1]:
+            self.fail(
+                "S16", f"{process!r} leads at {process.now_ms} ms, without a majority since {held[1]} ms"
+            )
+        else:
+            deadline_ms = core.deadline_ms()
+            if deadline_ms is None or deadline_ms > held[1] + 1:
+                self.fail(
+                    "S16", f"{process!r} looks again at {deadline_ms} ms, its quorum is due at {held[1]} ms"
+                )

@@ -1,0 +1,133 @@
+"""L1-L6 and S15: what must come to pass once nothing goes wrong any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kraftd.raft.events import ShutdownRequested
+from kraftd.raft.transitions import State
+from kraftd.simulation.checkers.checks import Violation
+from kraftd.simulation.schedule import MS, SECOND
+
+if TYPE_CHECKING:
+    from kraftd.simulation.world import World
+
+SETTLE_US = 120 * SECOND
+QUIET_US = 8 * SECOND
+SHUTDOWN_MS = 5_000
+
+
+class Liveness:
+    """The healed phase. `settled_us` is how long the world took to agree."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.leader_us = -1
+        self.settled_us = -1
+
+    def run(self) -> None:
+        world = self.world
+        cluster, schedule = world.cluster, world.schedule
+        started_us = schedule.now_us
+        if not all(cluster.is_intact(voters) for voters in cluster.voter_sets()):
+            world.note("not alive by right")  # more directories were lost than a quorum can lose
+            return
+        self._await("L1", self._has_leader, "there is no leader")
+        self.leader_us = schedule.now_us - started_us
+        self._await("L4", self._agree, "the replicas do not agree")
+        for _ in range(5):
+            world.workload.append()
+        self._await(
+            "L2", lambda: not world.workload.under_way, "operations are neither acknowledged nor refused"
+        )
+        self._await("L4", self._agree, "the replicas do not agree")
+        self.settled_us = schedule.now_us - started_us
+        self._quiet()
+        self._same_logs()
+        self._shut_down()
+
+    def _await(self, invariant: str, holds: Callable[[], bool], text: str) -> None:
+        schedule = self.world.schedule
+        end_us = schedule.now_us + SETTLE_US
+        while not holds():
+            if schedule.now_us >= end_us:
+                states = "; ".join(repr(host) for host in self.world.cluster.hosts.values())
+                raise Violation(invariant, f"{SETTLE_US // SECOND} s after the world healed {text}: {states}")
+            schedule.run_until(schedule.now_us + 20 * MS)
+
+    def _has_leader(self) -> bool:
+        leader = self.world.cluster.leader()
+        return leader is not None and leader.core.high_watermark > 0 and leader.core.leader_id == leader.id
+
+    def _agree(self) -> bool:
+        leader = self.world.cluster.leader()
+        if leader is None:
+            return False
+        core = leader.core
+        if core.high_watermark < core.log_end_offset or core.log_end_offset != self.world.committed.end:
+            return False
+        return all(
+            host.process is not None
+            and host.process.core.epoch == core.epoch
+            and host.process.core.high_watermark == core.high_watermark
+            for host in self.world.cluster.hosts.values()
+        )
+
+    def _quiet(self) -> None:
+        """S15, L3, L5: nothing moves, and little is said."""
+        world = self.world
+        leader = world.cluster.leader()
+        assert leader is not None
+        epoch, messages = leader.core.epoch, world.network.messages
+        schedule = world.schedule
+        schedule.run_until(schedule.now_us + QUIET_US)
+        now = world.cluster.leader()
+        if now is not leader or now.core.epoch != epoch:
+            raise Violation("S15", f"the epoch changed at rest from {epoch} of {leader!r}: now {now!r}")
+        for host in world.cluster.hosts.values():
+            process = host.process
+            assert process is not None
+            if process.core.state not in (State.LEADER, State.FOLLOWER):
+                raise Violation("L3", f"{process!r} at rest")
+        said = world.network.messages - messages
+        # Everybody fetches twice a second, an answer each, and is told of the epoch once a second at most.
+        fetches = QUIET_US // (500 * MS) + 1
+        allowed = len(world.cluster.hosts) * (2 * fetches + 4 * (QUIET_US // (200 * MS)))
+        if said > allowed:
+            raise Violation("L5", f"{said} messages in {QUIET_US // SECOND} s at rest, {allowed} would do")
+
+    def _same_logs(self) -> None:
+        """S6 to the end, C2: every log holds what was committed, and each acknowledged append once."""
+        world = self.world
+        committed = world.committed
+        longest: dict[bytes, int] = {}
+        for host in world.cluster.hosts.values():
+            process = host.process
+            assert process is not None
+            for entry in host.mirror.entries:
+                if committed.entry_before(entry.end) != entry:
+                    raise Violation("S6", f"{process!r} ends with {entry}")
+            process.state.catch_up(committed.end)
+            for value in process.state.values():
+                key = value.partition(b"=")[0]
+                if longest.setdefault(key, hash(value)) != hash(value):
+                    raise Violation("S6", f"{process!r} has another value of {key!r}")
+
+    def _shut_down(self) -> None:
+        """L6: everybody stops cleanly, one after the other."""
+        world = self.world
+        world.ending = True
+        schedule = world.schedule
+        dice = world.dice("shutdown")
+        hosts = list(world.cluster.hosts.values())
+        dice.shuffle(hosts)
+        for host in hosts:
+            process = host.process
+            assert process is not None
+            process.tell(ShutdownRequested(SHUTDOWN_MS))
+            end_us = schedule.now_us + (SHUTDOWN_MS + 500) * MS
+            while host.process is process:
+                if schedule.now_us >= end_us:
+                    raise Violation("L6", f"{process!r} does not end")
+                schedule.run_until(schedule.now_us + 20 * MS)

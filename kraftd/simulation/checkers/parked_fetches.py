@@ -1,0 +1,93 @@
+"""S19: every parked fetch completes exactly once, in time, and as soon as there is something to tell (KIP-1166)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kraftd.messages.fetch_request import FetchRequest
+from kraftd.raft import effects as raft
+from kraftd.raft.events import Event, RequestReceived
+from kraftd.raft.voters import replica_key
+from kraftd.simulation.checkers.checks import Checker, OnEffect
+from kraftd.simulation.process import Process
+
+if TYPE_CHECKING:
+    from kraftd.simulation.world import World
+
+
+class _Parked:
+    __slots__ = ("deadline_ms", "epoch", "high_watermark", "is_new", "is_voter", "offset", "replica")
+
+    def __init__(self, message: Any, version: int, now_ms: int) -> None:
+        asked = message.topics[0].partitions[0]
+        self.deadline_ms = now_ms + message.max_wait_ms
+        self.high_watermark = asked.high_watermark if version >= 18 else (1 << 63) - 1
+        self.offset = asked.fetch_offset
+        self.replica = replica_key(message.replica_state.replica_id, asked.replica_directory_id)
+        self.epoch = -1
+        self.is_new = True
+        self.is_voter = False
+
+
+class ParkedFetchChecker(Checker):
+    """What is parked where; a process that ends takes its own with it."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._parked: dict[Process, dict[Any, _Parked]] = {}
+
+    def effects(self) -> dict[type, OnEffect]:
+        return {
+            raft.Respond: self.responding,
+            raft.RespondRecords: self.responding,
+            raft.RespondSnapshot: self.responding,
+            raft.HighWatermarkMoved: self.moved,
+        }
+
+    def before_step(self, process: Process, event: Event) -> None:
+        if type(event) is RequestReceived and type(event.message) is FetchRequest:
+            message: Any = event.message
+            if message.topics and message.topics[0].partitions:
+                parked = _Parked(message, event.version, process.now_ms)
+                self._parked.setdefault(process, {})[event.request_id] = parked
+
+    def responding(self, process: Process, effect: Any) -> None:
+        request = effect.request_id
+        if request not in process.requests:
+            self.fail("S19", f"{process!r} answers {request!r}, which waits for no answer: {effect!r}")
+        parked = self._parked.get(process)
+        if parked is not None:
+            parked.pop(request, None)
+
+    def moved(self, process: Process, effect: raft.HighWatermarkMoved) -> None:
+        for one in self._parked.get(process, {}).values():
+            if not one.is_new:
+                one.high_watermark = -2  # whoever waits still after this step was forgotten
+
+    def after_step(self, process: Process) -> None:
+        parked = self._parked.get(process)
+        if not parked:
+            return
+        core, now_ms, requests = process.core, process.now_ms, process.requests
+        mirror = process.host.mirror
+        deadline_ms = core.deadline_ms()
+        for request in [one for one in parked if one not in requests]:
+            del parked[request]  # abandoned with its connection
+        for request, one in parked.items():
+            if not core.is_leader or (one.epoch >= 0 and one.epoch != core.epoch):
+                self.fail("S19", f"{request!r} is parked at {process!r}")
+            if one.is_new:
+                one.is_new, one.is_voter, one.epoch = False, core.voters.has_voter(one.replica), core.epoch
+            if now_ms > one.deadline_ms:
+                self.fail(
+                    "S19", f"{request!r} waits since {now_ms - one.deadline_ms} ms too long at {process!r}"
+                )
+            if deadline_ms is None or deadline_ms > one.deadline_ms:
+                self.fail(
+                    "S19", f"{request!r} is due at {one.deadline_ms}, {process!r} looks at {deadline_ms}"
+                )
+            if one.high_watermark == -2:
+                self.fail("S19", f"{request!r} is not told of the high watermark at {process!r}")
+            end = core.log_end_offset if one.is_voter else min(core.high_watermark, mirror.synced_end)
+            if one.offset < end:
+                self.fail("S19", f"{request!r} waits at {one.offset}, there is more at {process!r}")

@@ -1,0 +1,276 @@
+"""The hosts: each with a disk, a clock and an address, and at most one process that runs on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.raft.config import RaftConfig
+from kraftd.raft.voters import NO_VOTERS, VoterSet
+from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files, format_disk
+from kraftd.simulation.mirror import LogMirror
+from kraftd.simulation.process import Process
+from kraftd.simulation.schedule import MS, Clock
+from kraftd.storage.errors import DiskFull, StorageError, StorageFailure
+from kraftd.storage.memory_disk import MemoryDisk, SimulatedCrash, everything_survives
+from kraftd.storage.voters import InitialVoter
+from kraftd.types import Endpoint, ReplicaKey
+
+if TYPE_CHECKING:
+    from kraftd.simulation.world import World
+
+WALL_MS = 1_700_000_000_000
+FIRST_OBSERVER = 100
+PORT = 9093
+
+
+class Host:
+    """One machine. `process` is None while nothing runs; `is_off` while it has no power either."""
+
+    def __init__(self, world: World, node_id: int, *, is_old: bool) -> None:
+        options = world.options
+        self.world = world
+        self.id = node_id
+        self.is_old = is_old
+        self.dice = world.dice("host", node_id)
+        skew_us = options.clock_skew_ms * MS
+        self.clock = Clock(
+            WALL_MS * MS + self.dice.between(-skew_us, skew_us),
+            self.dice.between(-options.clock_rate_ppm, options.clock_rate_ppm),
+        )
+        self.disk = MemoryDisk()
+        self.directory_id = b""
+        self.port = PORT
+        self.process: Process | None = None
+        self.is_off = False
+        self.paused_until_us = 0
+        self.starts = 0
+        self.static_voters = NO_VOTERS
+        self.mirror = LogMirror()
+        self.persisted: tuple[int, int] = (0, -1)  # durable epoch, and the id voted for in it
+        self.sync_factor = 1
+        self.voters = NO_VOTERS  # that its replica went by last
+        self.old_copy: tuple[bytes, MemoryDisk] | None = None  # of which directory, and its disk
+        self.has_voted = False  # was in a voter set at some time
+
+    @property
+    def key(self) -> ReplicaKey:
+        return ReplicaKey(self.id, self.directory_id)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return f"n{self.id}", self.port
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(LISTENER, f"n{self.id}", self.port)
+
+    def sync_delay_us(self) -> int:
+        low, high = self.world.options.sync_us
+        return self.dice.between(low, high) * self.sync_factor
+
+    def told_delay_us(self) -> int:
+        return self.dice.between(1, 50)
+
+    def __repr__(self) -> str:
+        state = "off" if self.is_off else "down" if self.process is None else repr(self.process)
+        return f"<Host {self.id} {state}>"
+
+
+class Cluster:
+    """All hosts, by node id."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        options = world.options
+        dice = world.dice("cluster")
+        ids = range(1, options.voter_count + 1)
+        observers = range(FIRST_OBSERVER, FIRST_OBSERVER + options.observer_count)
+        self.hosts: dict[int, Host] = {}
+        for node_id in (*ids, *observers):
+            self.hosts[node_id] = Host(world, node_id, is_old=options.old_versions and dice.chance(0.5))
+        voters = (
+            [InitialVoter(i, *self.hosts[i].address, dice.uuid()) for i in ids] if options.dynamic else None
+        )
+        static = {i: self.hosts[i].address for i in ids}
+        for host in self.hosts.values():
+            if not options.dynamic:
+                host.static_voters = VoterSet.from_static(LISTENER, static)
+            self._format(host, voters if host.id in ids else None)
+        self.directories: dict[tuple[int, bytes], LogMirror] = {}  # those that are gone, too
+        self.lost: set[ReplicaKey] = set()
+        for host in self.hosts.values():
+            self.directories[host.id, host.directory_id] = host.mirror
+
+    def _format(self, host: Host, voters: list[InitialVoter] | None) -> None:
+        dynamic = self.world.options.dynamic
+        now_ms = host.clock.now_ms(self.world.schedule.now_us)
+        host.directory_id = format_disk(
+            host.disk,
+            host.id,
+            voters,
+            self.world.dice("format", host.id, host.starts),
+            dynamic=dynamic,
+            now_ms=now_ms,
+        )
+
+    # --- life ---
+
+    def start(self, host: Host) -> bool:
+        """Start a process on the host; false when its disk does not let it."""
+        if host.process is not None:
+            return True
+        world = self.world
+        host.is_off = False
+        host.starts += 1
+        host.clock.start(world.schedule.now_us)
+        now_ms = host.clock.now_ms(world.schedule.now_us)
+        try:
+            files = Files(
+                host.disk, host.id, world.options.segment_bytes, world.dice("files", host.id), now_ms
+            )
+            process = Process(world, host, self._config(host), files)
+        except (DiskFull, StorageFailure) as error:
+            host.disk = host.disk.after_crash(everything_survives)
+            world.note("start failed", host.id, type(error).__name__)
+            return False
+        except SimulatedCrash:
+            host.disk = host.disk.after_crash(host.dice.below)
+            return False
+        except StorageError as error:
+            world.checks.fail("D2", f"host {host.id} cannot open what it left behind: {error}")
+        host.process = process
+        world.network.hosts[host.address] = host.id
+        world.checks.started(process)
+        process.start()
+        return True
+
+    def _config(self, host: Host) -> RaftConfig:
+        options = self.world.options
+        others = [one.address for one in self.hosts.values() if one is not host]
+        return RaftConfig(
+            host.id,
+            host.directory_id,
+            CLUSTER_ID,
+            (host.endpoint,),
+            LISTENER,
+            bootstrap_servers=tuple(others) if options.dynamic else (),
+            election_timeout_ms=options.election_timeout_ms,
+            fetch_timeout_ms=options.fetch_timeout_ms,
+            fetch_max_bytes=options.fetch_max_bytes,
+            fetch_snapshot_max_bytes=max(64, options.fetch_max_bytes // 4),
+            auto_join=options.auto_join and options.dynamic,
+            can_become_voter=True,
+        )
+
+    def _end(self, host: Host, *, silent: bool) -> None:
+        process = host.process
+        if process is not None:
+            host.voters = process.core.voters
+            process.ended = True
+            host.process = None
+            self.world.network.process_ended(process, silent=silent)
+            self.world.workload.process_ended(process)
+
+    def kill(self, host: Host) -> None:
+        """kill -9: what was written is there, what was not written is gone."""
+        self._end(host, silent=False)
+        host.disk = host.disk.after_crash(everything_survives)
+        host.mirror.lose_unsynced()
+        self._restart_later(host)
+
+    def power_loss(self, host: Host) -> None:
+        """Nobody is told, and what was not synced may be gone, or torn."""
+        self._end(host, silent=True)
+        host.is_off = True
+        host.disk = host.disk.after_crash(host.dice.below)
+        host.mirror.lose_unsynced()
+        self._restart_later(host)
+
+    def crashed(self, host: Host, how: str) -> None:
+        """At an effect or in the middle of a write: the power is gone, or only the process."""
+        self.world.note("crashed", host.id, how)
+        if host.dice.chance(0.5):
+            self.kill(host)
+        else:
+            self.power_loss(host)
+
+    def failed(self, host: Host, error: StorageError) -> None:
+        """The disk refused: the process ends itself, as the daemon does."""
+        self.world.note("failed", host.id, type(error).__name__)
+        self.kill(host)
+
+    def stopped(self, host: Host) -> None:
+        """A graceful shutdown is done: the log is closed in order."""
+        process = host.process
+        assert process is not None
+        try:
+            process.files.log.close()
+        except (StorageError, SimulatedCrash) as error:
+            self.world.note("close failed", host.id, type(error).__name__)
+        else:
+            host.mirror.sync(process.files.log.synced_end)
+        self.world.note("stopped", host.id)
+        self.kill(host)
+
+    def wipe(self, host: Host) -> None:
+        """Another directory, formatted as one that may join."""
+        self.lost.add(host.key)
+        host.disk = MemoryDisk()
+        host.starts += 1
+        self._format(host, None)
+        host.mirror = LogMirror()
+        host.persisted = 0, -1
+        host.has_voted, host.voters = False, NO_VOTERS
+        self.directories[host.id, host.directory_id] = host.mirror
+        self.start(host)
+
+    def _restart_later(self, host: Host) -> None:
+        """Somebody, or something, starts it again at some time."""
+        dice = host.dice
+        if self.world.healed or dice.chance(0.7):
+            delay_us = (
+                1 * MS if self.world.healed else dice.between(1 * MS, dice.choice((50, 2_000, 15_000)) * MS)
+            )
+            self.world.schedule.after(delay_us, self._restart, host, host.starts)
+
+    def _restart(self, host: Host, starts: int) -> None:
+        if host.process is None and host.starts == starts and not self.world.ending and not self.start(host):
+            self._restart_later(host)
+
+    # --- looking ---
+
+    def alive(self) -> list[Host]:
+        return [host for host in self.hosts.values() if host.process is not None]
+
+    def leader(self) -> Process | None:
+        """The live leader of the highest epoch."""
+        best: Process | None = None
+        for host in self.hosts.values():
+            process = host.process
+            if (
+                process is not None
+                and process.core.is_leader
+                and (best is None or process.core.epoch > best.core.epoch)
+            ):
+                best = process
+        return best
+
+    def voter_sets(self) -> list[VoterSet]:
+        """Every voter set that some replica goes by, or did when it was last up."""
+        for host in self.hosts.values():
+            if host.process is not None:
+                host.voters = host.process.core.voters
+        return [host.voters for host in self.hosts.values()]
+
+    def is_intact(self, voters: VoterSet, without: frozenset[ReplicaKey] = frozenset()) -> bool:
+        """Whether a majority of these voters still has its directory, and is where the others look for it."""
+        gone = self.lost | without
+        left = sum(
+            1
+            for voter in voters
+            if voter.key not in gone and voter.listeners[0].port == self.hosts[voter.key.id].port
+        )
+        return left * 2 > len(voters) or not len(voters)
+
+    def __repr__(self) -> str:
+        return f"<Cluster {len(self.alive())} of {len(self.hosts)} hosts up>"

@@ -1,0 +1,330 @@
+"""The nemesis: what goes wrong, when. The plan is drawn before the world runs, whom a fault meets when it comes.
+
+Each fault has a number of its own to draw from, so that taking others out of the plan does not change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from kraftd.raft.events import ShutdownRequested
+from kraftd.simulation.cluster import PORT, Host
+from kraftd.simulation.dice import SeededDice
+from kraftd.simulation.mirror import LogMirror
+from kraftd.simulation.schedule import MS, SECOND
+from kraftd.storage.errors import StorageFailure
+from kraftd.storage.memory_disk import everything_survives
+
+if TYPE_CHECKING:
+    from kraftd.simulation.world import World
+
+SHUTDOWN_MS = 2_000
+
+
+class Fault(NamedTuple):
+    """One thing that goes wrong."""
+
+    at_us: int
+    kind: str
+    number: int
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} at {self.at_us / SECOND:.6f} s, number {self.number}>"
+
+
+def plan_faults(world: World) -> Iterator[Fault]:
+    """Faults of the world's kinds, one after the other, with gaps about as long as its options say."""
+    dice, options = world.dice("faults"), world.options
+    at_us = dice.between(0, 3 * SECOND)
+    while at_us < options.safety_us:
+        yield Fault(at_us, dice.choice(options.faults), dice.below(1 << 30))
+        at_us += dice.between(1, 2 * options.fault_gap_us)
+
+
+class Nemesis:
+    """Performs faults. One that cannot be done now, or would break what no quorum can survive, is left out."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.cluster = world.cluster
+        self.network = world.network
+        self._kinds: dict[str, Callable[[SeededDice], str | None]] = {
+            "kill": self._kill,
+            "power loss": self._power_loss,
+            "restart": self._restart,
+            "stop gracefully": self._stop,
+            "pause": self._pause,
+            "partition": self._partition,
+            "one-way partition": self._one_way_partition,
+            "bridge": self._bridge,
+            "isolate leader": self._isolate_leader,
+            "cut link": self._cut_link,
+            "heal": self._heal,
+            "reset connections": self._reset_connections,
+            "lose messages": self._lose_messages,
+            "delay messages": self._delay_messages,
+            "crash at effect": self._crash_at_effect,
+            "crash in write": self._crash_in_write,
+            "slow sync": self._slow_sync,
+            "failing sync": self._failing_sync,
+            "full disk": self._full_disk,
+            "make room": self._make_room,
+            "clock jump": self._clock_jump,
+            "move port": self._move_port,
+            "wipe directory": self._wipe,
+            "roll back directory": self._roll_back,
+        }
+
+    def act(self, fault: Fault) -> None:
+        done = self._kinds[fault.kind](self.world.dice("fault", fault.number))
+        if done is not None:
+            self.world.note(fault.kind, done)
+
+    # --- processes ---
+
+    def _alive(self, dice: SeededDice) -> Host | None:
+        """Somebody who runs; the leader more often than by chance."""
+        alive = self.cluster.alive()
+        leader = self.cluster.leader()
+        if leader is not None and dice.chance(0.3):
+            return leader.host
+        return dice.choice(alive) if alive else None
+
+    def _kill(self, dice: SeededDice) -> str | None:
+        host = self._alive(dice)
+        if host is None:
+            return None
+        self.cluster.kill(host)
+        return str(host.id)
+
+    def _power_loss(self, dice: SeededDice) -> str | None:
+        alive = self.cluster.alive()
+        if not alive:
+            return None
+        count = dice.choice((1, 1, 1, 2, len(alive)))
+        hosts = dice.sample(alive, min(count, len(alive)))
+        for host in hosts:
+            self.cluster.power_loss(host)
+        return ",".join(str(host.id) for host in hosts)
+
+    def _restart(self, dice: SeededDice) -> str | None:
+        down = [host for host in self.cluster.hosts.values() if host.process is None]
+        if not down:
+            return None
+        host = dice.choice(down)
+        return str(host.id) if self.cluster.start(host) else None
+
+    def _stop(self, dice: SeededDice) -> str | None:
+        host = self._alive(dice)
+        if host is None or host.process is None:
+            return None
+        host.process.tell(ShutdownRequested(SHUTDOWN_MS))
+        return str(host.id)
+
+    def _pause(self, dice: SeededDice) -> str | None:
+        host = self._alive(dice)
+        if host is None:
+            return None
+        pause_us = dice.choice((10 * MS, 500 * MS, 3 * SECOND, 20 * SECOND))
+        host.paused_until_us = max(host.paused_until_us, self.world.schedule.now_us + pause_us)
+        return f"{host.id} for {pause_us // MS} ms"
+
+    # --- the network ---
+
+    def _ids(self, dice: SeededDice) -> list[int]:
+        ids = list(self.cluster.hosts)
+        dice.shuffle(ids)
+        return ids
+
+    def _partition(self, dice: SeededDice) -> str | None:
+        ids = self._ids(dice)
+        if len(ids) < 2:
+            return None
+        at = dice.between(1, len(ids) - 1)
+        self._cut(ids[:at], ids[at:], both=True)
+        return f"{ids[:at]} from {ids[at:]}"
+
+    def _one_way_partition(self, dice: SeededDice) -> str | None:
+        ids = self._ids(dice)
+        if len(ids) < 2:
+            return None
+        at = dice.between(1, len(ids) - 1)
+        self._cut(ids[:at], ids[at:], both=False)
+        return f"nothing from {ids[:at]} to {ids[at:]}"
+
+    def _bridge(self, dice: SeededDice) -> str | None:
+        ids = self._ids(dice)
+        if len(ids) < 3:
+            return None
+        at = dice.between(2, len(ids) - 1)
+        self._cut(ids[1:at], ids[at:], both=True)
+        return f"{ids[1:at]} from {ids[at:]}, {ids[0]} sees both"
+
+    def _isolate_leader(self, dice: SeededDice) -> str | None:
+        leader = self.cluster.leader()
+        if leader is None:
+            return None
+        self._cut([leader.id], [one for one in self.cluster.hosts if one != leader.id], both=dice.chance(0.5))
+        return str(leader.id)
+
+    def _cut_link(self, dice: SeededDice) -> str | None:
+        ids = self._ids(dice)
+        if len(ids) < 2:
+            return None
+        self._cut(ids[:1], ids[1:2], both=dice.chance(0.5))
+        return f"{ids[0]} and {ids[1]}"
+
+    def _cut(self, some: list[int], others: list[int], *, both: bool) -> None:
+        cut = self.network.cut
+        for one in some:
+            for other in others:
+                cut.add((one, other))
+                if both:
+                    cut.add((other, one))
+
+    def _heal(self, dice: SeededDice) -> str | None:
+        options = self.world.options
+        self.network.heal()
+        self.network.loss, self.network.delay_us = options.loss, options.delay_us
+        return ""
+
+    def _reset_connections(self, dice: SeededDice) -> str | None:
+        host = self._alive(dice)
+        if host is None or host.process is None:
+            return None
+        links = [link for link in (*host.process.links.values(), *host.process.incoming) if link.open]
+        for link in links:
+            if dice.chance(0.5):
+                self.network.reset(link)
+        return str(host.id)
+
+    def _lose_messages(self, dice: SeededDice) -> str | None:
+        self.network.loss = dice.choice((0.05, 0.3, 0.6))
+        return str(self.network.loss)
+
+    def _delay_messages(self, dice: SeededDice) -> str | None:
+        low_us = dice.choice((1 * MS, 20 * MS, 200 * MS))
+        self.network.delay_us = low_us, low_us * dice.choice((1, 10))
+        return str(low_us)
+
+    # --- crashes at a point, disks ---
+
+    def _crash_at_effect(self, dice: SeededDice) -> str | None:
+        host = self._alive(dice)
+        if host is None or host.process is None:
+            return None
+        host.process.crash_after_effects = dice.below(30)
+        return f"{host.id} after {host.process.crash_after_effects}"
+
+    def _crash_in_write(self, dice: SeededDice) -> str | None:
+        host = self._alive(dice)
+        if host is None:
+            return None
+        host.disk.crash_at = host.disk.operations + dice.between(1, 12)
+        return str(host.id)
+
+    def _slow_sync(self, dice: SeededDice) -> str | None:
+        host = self._alive(dice)
+        if host is None:
+            return None
+        host.sync_factor = dice.choice((1, 10, 100))
+        return f"{host.id} by {host.sync_factor}"
+
+    def _failing_sync(self, dice: SeededDice) -> str | None:
+        host = self._alive(dice)
+        if host is None:
+            return None
+        left = [dice.between(1, 3)]
+
+        def fault(operation: str, path: str) -> None:
+            if operation == "sync" and left[0]:
+                left[0] -= 1
+                raise StorageFailure(f"cannot sync {path}: input/output error")
+
+        host.disk.fault = fault
+        return str(host.id)
+
+    def _full_disk(self, dice: SeededDice) -> str | None:
+        host = self._alive(dice)
+        if host is None:
+            return None
+        host.disk.capacity_bytes = 0
+        over = host.disk.room_for(1)
+        host.disk.capacity_bytes = (over or 1) - 1 + dice.choice((0, 50, 500))
+        return str(host.id)
+
+    def _make_room(self, dice: SeededDice) -> str | None:
+        for host in self.cluster.hosts.values():
+            host.disk.capacity_bytes = None
+        return ""
+
+    def mend(self, host: Host) -> None:
+        """Nothing is wrong with this host any more."""
+        host.disk.capacity_bytes = host.disk.fault = host.disk.crash_at = None
+        host.sync_factor = 1
+        host.paused_until_us = min(host.paused_until_us, self.world.schedule.now_us)
+        if host.process is not None:
+            host.process.crash_after_effects = None
+
+    # --- identity ---
+
+    def _clock_jump(self, dice: SeededDice) -> str | None:
+        host = dice.choice(list(self.cluster.hosts.values()))
+        jump_ms = dice.choice((-86_400_000, -5_000, -1, 1, 5_000, 86_400_000))
+        host.clock.offset_us += jump_ms * MS
+        return f"{host.id} by {jump_ms} ms"
+
+    def _move_port(self, dice: SeededDice) -> str | None:
+        """Restart a host behind another port, where the others can still elect and reach each other."""
+        cluster, hosts = self.cluster, self.cluster.hosts
+        leader = cluster.leader()
+        if not self.world.options.dynamic or leader is None or len(leader.core.voters) < 3:
+            return None
+        host = dice.choice(list(hosts.values()))
+        if not all(cluster.is_intact(voters, frozenset({host.key})) for voters in cluster.voter_sets()):
+            return None
+        if host.process is not None:
+            self.cluster.kill(host)
+        self.network.hosts.pop(host.address, None)
+        host.port = PORT + dice.between(1, 999)
+        cluster.start(host)
+        return f"{host.id} to {host.port}"
+
+    def _wipe(self, dice: SeededDice) -> str | None:
+        """An empty directory with a new id: the voter that it was is lost for good."""
+        cluster = self.cluster
+        if not self.world.options.dynamic:
+            return None
+        host = dice.choice(list(cluster.hosts.values()))
+        if not all(cluster.is_intact(voters, frozenset({host.key})) for voters in cluster.voter_sets()):
+            return None
+        if not cluster.voter_sets() or host.id in self.world.workload.joining:
+            return None
+        if host.process is not None:
+            cluster.kill(host)
+        cluster.wipe(host)
+        return str(host.id)
+
+    def _roll_back(self, dice: SeededDice) -> str | None:
+        """An old copy of a directory comes back: harmless only for who does not vote."""
+        cluster = self.cluster
+        candidates = [
+            host
+            for host in cluster.hosts.values()
+            if not any(voters.get(host.id) for voters in cluster.voter_sets()) and not host.has_voted
+        ]
+        if not candidates or not cluster.voter_sets() or self.world.workload.joining:
+            return None
+        host = dice.choice(candidates)
+        if host.process is not None:
+            cluster.kill(host)
+        if host.old_copy is None or host.old_copy[0] != host.directory_id:
+            host.old_copy = host.directory_id, host.disk.after_crash(everything_survives)
+            cluster.start(host)
+            return f"{host.id} is copied"
+        host.disk = host.old_copy[1].after_crash(everything_survives)
+        host.mirror = LogMirror()
+        host.persisted = 0, -1
+        cluster.start(host)
+        return f"{host.id} gets its copy back"

@@ -1,0 +1,223 @@
+"""The network: connections between processes, and what can happen to what they carry.
+
+A connection keeps the order of what it carries, different ones do not.  What falls into a cut is lost, or kept
+until the cut heals (as TCP would).  Real codecs: what arrives was encoded in a version both sides know.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kraftd.raft.effects import Destination, Send
+from kraftd.raft.events import ConnectionLost, RequestAbandoned, RequestReceived, ResponseReceived, SendFailed
+from kraftd.simulation.files import LISTENER
+from kraftd.simulation.schedule import SECOND
+from kraftd.wire.codec import decode, encode_bytes
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.errors import UnsupportedFieldError
+from kraftd.wire.message import Message
+
+if TYPE_CHECKING:
+    from kraftd.simulation.process import Process
+    from kraftd.simulation.world import World
+
+Address = tuple[str, int]
+
+SLOWEST_US = 2 * SECOND
+
+
+class Link:
+    """A connection that a process made to another."""
+
+    __slots__ = ("arrival_us", "node_id", "open", "return_us", "source", "target", "waiting")
+
+    def __init__(self, source: Process, target: Process, node_id: int) -> None:
+        self.source = source
+        self.target = target
+        self.node_id = node_id  # that the source knows the target by; -2 and below for a bootstrap server
+        self.open = True
+        self.arrival_us = 0
+        self.return_us = 0
+        self.waiting: dict[Request, None] = {}  # sent, not answered; in order
+
+    def __repr__(self) -> str:
+        return f"<Link {self.source.id} to {self.target.id}{'' if self.open else ', closed'}>"
+
+
+class Request:
+    """One request on its way, being its own request id at the core that answers it."""
+
+    __slots__ = ("answered", "link", "message", "parked", "send_id", "version")
+
+    def __init__(self, link: Link, send_id: int, message: Message, version: int) -> None:
+        self.link = link
+        self.send_id = send_id
+        self.message = message
+        self.version = version
+        self.answered = 0
+        self.parked = False
+
+    def __repr__(self) -> str:
+        return f"{self.link.source.id}.{self.send_id}"
+
+
+class Network:
+    """Everything between the hosts."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.schedule = world.schedule
+        options = world.options
+        self.dice = world.dice("network")
+        self.loss = options.loss
+        self.duplication = options.duplication
+        self.slow_chance = options.slow_chance
+        self.delay_us = options.delay_us
+        self.keeps_cut_messages = options.keeps_cut_messages
+        self.cut: set[tuple[int, int]] = set()  # host ids, from and to
+        self.hosts: dict[Address, int] = {}  # who listens where
+        self.messages = 0
+        self._kept: list[tuple[Any, ...]] = []
+
+    # --- faults ---
+
+    def heal(self) -> None:
+        """No cuts; what was kept arrives, in any order."""
+        self.cut.clear()
+        kept, self._kept = self._kept, []
+        self.dice.shuffle(kept)
+        for action, *arguments in kept:
+            self.schedule.after(self._delay_us(), action, *arguments)
+
+    def be_calm(self) -> None:
+        self.heal()
+        self.loss = self.duplication = self.slow_chance = 0.0
+        self.delay_us = (100, 500)
+
+    def reset(self, link: Link) -> None:
+        """Both ends learn that the connection is broken, whatever was on its way."""
+        if link.open:
+            link.open = False
+            self.schedule.after(self._delay_us(), self._tell_target, link)
+            self.schedule.after(self._delay_us(), self._tell_source, link)
+
+    def process_ended(self, process: Process, *, silent: bool) -> None:
+        """The kernel closes the connections of a process that ended; a host without power says nothing."""
+        for link in process.links.values():
+            if link.open and not silent:
+                link.open = False
+                self.schedule.after(self._delay_us(), self._tell_target, link)
+        if not silent:
+            for link in process.incoming:
+                if link.open and (process.id, link.source.id) not in self.cut:
+                    self.reset(link)
+
+    # --- messages ---
+
+    def send(self, process: Process, effect: Send) -> None:
+        """Carry a request; what comes of it is told to the sender as an event."""
+        self.messages += 1
+        to = effect.destination
+        target_id = self.hosts.get((to.host, to.port))
+        link = process.links.get(to)
+        if link is None or not link.open:
+            if target_id is None:
+                self._refuse(process, effect.send_id, to)
+                return
+            host = self.world.cluster.hosts[target_id]
+            if (process.id, target_id) in self.cut or (target_id, process.id) in self.cut or host.is_off:
+                return  # the attempt to connect is never answered
+            if host.process is None:
+                self._refuse(process, effect.send_id, to)
+                return
+            link = process.links[to] = Link(process, host.process, to.node_id)
+            host.process.incoming.append(link)
+        target = link.target
+        if target.ended:
+            host = self.world.cluster.hosts[target.id]
+            if (
+                not host.is_off
+                and (process.id, target.id) not in self.cut
+                and (target.id, process.id) not in self.cut
+            ):
+                link.open = False
+                self._refuse(process, effect.send_id, to)
+            return
+        name = type(effect.message).__name__
+        version = min(process.speaks[name], target.speaks[name])
+        try:
+            data = encode_bytes(effect.message, version)
+        except UnsupportedFieldError:
+            self.schedule.after(1, process.tell, SendFailed(effect.send_id, ErrorCode.UNSUPPORTED_VERSION))
+            return
+        request = Request(link, effect.send_id, effect.message, version)
+        link.waiting[request] = None
+        dice = self.dice
+        if self.loss and dice.chance(self.loss):
+            return
+        link.arrival_us = max(link.arrival_us + 1, self.schedule.now_us + self._delay_us())
+        self.schedule.at(link.arrival_us, self._arrive, request, data)
+        if self.duplication and dice.chance(self.duplication):
+            again = Request(link, effect.send_id, effect.message, version)
+            self.schedule.after(self._delay_us() * 4, self._arrive, again, data)
+
+    def answer(self, process: Process, request: Request, message: Message) -> None:
+        """Carry an answer back."""
+        self.messages += 1
+        link = request.link
+        data = encode_bytes(message, request.version)
+        if not link.open or (self.loss and self.dice.chance(self.loss)):
+            return
+        link.return_us = max(link.return_us + 1, self.schedule.now_us + self._delay_us())
+        self.schedule.at(link.return_us, self._return, request, type(message), data)
+
+    def _delay_us(self) -> int:
+        low, high = self.delay_us
+        dice = self.dice
+        if self.slow_chance and dice.chance(self.slow_chance):
+            return min(dice.between(low, high) * 100, SLOWEST_US)
+        return dice.between(low, high)
+
+    def _arrive(self, request: Request, data: bytes) -> None:
+        link = request.link
+        target = link.target
+        if not link.open or target.ended:
+            return
+        if self.cut and (link.source.id, target.id) in self.cut:
+            if self.keeps_cut_messages:
+                self._kept.append((self._arrive, request, data))
+            return
+        message = decode(type(request.message), request.version, memoryview(data))
+        target.tell(RequestReceived(request, message, request.version, LISTENER))
+
+    def _return(self, request: Request, kind: type[Message], data: bytes) -> None:
+        link = request.link
+        source = link.source
+        link.waiting.pop(request, None)
+        if not link.open or source.ended:
+            return
+        if self.cut and (link.target.id, source.id) in self.cut:
+            if self.keeps_cut_messages:
+                self._kept.append((self._return, request, kind, data))
+            return
+        source.tell(ResponseReceived(request.send_id, decode(kind, request.version, memoryview(data))))
+
+    def _refuse(self, process: Process, send_id: int, to: Destination) -> None:
+        self.schedule.after(self._delay_us(), process.tell, SendFailed(send_id))
+        if to.node_id >= 0:
+            self.schedule.after(self._delay_us(), process.tell, ConnectionLost(to.node_id))
+
+    def _tell_source(self, link: Link) -> None:
+        for request in link.waiting:
+            link.source.tell(SendFailed(request.send_id))
+        link.waiting.clear()
+        if link.node_id >= 0:
+            link.source.tell(ConnectionLost(link.node_id))
+
+    def _tell_target(self, link: Link) -> None:
+        for request in list(link.target.requests):
+            if request.link is link:
+                link.target.tell(RequestAbandoned(request))
+
+    def __repr__(self) -> str:
+        return f"<Network {self.messages} messages, {len(self.cut)} cuts, {len(self._kept)} kept>"

@@ -1,0 +1,113 @@
+"""What a world is like: drawn from the seed, so that different seeds try different corners (swarm testing)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kraftd.simulation.dice import SeededDice
+from kraftd.simulation.schedule import MS, SECOND
+
+FAULTS = (
+    "kill",
+    "power loss",
+    "restart",
+    "stop gracefully",
+    "pause",
+    "partition",
+    "one-way partition",
+    "bridge",
+    "isolate leader",
+    "cut link",
+    "heal",
+    "reset connections",
+    "lose messages",
+    "delay messages",
+    "crash at effect",
+    "crash in write",
+    "slow sync",
+    "failing sync",
+    "full disk",
+    "make room",
+    "clock jump",
+    "move port",
+    "wipe directory",
+    "roll back directory",
+)
+ACTS = (
+    "append",
+    "read",
+    "client fetch",
+    "add voter",
+    "remove voter",
+    "upgrade",
+    "snapshot",
+    "stranger",
+    "resign",
+    "describe",
+)
+
+
+class Options(NamedTuple):
+    """One world. Probabilities are per message; times in the unit that they name."""
+
+    voter_count: int
+    observer_count: int
+    dynamic: bool
+    auto_join: bool
+    safety_us: int
+    delay_us: tuple[int, int]
+    slow_chance: float
+    loss: float
+    duplication: float
+    keeps_cut_messages: bool
+    sync_us: tuple[int, int]
+    faults: tuple[str, ...]
+    fault_gap_us: int
+    act_gap_us: int
+    clock_skew_ms: int
+    clock_rate_ppm: int
+    election_timeout_ms: int
+    fetch_timeout_ms: int
+    fetch_max_bytes: int
+    old_versions: bool
+    segment_bytes: int
+
+    def __repr__(self) -> str:
+        kind = "dynamic" if self.dynamic else "static"
+        return (
+            f"<{self.voter_count} {kind} voters, {self.observer_count} observers, {self.safety_us // SECOND} s, "
+            f"faults: {', '.join(self.faults)}>"
+        )
+
+
+def draw_options(seed: int) -> Options:
+    """The options of a seed."""
+    dice = SeededDice(seed, "options")
+    voter_count = dice.choice((1, 2, 3, 3, 3, 3, 4, 5, 5, 7))
+    count = dice.choice((3, 6, 10, len(FAULTS)))
+    faults = sorted({"restart", "heal", "make room", *dice.sample(FAULTS, count)})
+    low_us = dice.choice((50, 200, 1 * MS, 5 * MS))
+    sync_low_us = dice.choice((50, 300, 2 * MS))
+    return Options(
+        voter_count=voter_count,
+        observer_count=dice.choice((0, 0, 1, 1, 2, 5)),
+        dynamic=dice.chance(0.65),
+        auto_join=dice.chance(0.3),
+        safety_us=dice.choice((20, 40, 60)) * SECOND,
+        delay_us=(low_us, low_us * dice.choice((1, 3, 20))),
+        slow_chance=dice.choice((0.0, 0.0, 0.01, 0.1)),
+        loss=dice.choice((0.0, 0.0, 0.01, 0.1)),
+        duplication=dice.choice((0.0, 0.0, 0.02, 0.2)),
+        keeps_cut_messages=dice.chance(0.5),
+        sync_us=(sync_low_us, sync_low_us * dice.choice((1, 4, 50))),
+        faults=tuple(faults),
+        fault_gap_us=dice.choice((200 * MS, 800 * MS, 2 * SECOND, 5 * SECOND)),
+        act_gap_us=dice.choice((10 * MS, 50 * MS, 300 * MS)),
+        clock_skew_ms=dice.choice((0, 0, 50, 3_600_000)),
+        clock_rate_ppm=dice.choice((0, 0, 500, 50_000)),
+        election_timeout_ms=dice.choice((100, 1000, 1000)),
+        fetch_timeout_ms=dice.choice((1000, 2000, 2000)),  # above the 500 ms that fetches are parked
+        fetch_max_bytes=dice.choice((200, 2_000, 1 << 20)),
+        old_versions=dice.chance(0.15),
+        segment_bytes=dice.choice((2_000, 20_000, 1 << 30)),
+    )

@@ -1,0 +1,79 @@
+"""Virtual time: what is to happen, in order. Time is in microseconds since the world began.
+
+What falls on the same microsecond happens in the order in which it was planned, so a history is one sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+MS = 1_000
+SECOND = 1_000_000
+
+Action = Callable[..., None]
+
+
+class Schedule:
+    """The queue of actions, and the time."""
+
+    __slots__ = ("_heap", "_sequence", "now_us")
+
+    def __init__(self) -> None:
+        self.now_us = 0
+        self._heap: list[tuple[int, int, Action, tuple[Any, ...]]] = []
+        self._sequence = 0
+
+    def __repr__(self) -> str:
+        return f"<Schedule at {self.now_us / SECOND:.3f} s, {len(self._heap)} planned>"
+
+    def after(self, delay_us: int, action: Action, *arguments: Any) -> None:
+        self.at(self.now_us + delay_us, action, *arguments)
+
+    def at(self, time_us: int, action: Action, *arguments: Any) -> None:
+        self._sequence += 1
+        heappush(self._heap, (max(time_us, self.now_us), self._sequence, action, arguments))
+
+    def run_until(self, end_us: int) -> None:
+        """Let everything happen that falls before `end_us`."""
+        heap = self._heap
+        while heap and heap[0][0] < end_us:
+            self.now_us, _, action, arguments = heappop(heap)
+            action(*arguments)
+        self.now_us = end_us
+
+
+class Clock:
+    """What one host's clock shows: it may be off, and run fast or slow.
+
+    A process takes the wall clock once, when it starts, and counts monotonic time from then on; so a jump of the
+    wall clock shows with the next start, and may lead backwards.
+    """
+
+    __slots__ = ("_started_us", "_wall_us", "offset_us", "rate_ppm")
+
+    def __init__(self, offset_us: int, rate_ppm: int) -> None:
+        self.offset_us = offset_us  # of the wall clock
+        self.rate_ppm = rate_ppm  # how much too fast it runs
+        self._started_us = 0
+        self._wall_us = offset_us
+
+    def start(self, now_us: int) -> None:
+        """A process starts and looks at the wall clock."""
+        self._started_us = now_us
+        self._wall_us = self.offset_us + now_us + now_us * self.rate_ppm // 1_000_000
+
+    def now_ms(self, now_us: int) -> int:
+        elapsed_us = now_us - self._started_us
+        return (self._wall_us + elapsed_us + elapsed_us * self.rate_ppm // 1_000_000) // MS
+
+    def when_us(self, local_ms: int) -> int:
+        """The first moment at which this clock shows `local_ms` or more."""
+        local_us = local_ms * MS - self._wall_us
+        if local_us <= 0:
+            return self._started_us
+        return self._started_us - (-local_us * 1_000_000 // (1_000_000 + self.rate_ppm))
+
+    def __repr__(self) -> str:
+        return f"<Clock off by {self.offset_us // MS} ms, {self.rate_ppm} ppm fast>"

@@ -1,0 +1,98 @@
+"""A world: hosts, network, faults and work for one seed; a safety phase, then a healed one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kraftd.raft.replica import ConsensusBroken
+from kraftd.raft.transitions import IllegalTransition
+from kraftd.simulation.checkers.checks import Checks, Violation
+from kraftd.simulation.checkers.liveness import Liveness
+from kraftd.simulation.cluster import Cluster
+from kraftd.simulation.dice import SeededDice
+from kraftd.simulation.faults import Fault, Nemesis, plan_faults
+from kraftd.simulation.mirror import LogMirror
+from kraftd.simulation.network import Network
+from kraftd.simulation.options import Options, draw_options
+from kraftd.simulation.schedule import Schedule
+from kraftd.simulation.trace import Trace
+from kraftd.simulation.workload import Workload
+from kraftd.types import OffsetAndEpoch
+
+
+class World:
+    """One seed's world. `run` it once.
+
+    `faults` replaces the planned faults (shrinking); `tell` gets the trace as text, line by line.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        options: Options | None = None,
+        faults: Sequence[Fault] | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        self.seed = seed
+        self.options = options or draw_options(seed)
+        self.schedule = Schedule()
+        self.trace = Trace(tell)
+        self.healed = False
+        self.ending = False
+        # What all checkers share.
+        self.registry: dict[tuple[int, int], tuple[int, int, int]] = {}
+        self.committed = LogMirror()
+        self.epoch_starts: dict[int, int] = {}
+        self.last_voters_offset: dict[int, int] = {}
+        self.snapshots: dict[OffsetAndEpoch, list[bytes]] = {}
+        self.checks = Checks(self)
+        self.cluster = Cluster(self)
+        self.network = Network(self)
+        self.workload = Workload(self)
+        self.faults = list(plan_faults(self)) if faults is None else list(faults)
+        self.nemesis = Nemesis(self)
+        self.liveness = Liveness(self)
+
+    def dice(self, *name: object) -> SeededDice:
+        """The stream of that name."""
+        return SeededDice(self.seed, *name)
+
+    def note(self, kind: str, *what: Any) -> None:
+        self.trace.note(self.schedule.now_us, kind, *what)
+
+    def run(self) -> None:
+        """Both phases. Raises Violation."""
+        try:
+            self._run()
+        except (ConsensusBroken, IllegalTransition) as error:
+            raise Violation("core", f"{type(error).__name__}: {error}") from error
+        except Violation:
+            raise
+        except Exception as error:
+            raise Violation("error", f"{type(error).__name__}: {error}") from error
+
+    def _run(self) -> None:
+        schedule = self.schedule
+        for host in self.cluster.hosts.values():
+            self.cluster.start(host)
+        for fault in self.faults:
+            schedule.at(fault.at_us, self.nemesis.act, fault)
+        self.workload.start()
+        schedule.run_until(self.options.safety_us)
+        self.heal()
+        self.liveness.run()
+
+    def heal(self) -> None:
+        """No more faults: everything is up and connected, with room on its disk."""
+        self.healed = True
+        self.note("healed")
+        self.workload.stop()
+        self.network.be_calm()
+        for host in self.cluster.hosts.values():
+            self.nemesis.mend(host)
+            self.cluster.start(host)
+
+    def __repr__(self) -> str:
+        return f"<World of seed {self.seed} at {self.schedule!r}, {self.cluster!r}, {self.trace!r}>"
