@@ -67,6 +67,7 @@ class Process:
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start_bytes = 0
         self.started_s = 0.0
+        self.frozen = False
         home.mkdir(parents=True, exist_ok=True)
 
     def __repr__(self) -> str:
@@ -126,10 +127,12 @@ class Process:
 
     def freeze(self) -> None:
         """SIGSTOP: it keeps its sockets and does nothing."""
+        self.frozen = True
         self.signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
         """SIGCONT."""
+        self.frozen = False
         self.signal(signal.SIGCONT)
 
     def log_text(self) -> str:

@@ -1,0 +1,295 @@
+"""A quorum of controllers of either kind, mixed at will, with stock brokers, and a writer without rest."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, TopicData
+from kraftd.messages.describe_quorum_request import PartitionData as AskedPartition
+from kraftd.messages.describe_quorum_response import PartitionData
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC
+from kraftd.wire.error_code import ErrorCode
+from tests.kafka.client import Client
+from tests.kafka.cluster import Cluster, random_uuid
+from tests.kafka.java import ToolRun, tools
+from tests.kafka.node import Controller, Kind, Node
+from tests.kafka.process import HOST, free_port, wait_until
+
+DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [AskedPartition(METADATA_PARTITION)])])
+
+
+class Quorum(Cluster):
+    """Controllers by id, each of its kind, in one static or dynamic quorum; brokers as in any cluster."""
+
+    def __init__(
+        self,
+        home: Path,
+        kinds: Mapping[int, Kind],
+        *,
+        static: bool = False,
+        controller_properties: Mapping[str, object] | None = None,
+        broker_properties: Mapping[str, object] | None = None,
+    ) -> None:
+        self.home, self.cluster_id, self.static = home, random_uuid(), static
+        self._broker_properties = dict(broker_properties or {})
+        self._controller_properties = dict(controller_properties or {})
+        self._admin = None
+        self.brokers = {}
+        ports = {node_id: free_port() for node_id in kinds}
+        if static:
+            voters = ",".join(f"{node_id}@{HOST}:{port}" for node_id, port in ports.items())
+            self._quorum = {"controller.quorum.voters": voters}
+        else:
+            servers = ",".join(f"{HOST}:{port}" for port in ports.values())
+            self._quorum = {"controller.quorum.bootstrap.servers": servers}
+        self.controllers = {
+            node_id: self._controller(node_id, kind, ports[node_id]) for node_id, kind in kinds.items()
+        }
+        self.initial = ",".join(f"{node_id}@{HOST}:{port}:{random_uuid()}" for node_id, port in ports.items())
+        self.open_clusters.append(self)
+
+    def _controller(self, node_id: int, kind: Kind, port: int) -> Controller:
+        home = self.home / f"controller-{node_id}"
+        return Controller(kind, node_id, home, port, {**self._quorum, **self._controller_properties})
+
+    def __repr__(self) -> str:
+        kinds = " ".join(f"{one.node_id}:{one.kind}" for one in self.controllers.values())
+        return f"<Quorum {self.cluster_id} {kinds} brokers {sorted(self.brokers)}>"
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [*self.controllers.values(), *self.brokers.values()]
+
+    @property
+    def controller(self) -> Controller:  # type: ignore[override]
+        """The active controller, as soon as there is one."""
+        return self.controllers[self.wait_for_leader()]
+
+    # -- life
+
+    def start_controllers(self, *ids: int) -> int:
+        """Start these, or all, formatting new directories first, and wait for a leader; its id."""
+        chosen = [self.controllers[node_id] for node_id in ids or self.controllers]
+        for controller in chosen:
+            if not controller.data.exists():
+                arguments = [] if self.static else ["--initial-controllers", self.initial]
+                controller.format(self.cluster_id, *arguments)
+        for controller in chosen:
+            controller.start()
+        for controller in chosen:
+            controller.wait_ready()
+        return self.wait_for_leader()
+
+    def add_observer(self, node_id: int, kind: Kind, **properties: object) -> Controller:
+        """Start one more controller, which does not vote yet."""
+        controller = self._controller(node_id, kind, free_port())
+        controller.properties.update(properties)
+        controller.write_properties()
+        self.controllers[node_id] = controller
+        controller.format(self.cluster_id, "--no-initial-controllers")
+        controller.start()
+        controller.wait_ready()
+        return controller
+
+    def heal(self) -> None:
+        """Start what is down, thaw what is frozen, and wait until all controllers are level."""
+        for node in self.nodes:
+            node.thaw()
+        down = [node_id for node_id, one in self.controllers.items() if not one.alive]
+        if down:
+            self.start_controllers(*down)
+        self.wait_for_voters(*self.controllers)
+
+    def make_lead(self, target: int) -> None:
+        """Let that controller lead: the others cannot stand while one is frozen and one waits long."""
+        leader = self.wait_for_leader()
+        if leader == target:
+            return
+        epoch = self.epoch()
+        bystanders = [one for one in self.controllers.values() if one.node_id not in (leader, target)]
+        for one in bystanders:
+            one.freeze()
+        patient = self.controllers[leader]
+        patient.kill()
+        patient.properties["controller.quorum.election.timeout.ms"] = 60_000
+        patient.write_properties()
+        patient.start()
+        assert self.wait_for_leader(after_epoch=epoch) == target
+        del patient.properties["controller.quorum.election.timeout.ms"]
+        patient.write_properties()
+        for one in bystanders:
+            one.thaw()
+        self.wait_for_voters(*self.controllers)
+
+    # -- asking
+
+    def quorum_by(self, node_id: int) -> PartitionData:
+        """What one controller says of the quorum: others than the leader say an error. OSError if none."""
+        with Client(HOST, self.controllers[node_id].port, timeout_s=5) as client:
+            partition: PartitionData = client.call(DESCRIBE, 2).topics[0].partitions[0]
+        return partition
+
+    def described(self) -> PartitionData | None:
+        """What the leader says, where there is one; of two that think so, the one of the later epoch."""
+        found = []
+        for node_id, controller in list(self.controllers.items()):
+            if controller.alive and not controller.frozen:
+                try:
+                    partition = self.quorum_by(node_id)
+                except OSError:
+                    continue
+                if partition.error_code == ErrorCode.NONE:
+                    found.append(partition)
+        return max(found, key=lambda partition: partition.leader_epoch, default=None)
+
+    def leader(self) -> int | None:
+        described = self.described()
+        return None if described is None else described.leader_id
+
+    def wait_for_leader(self, *, after_epoch: int = -1) -> int:
+        """The id of a leader of an epoch past that one."""
+        found: list[int] = []
+
+        def led() -> bool:
+            described = self.described()
+            if (
+                described is not None
+                and described.leader_epoch > after_epoch
+                and described.high_watermark > 0
+            ):
+                found.append(described.leader_id)
+            return bool(found)
+
+        wait_until(led, f"a leader after epoch {after_epoch}", poll_s=0.01)
+        return found[-1]
+
+    def epoch(self) -> int:
+        described = self.described()
+        assert described is not None, "nobody leads"
+        return described.leader_epoch
+
+    def wait_for_voters(self, *ids: int) -> None:
+        """Until these vote, all of them at the leader's log end or near it."""
+
+        def level() -> bool:
+            described = self.described()
+            return (
+                described is not None
+                and {voter.replica_id for voter in described.current_voters} == set(ids)
+                and all(
+                    voter.log_end_offset >= described.high_watermark - 1 for voter in described.current_voters
+                )
+            )
+
+        wait_until(level, f"the voters are {sorted(ids)} and level")
+
+    def quorum_tool(self, *arguments: object) -> ToolRun:
+        """Kafka's metadata-quorum tool, by way of all controllers that run."""
+        servers = ",".join(one.address for one in self.controllers.values() if one.alive)
+        return tools().run("metadata-quorum", "--bootstrap-controller", servers, *arguments).check()
+
+    # -- afterwards
+
+    def stop_all(self) -> None:
+        """Stop brokers, then controllers, the leader last."""
+        for broker in self.brokers.values():
+            broker.kill()
+        running = [one for one in self.controllers.values() if one.alive]
+        leader = self.leader()
+        for controller in sorted(running, key=lambda one: one.node_id == leader):
+            controller.kill() if controller.kind == "apache" else controller.signal(15)
+        for controller in running:
+            controller.kill() if controller.kind == "apache" else controller.stop()
+
+    def dumped(self, node_id: int) -> list[str]:
+        """The records of one controller's log as Kafka's dump-log tool prints them, batch heads included."""
+        folder = self.controllers[node_id].data / f"{METADATA_TOPIC}-0"
+        files = ",".join(str(path) for path in sorted(folder.glob("*.log")))
+        out = tools().run("dump-log", "--cluster-metadata-decoder", "--files", files).check().out
+        return [line for line in out.splitlines() if line.startswith(("|", "baseOffset"))]
+
+    def assert_equal_logs(self) -> int:
+        """Every controller's log is a prefix of the longest, byte by byte and as Kafka's tool reads it; how
+        many lines."""
+        raw = {
+            node_id: b"".join(
+                path.read_bytes() for path in sorted((one.data / f"{METADATA_TOPIC}-0").glob("*.log"))
+            )
+            for node_id, one in self.controllers.items()
+        }
+        dumps = {node_id: self.dumped(node_id) for node_id in self.controllers}
+        longest = max(raw, key=lambda node_id: len(raw[node_id]))
+        for node_id in self.controllers:
+            assert raw[longest].startswith(raw[node_id]), f"log of {node_id} parts from that of {longest}"
+            assert dumps[longest][: len(dumps[node_id])] == dumps[node_id]
+        return len(dumps[longest])
+
+
+class Writer(threading.Thread):
+    """Creates topics one after another at whoever leads, and keeps the acknowledged names."""
+
+    def __init__(self, quorum: Quorum, prefix: str) -> None:
+        super().__init__(daemon=True)
+        self.acknowledged: list[str] = []
+        self._quorum, self._prefix = quorum, prefix
+        self._stopping = threading.Event()
+        self._client: Client | None = None
+
+    def run(self) -> None:
+        for number in itertools.count():
+            if self._stopping.is_set():
+                return
+            name = f"{self._prefix}-{number}"
+            try:
+                if self._create(name):
+                    self.acknowledged.append(name)
+                    continue
+            except OSError:
+                pass
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+            self._stopping.wait(0.02)
+
+    def _create(self, name: str) -> bool:
+        if self._client is None:
+            leader = self._quorum.leader()
+            if leader is None:
+                return False
+            self._client = Client(HOST, self._quorum.controllers[leader].port, timeout_s=5)
+        request = CreateTopicsRequest([CreatableTopic(name, 1, 1)], timeout_ms=5000)
+        code: Any = self._client.call(request, 7).topics[0].error_code
+        return code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+    def wait_for_more(self, count: int = 20) -> None:
+        """Until so many more are acknowledged."""
+        target = len(self.acknowledged) + count
+        wait_until(lambda: len(self.acknowledged) >= target, f"{target} topics are acknowledged", poll_s=0.01)
+
+    def stop(self) -> list[str]:
+        self._stopping.set()
+        self.join(60)
+        return self.acknowledged
+
+
+@contextmanager
+def writing(quorum: Quorum, prefix: str) -> Iterator[Writer]:
+    """A writer for the time of the block; afterwards every broker knows all that it was acknowledged."""
+    writer = Writer(quorum, prefix)
+    writer.start()
+    try:
+        yield writer
+    finally:
+        names = set(writer.stop())
+    for node_id, broker in quorum.brokers.items():
+        if broker.alive:
+            wait_until(
+                lambda node_id=node_id: names <= {topic.name for topic in quorum.metadata_by(node_id).topics},
+                f"broker {node_id} knows all {len(names)} acknowledged topics",
+            )

@@ -1,0 +1,73 @@
+"""Three controllers and a stock broker: leaders die, leave and come back; nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kafka.quorum.controllers import Quorum, writing
+
+pytestmark = pytest.mark.kafka
+
+
+def test_a_quorum_elects_one_leader_and_all_voters_are_level(healed: Quorum) -> None:
+    described = healed.described()
+    assert described is not None
+    assert [voter.replica_id for voter in described.current_voters] == [100, 101, 102]
+    healed.wait_for_voters(100, 101, 102)
+    status = healed.quorum_status()
+    assert status["LeaderId"] == str(described.leader_id)
+    assert status["ClusterId"] == healed.cluster_id
+
+
+def test_kills_of_leaders_lose_nothing_that_was_acknowledged(healed: Quorum) -> None:
+    with writing(healed, "killed") as writer:
+        for _ in range(3):
+            writer.wait_for_more()
+            epoch, leader = healed.epoch(), healed.controller
+            leader.kill()
+            assert healed.wait_for_leader(after_epoch=epoch) != leader.node_id
+            writer.wait_for_more()
+            healed.start_controllers(leader.node_id)
+            healed.wait_for_voters(100, 101, 102)
+
+
+def test_a_leader_that_is_told_to_stop_hands_over(healed: Quorum) -> None:
+    with writing(healed, "stopped") as writer:
+        writer.wait_for_more()
+        epoch, leader = healed.epoch(), healed.controller
+        assert leader.stop() == (0 if leader.kind == "kraftd" else 143)
+        assert healed.wait_for_leader(after_epoch=epoch) != leader.node_id
+        writer.wait_for_more()
+
+
+def test_a_rolling_restart_goes_unnoticed(healed: Quorum) -> None:
+    with writing(healed, "rolled") as writer:
+        for controller in healed.controllers.values():
+            controller.stop()
+            healed.start_controllers(controller.node_id)
+            healed.wait_for_voters(100, 101, 102)
+            writer.wait_for_more()
+
+
+def test_all_three_are_killed_and_come_back_with_everything(healed: Quorum) -> None:
+    with writing(healed, "all") as writer:
+        writer.wait_for_more()
+        for controller in healed.controllers.values():
+            controller.kill()
+        healed.start_controllers()
+        writer.wait_for_more()
+
+
+def test_every_controller_registers_and_the_broker_tool_sees_them(healed: Quorum) -> None:
+    def registered() -> bool:
+        out = healed.controller_tool("cluster", "list-endpoints").out
+        return all(
+            one.address.replace(":", " ") in " ".join(out.split()) for one in healed.controllers.values()
+        )
+
+    healed.wait_until(registered, "all three controllers are registered")
+
+
+def test_the_logs_are_equal_in_the_end(healed: Quorum) -> None:
+    healed.stop_all()
+    assert healed.assert_equal_logs() > 100
