@@ -18,12 +18,12 @@ from kraftd.raft.becoming import (
     lose_pre_vote,
     on_common_response,
 )
-from kraftd.raft.effects import Destination
+from kraftd.raft.effects import Destination, HighWatermarkMoved
 from kraftd.raft.events import RequestReceived
 from kraftd.raft.follower import fetch_from_anyone
 from kraftd.raft.leader import become_leader
 from kraftd.raft.majority import Votes
-from kraftd.raft.replica import Replica
+from kraftd.raft.replica import ConsensusBroken, Replica
 from kraftd.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from kraftd.raft.transitions import Cause
 from kraftd.raft.voters import replica_key
@@ -216,9 +216,15 @@ def start(replica: Replica) -> None:
     """Take up the state in which the replica was when it stopped, as far as that is safe.
 
     A former leader is Resigned in its epoch, for it may have lost records of it that others hold; a former
-    candidate goes on, its vote for itself stands.  The log knows the epoch where quorum-state was lost.
+    candidate goes on, its vote for itself stands.  The log knows the epoch where quorum-state was lost, and
+    what a snapshot holds was committed.
     """
-    log_epoch = replica.log.last_epoch
+    snapshot, log_epoch = replica.log.latest_snapshot, replica.log.last_epoch
+    if snapshot is not None and snapshot.offset > 0:
+        if snapshot.offset > replica.log.end_offset or snapshot.epoch > log_epoch:
+            raise ConsensusBroken(f"{replica!r} has snapshot {snapshot}, later than the end of its log")
+        replica.high_watermark = snapshot.offset
+        replica.emit(HighWatermarkMoved(snapshot.offset))
     if replica.epoch < log_epoch:
         replica.epoch, replica.leader_id, replica.voted = log_epoch, None, None
         replica.role = Unattached(replica.election_deadline_ms())

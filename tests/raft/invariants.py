@@ -36,6 +36,9 @@ class Invariants:
 
     def started(self, node: Node) -> None:
         self.incarnation[node.id] = self.incarnation.get(node.id, 0) + 1
+        newest = max((one.offset for one in node.disk.snapshots), default=0)
+        if newest:  # what a snapshot holds was committed before, by whoever led then
+            self.high_watermark[node.id, self.incarnation[node.id]] = newest
 
     def persisting(self, node: Node, effect: PersistElection) -> None:
         state = effect.state
