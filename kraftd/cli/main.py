@@ -16,6 +16,7 @@ from kraftd.cli.format import format_command
 from kraftd.cli.identity import random_uuid, version
 from kraftd.cli.quorum import quorum
 from kraftd.cli.start import start
+from kraftd.cli.voters import add_controller, remove_controller
 
 EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code}  {meaning}" for code, meaning in EXIT_CODES.items())
 
@@ -35,6 +36,8 @@ def kraftd() -> None:
 
 for command in (format_command, start, dump, quorum, random_uuid, version):
     kraftd.add_command(command)
+for command in (add_controller, remove_controller):
+    quorum.add_command(command)
 
 
 def main(arguments: list[str] | None = None) -> None:

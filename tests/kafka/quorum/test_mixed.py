@@ -19,7 +19,7 @@ MIXES: dict[str, tuple[Kind, Kind, Kind]] = {
 
 
 def unexpected_errors(controller: Controller) -> list[str]:
-    """What a controller logged as errors, but for those that three of Apache Kafka's log in a failover too."""
+    """What a controller logged as errors, but for those that Kafka's own log in every failover."""
     if controller.kind == "kraftd":
         text = controller.log.read_text()
         return [line for line in text.splitlines() if '"level":"error"' in line or "critical" in line]

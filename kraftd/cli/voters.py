@@ -1,0 +1,131 @@
+"""``kraftd quorum add-controller`` and ``remove-controller``: who votes (KIP-853)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftd.cli.failures import DIRECTORY, FAILED, CommandFailure
+from kraftd.cli.quorum import ask_leader, check
+
+if TYPE_CHECKING:
+    from kraftd.config import DaemonConfig
+    from kraftd.wire.api import ApiKey
+    from kraftd.wire.message import Message
+
+bootstrap_option = click.option(
+    "--bootstrap",
+    required=True,
+    metavar="HOST:PORT,...",
+    help="Controllers to ask; the change is the leader's to make.",
+)
+dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be asked, and ask nothing.")
+timeout_option = click.option(
+    "--timeout", "timeout_s", default=30.0, show_default=True, help="Seconds to wait for an answer."
+)
+
+
+@click.command("add-controller")
+@bootstrap_option
+@click.option(
+    "-c", "--config", "file", required=True, metavar="FILE", help="The .properties file of the new voter."
+)
+@dry_run_option
+@timeout_option
+def add_controller(bootstrap: str, file: str, dry_run: bool, timeout_s: float) -> None:
+    """Let a controller vote that runs and follows already. Run it on that controller's machine.
+
+    Its id, directory id and endpoints are read from its file and its data directory.
+    """
+    from kraftd.config import load
+    from kraftd.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
+    from kraftd.types import uuid_text
+    from kraftd.wire.api import ApiKey
+
+    config = load(file)
+    cluster_id, directory_id = identity_of(config)
+    listeners = [
+        Listener(endpoint.listener, endpoint.host or "localhost", endpoint.port)
+        for endpoint in config.advertised_listeners
+        if endpoint.listener in config.controller_listener_names
+    ]
+    name = f"{config.node_id}:{uuid_text(directory_id)}"
+    where = ", ".join(f"{one.name}://{one.host}:{one.port}" for one in listeners)
+    if dry_run:
+        click.echo(f"Would add controller {name} at {where}.")
+        return
+    request = AddRaftVoterRequest(cluster_id, int(timeout_s * 1000), config.node_id, directory_id, listeners)
+    ask(bootstrap, timeout_s, ApiKey.ADD_RAFT_VOTER, request)
+    click.echo(f"Added controller {name} at {where}.")
+
+
+@click.command("remove-controller")
+@bootstrap_option
+@click.option("-i", "--controller-id", required=True, type=int, metavar="ID", help="The voter's node id.")
+@click.option(
+    "-d",
+    "--controller-directory-id",
+    required=True,
+    metavar="ID",
+    help="The id of its directory, as quorum describe shows it.",
+)
+@dry_run_option
+@timeout_option
+def remove_controller(
+    bootstrap: str, controller_id: int, controller_directory_id: str, dry_run: bool, timeout_s: float
+) -> None:
+    """Let a controller vote no more, whether it runs or not."""
+    from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+    from kraftd.types import parse_uuid
+    from kraftd.wire.api import ApiKey
+
+    try:
+        directory_id = parse_uuid(controller_directory_id)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--controller-directory-id") from None
+    name = f"{controller_id}:{controller_directory_id}"
+    if dry_run:
+        click.echo(f"Would remove controller {name}.")
+        return
+    request = RemoveRaftVoterRequest(None, controller_id, directory_id)
+    ask(bootstrap, timeout_s, ApiKey.REMOVE_RAFT_VOTER, request)
+    click.echo(f"Removed controller {name}.")
+
+
+def identity_of(config: DaemonConfig) -> tuple[str, bytes]:
+    """The cluster id and the directory id that a formatted directory holds. Raises CommandFailure."""
+    from kraftd.storage.disk import RealDisk
+    from kraftd.storage.meta_properties import read_meta_properties
+
+    found = read_meta_properties(RealDisk(), config.metadata_log_dir)
+    if found is None or found.cluster_id is None or found.directory_id is None:
+        raise CommandFailure(
+            f"{config.metadata_log_dir} is not formatted: run kraftd format --no-initial-controllers, start "
+            "the controller, then add it.",
+            DIRECTORY,
+        )
+    if found.node_id != config.node_id:
+        raise CommandFailure(
+            f"{config.metadata_log_dir} is the directory of node {found.node_id}, and the file says node.id="
+            f"{config.node_id}.",
+            DIRECTORY,
+        )
+    return found.cluster_id, found.directory_id
+
+
+def ask(bootstrap: str, timeout_s: float, key: ApiKey, request: Message) -> None:
+    """Have the leader change its voters. Raises CommandFailure with what it says against it."""
+    from kraftd.cli.client import Client
+    from kraftd.wire.api import response_class
+
+    cluster, partition = ask_leader(bootstrap, timeout_s)
+    leader = next((node for node in cluster.brokers if node.broker_id == partition.leader_id), None)
+    if leader is None:
+        raise CommandFailure(
+            f"Controller {partition.leader_id} leads, but nobody knows where it is; try again in a moment.",
+            FAILED,
+        )
+    with Client(leader.host, leader.port, timeout_s) as client:
+        answer = client.ask(key, request, response_class(key))
+    check(answer.error_code, answer.error_message)  # type: ignore[attr-defined]

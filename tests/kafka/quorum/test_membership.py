@@ -1,0 +1,168 @@
+"""Voters that come, go and change while the quorum works (KIP-853): by kraftd, Kafka's tool, or themselves.
+
+Every step begins with what the one before left, as an operator's do; the last has only one voter again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from kraftd.cli.main import main
+from kraftd.types import uuid_text
+from tests.kafka.java import tools
+from tests.kafka.node import Controller, Kind
+from tests.kafka.process import HOST, free_port, wait_until
+from tests.kafka.quorum.controllers import Quorum
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(scope="module")
+def growing(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
+    """One voter, 100."""
+    with Quorum(tmp_path_factory.mktemp("growing"), {100: kind}) as quorum:
+        quorum.start_controllers()
+        yield quorum
+
+
+def kraftd(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """What a kraftd command printed; it must have succeeded."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    assert ended.value.code == 0, printed.err
+    return printed.out
+
+
+def servers(quorum: Quorum) -> str:
+    return ",".join(one.address for one in quorum.controllers.values() if one.alive)
+
+
+def directory_of(quorum: Quorum, node_id: int) -> str:
+    """The id of the directory with which that controller votes; empty if it does not."""
+    described = quorum.described()
+    assert described is not None
+    found = [one for one in described.current_voters if one.replica_id == node_id]
+    return uuid_text(found[0].replica_directory_id) if found else ""
+
+
+def wait_until_level(quorum: Quorum, node_id: int) -> None:
+    """Until the observer has fetched all there is."""
+
+    def level() -> bool:
+        described = quorum.described()
+        return described is not None and any(
+            one.replica_id == node_id and one.log_end_offset >= described.high_watermark
+            for one in described.observers
+        )
+
+    wait_until(level, f"observer {node_id} is level")
+
+
+def test_kraftd_adds_a_controller_that_follows(growing: Quorum, capsys: pytest.CaptureFixture[str]) -> None:
+    added = growing.add_observer(101, growing.controllers[100].kind)
+    wait_until_level(growing, 101)
+    arguments = ("--bootstrap", servers(growing), "--config", added.properties_file)
+    assert "Would add controller 101:" in kraftd(capsys, "quorum", "add-controller", *arguments, "--dry-run")
+    assert f"CONTROLLER://{added.address}" in kraftd(capsys, "quorum", "add-controller", *arguments)
+    growing.wait_for_voters(100, 101)
+
+
+def test_kafkas_tool_adds_a_controller_that_follows(growing: Quorum) -> None:
+    added = growing.add_observer(102, growing.controllers[100].kind)
+    wait_until_level(growing, 102)
+    bootstrap = ("--bootstrap-controller", servers(growing))
+    said = tools().run(
+        "metadata-quorum", *bootstrap, "--command-config", added.properties_file, "add-controller"
+    )
+    assert "Added controller 102" in said.check().out
+    growing.wait_for_voters(100, 101, 102)
+
+
+def test_a_controller_may_join_by_itself(growing: Quorum) -> None:
+    joining = {"controller.quorum.auto.join.enable": "true"}
+    growing.add_observer(103, growing.controllers[100].kind, **joining)
+    growing.wait_for_voters(100, 101, 102, 103)
+
+
+def test_describe_shows_every_replica_and_its_lag(
+    growing: Quorum, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = kraftd(capsys, "quorum", "describe", "--bootstrap", servers(growing), "--replication")
+    rows = [line.split() for line in told.splitlines()[1:]]
+    assert sorted(row[0] for row in rows) == ["100", "101", "102", "103"]
+    assert sorted(row[-1] for row in rows) == ["Follower", "Follower", "Follower", "Leader"]
+    by_kafka = growing.quorum_tool("describe", "--replication").out
+    assert {line.split()[0] for line in by_kafka.splitlines()[1:]} == {"100", "101", "102", "103"}
+
+
+def test_a_voter_that_comes_back_with_another_port_is_updated(growing: Quorum) -> None:
+    moved = next(one for node_id, one in growing.controllers.items() if node_id != growing.leader())
+    moved.stop()
+    move(moved, free_port())
+    moved.start()
+
+    def known() -> bool:
+        out = growing.quorum_tool("describe", "--status").out
+        return moved.address in out
+
+    wait_until(known, f"the voters' record has {moved.address}")
+    growing.wait_for_voters(100, 101, 102, 103)
+
+
+def move(controller: Controller, port: int) -> None:
+    """Another port in its file."""
+    controller.port = port
+    for key in ("listeners", "advertised.listeners"):
+        if key in controller.properties:
+            controller.properties[key] = f"CONTROLLER://{HOST}:{port}"
+    controller.write_properties()
+
+
+def test_a_voter_that_returns_with_an_empty_disk_replaces_itself(growing: Quorum) -> None:
+    before = directory_of(growing, 103)
+    wiped = growing.controllers[103]
+    wiped.kill()
+    shutil.rmtree(wiped.data)
+    wiped.format(growing.cluster_id, "--no-initial-controllers")
+    wiped.start()
+
+    def replaced() -> bool:
+        return directory_of(growing, 103) not in ("", before)
+
+    wait_until(replaced, "103 votes with its new directory")
+    growing.wait_for_voters(100, 101, 102, 103)
+
+
+def test_kafkas_tool_removes_a_controller_that_is_down(growing: Quorum) -> None:
+    growing.controllers[103].kill()
+    directory_id = directory_of(growing, 103)
+    growing.quorum_tool(
+        "remove-controller", "--controller-id", 103, "--controller-directory-id", directory_id
+    )
+    growing.wait_for_voters(100, 101, 102)
+
+
+def test_kraftd_removes_the_leader_and_another_leads(
+    growing: Quorum, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for left in (2, 1):
+        leader, epoch = growing.wait_for_leader(), growing.epoch()
+        arguments = ("--controller-id", leader, "--controller-directory-id", directory_of(growing, leader))
+        kraftd(capsys, "quorum", "remove-controller", "--bootstrap", servers(growing), *arguments)
+        assert growing.wait_for_leader(after_epoch=epoch) != leader
+        described = growing.described()
+        assert described is not None
+        assert len(described.current_voters) == left
+
+
+def test_the_last_voter_cannot_be_removed(growing: Quorum, capsys: pytest.CaptureFixture[str]) -> None:
+    leader = growing.wait_for_leader()
+    arguments = ("--controller-id", leader, "--controller-directory-id", directory_of(growing, leader))
+    with pytest.raises(SystemExit) as ended:
+        main(["quorum", "remove-controller", "--bootstrap", servers(growing), *map(str, arguments)])
+    assert ended.value.code == 1
+    assert "VOTER_NOT_FOUND" in capsys.readouterr().err
