@@ -58,6 +58,7 @@ from kraftd.raft.events import (
     SendFailed,
     ShutdownRequested,
     SnapshotFinished,
+    SnapshotRefused,
     SnapshotsDeleted,
     SnapshotTaken,
     Started,
@@ -101,6 +102,7 @@ _ON_REPORT: dict[type[Event], Callable[[Replica, Any], None]] = {
     KRaftVersionUpgradeRequested: reconfiguration.on_kraft_version_upgrade,
     SnapshotTaken: snapshots.on_snapshot_taken,
     SnapshotFinished: snapshots.on_snapshot_finished,
+    SnapshotRefused: snapshots.on_snapshot_refused,
     SnapshotsDeleted: snapshots.on_snapshots_deleted,
     LogStartMoved: snapshots.on_log_start_moved,
 }
@@ -149,6 +151,15 @@ class RaftCore:
     def high_watermark(self) -> int:
         """The offset below which this replica knows everything to be committed; -1 while it knows nothing."""
         return self._replica.high_watermark
+
+    @property
+    def log_start_limit(self) -> int:
+        """How far this replica may move its log start: a leader up to its high watermark, a follower up to
+        where the leader's log starts, as its answers tell (KIP-630); -1, not at all, without a leader."""
+        role = self._replica.role
+        if isinstance(role, Leader):
+            return role.high_watermark
+        return role.leader_log_start_offset if isinstance(role, Follower) else -1
 
     @property
     def log(self) -> LogView:

@@ -157,6 +157,12 @@ class SnapshotFinished(Event, frozen=True, gc=False):
     control_batches: tuple[bytes, ...] = ()
 
 
+class SnapshotRefused(Event, frozen=True, gc=False):
+    """The download that FinishSnapshot closed is damaged, and deleted.  Answers FinishSnapshot."""
+
+    snapshot_id: OffsetAndEpoch
+
+
 class SnapshotsDeleted(Event, frozen=True, gc=False):
     """Retention removed these snapshots."""
 

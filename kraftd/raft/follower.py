@@ -115,6 +115,7 @@ def _take_in(replica: Replica, role: Follower, partition: PartitionData) -> bool
         if partition.records is not None and len(partition.records):
             append_fetched(replica, memoryview(partition.records))
         role.leader_high_watermark = max(role.leader_high_watermark, partition.high_watermark)
+        role.leader_log_start_offset = max(role.leader_log_start_offset, partition.log_start_offset)
         follow_high_watermark(replica, role)
     return True
 

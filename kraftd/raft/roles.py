@@ -75,6 +75,7 @@ class Follower:
         "has_fetched",
         "has_updated_leader",
         "leader_high_watermark",
+        "leader_log_start_offset",
         "update_voter_deadline_ms",
     )
 
@@ -85,6 +86,7 @@ class Follower:
         self.has_updated_leader = False
         self.connection_lost = False
         self.leader_high_watermark = -1
+        self.leader_log_start_offset = -1
         self.download: Download | None = None
 
 

@@ -1,7 +1,8 @@
 """Snapshots over the wire: FetchSnapshot (59), v0-1, as a leader serves it and as a follower asks (KIP-630).
 
-Errors of the whole request: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (not one topic with one partition).  Of
-the partition: UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER,
+Errors of the whole request: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (neither one topic nor one partition).
+Of several partitions the log's is answered, with its even share of MaxBytes. Of the partition:
+UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER,
 BROKER_NOT_AVAILABLE (shutting down), SNAPSHOT_NOT_FOUND (the bootstrap checkpoint too: it is never
 replicated), POSITION_OUT_OF_RANGE.
 """
@@ -32,6 +33,7 @@ from kraftd.raft.events import (
     LogStartMoved,
     RequestReceived,
     SnapshotFinished,
+    SnapshotRefused,
     SnapshotsDeleted,
     SnapshotTaken,
 )
@@ -50,14 +52,14 @@ def on_fetch_snapshot_request(
     replica: Replica, request: RequestReceived, message: FetchSnapshotRequest
 ) -> None:
     error = checks.cluster_id(replica, message.cluster_id)
-    topics = message.topics
-    if not error and (len(topics) != 1 or len(topics[0].partitions) != 1):
+    asked_for = [(topic, partition) for topic in message.topics for partition in topic.partitions]
+    if not error and (not asked_for or (len(message.topics) != 1 and len(message.topics[0].partitions) != 1)):
         error = ErrorCode.INVALID_REQUEST
     if error:
         answers.respond(replica, request, FetchSnapshotResponse(error_code=error))
         return
-    topic, asked = topics[0], topics[0].partitions[0]
-    if topic.name != METADATA_TOPIC or asked.partition != METADATA_PARTITION:
+    topic, asked = next(filter(_is_metadata, asked_for), asked_for[0])
+    if not _is_metadata((topic, asked)):
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         response, _ = answers.fetch_snapshot(
             replica, request, error, topic=topic.name, index=asked.partition, with_leader=False
@@ -80,10 +82,15 @@ def on_fetch_snapshot_request(
     partition.snapshot_id = ResponseSnapshotId(snapshot_id.offset, snapshot_id.epoch)
     partition.size = size_bytes
     partition.position = asked.position
-    max_bytes = max(0, min(message.max_bytes, size_bytes - asked.position))
+    max_bytes = max(0, min(message.max_bytes // len(asked_for), size_bytes - asked.position))
     replica.emit(
         RespondSnapshot(request.request_id, response, request.version, snapshot_id, asked.position, max_bytes)
     )
+
+
+def _is_metadata(asked: tuple[TopicSnapshot, PartitionSnapshot]) -> bool:
+    topic, partition = asked
+    return topic.name == METADATA_TOPIC and partition.partition == METADATA_PARTITION
 
 
 # --- downloading --------------------------------------------------------------------------------------
@@ -190,6 +197,17 @@ def on_snapshot_finished(replica: Replica, event: SnapshotFinished) -> None:
     replica.voters_changed()
     replica.high_watermark = event.snapshot_id.offset
     replica.emit(HighWatermarkMoved(event.snapshot_id.offset))
+
+
+def on_snapshot_refused(replica: Replica, event: SnapshotRefused) -> None:
+    """It is no whole snapshot: give it up, the next fetch tells which the leader has."""
+    role = replica.role
+    if (
+        isinstance(role, Follower)
+        and role.download is not None
+        and role.download.snapshot_id == event.snapshot_id
+    ):
+        role.download = None
 
 
 # --- its own ------------------------------------------------------------------------------------------
