@@ -50,6 +50,8 @@ class DaemonConfig(Struct, frozen=True, kw_only=True):
     metadata_delete_delay_ms: int
     metadata_snapshot_max_new_record_bytes: int
     metadata_snapshot_max_interval_ms: int
+    metadata_snapshot_min_changed_ratio: float
+    scrub_interval_ms: int
 
     broker_session_timeout_ms: int
     num_partitions: int
@@ -120,6 +122,8 @@ def build(
         assert isinstance(value, int)
         return value
 
+    ratio = own["kraftd.metadata.snapshot.min.changed.records.ratio"]
+    assert isinstance(ratio, float)
     log_dirs = texts("log.dirs") or texts("log.dir")
     segment_bytes = values["internal.metadata.log.segment.bytes"] or values["metadata.log.segment.bytes"]
     assert isinstance(segment_bytes, int)
@@ -150,6 +154,8 @@ def build(
         metadata_delete_delay_ms=integer("internal.metadata.delete.delay.millis"),
         metadata_snapshot_max_new_record_bytes=integer("metadata.log.max.record.bytes.between.snapshots"),
         metadata_snapshot_max_interval_ms=integer("metadata.log.max.snapshot.interval.ms"),
+        metadata_snapshot_min_changed_ratio=ratio,
+        scrub_interval_ms=whole("kraftd.scrub.interval.ms"),
         broker_session_timeout_ms=integer("broker.session.timeout.ms"),
         num_partitions=integer("num.partitions"),
         default_replication_factor=integer("default.replication.factor"),

@@ -14,6 +14,8 @@ OWN_ROWS: tuple[facts.Row, ...] = (
     ("kraftd.log.format", "string", "auto", ("in", ("auto", "console", "json")), ""),
     ("kraftd.log.level", "string", "info", ("in", ("debug", "info", "warning", "error")), ""),
     ("kraftd.shutdown.timeout.ms", "int", "10000", ("range", 0, None), ""),
+    ("kraftd.metadata.snapshot.min.changed.records.ratio", "double", "0.0", ("range", 0, 1), ""),
+    ("kraftd.scrub.interval.ms", "long", "86400000", ("range", 0, None), ""),
 )
 OWN = ConfigDef(OWN_ROWS)
 
@@ -74,6 +76,11 @@ USED: dict[str, str] = {
     "early.start.listeners": "only checked: they must be listeners",
     "kraftd.log.format": "console, json, or auto: console on a terminal, json elsewhere",
     "kraftd.log.level": "debug, info, warning or error",
+    "kraftd.metadata.snapshot.min.changed.records.ratio": (
+        "the part of the last snapshot's records that must have changed before bytes make another due; "
+        "0 is none"
+    ),
+    "kraftd.scrub.interval.ms": "how often everything on disk is read and checked; 0 is never",
     "kraftd.shutdown.timeout.ms": "how long a stop may wait for requests in work",
 }
 

@@ -152,6 +152,12 @@ class Image:
         return len(self._journal.entries) if self._journal is not None else 0
 
     @property
+    def changed_key_count(self) -> int:
+        """How many keys (brokers, partitions, configs, …) the journal holds a change of, each once."""
+        entries = self._journal.entries if self._journal is not None else ()
+        return len({(id(place), key) for _, kind, place, key, _ in entries if kind != j.FIELD})
+
+    @property
     def in_transaction(self) -> bool:
         return self.transaction_offset is not None
 

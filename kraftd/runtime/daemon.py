@@ -31,6 +31,7 @@ from kraftd.runtime import logs
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.dice import SystemDice
 from kraftd.runtime.runner import Runner
+from kraftd.runtime.snapshots import SnapshotKeeper
 from kraftd.server.identity import Identity
 from kraftd.server.node import Node
 from kraftd.server.storage import Storage, open_storage
@@ -149,6 +150,7 @@ class Daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop, signal.Signals(number).name)
         self.runner.step(Started())
+        self.snapshots = SnapshotKeeper(self.runner, self.config)
         for sock, endpoint in self._sockets:
             server = await loop.create_server(
                 self.runner.connections.factory(endpoint.listener),  # type: ignore[arg-type]
@@ -210,6 +212,7 @@ class Daemon:
 
     async def _close(self) -> int:
         runner = self.runner
+        self.snapshots.stop()
         runner.connections.close_all(STOPPING)
         for _ in range(3):  # let the transports send what they hold
             await asyncio.sleep(0)
@@ -231,7 +234,9 @@ class Daemon:
         gc.enable()
 
     def _failed(self, error: BaseException) -> None:
-        expected = isinstance(error, StorageError)  # its text says it all; anything else is a bug to be traced
+        expected = isinstance(
+            error, StorageError
+        )  # its text says it all; anything else is a bug to be traced
         trace = {} if expected else {"exc_info": error}
         self.log.critical("fatal: the process ends", error=str(error) or repr(error), **trace)
         self.exit_code = 1

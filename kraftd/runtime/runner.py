@@ -24,8 +24,10 @@ from kraftd.server.node import Node
 from kraftd.server.registration import AskController
 from kraftd.server.snapshot_download import OpenSnapshot, SnapshotDownload
 from kraftd.server.storage import Storage
+from kraftd.storage.errors import CorruptStorage, StorageError
 
 SWEEP_S = 5.0
+MOST_SNAPSHOT_BYTES = 16 << 20  # in one answer, whatever was asked for
 
 
 class Runner:
@@ -187,8 +189,26 @@ class Runner:
         self._respond(effect.call.connection_id, effect.call.slot, effect.fill(data))
 
     def _answer_snapshot(self, effect: effects.AnswerSnapshot) -> None:
-        data = self.storage.read_snapshot(effect.snapshot_id, effect.position, effect.max_bytes)
-        self._respond(effect.call.connection_id, effect.call.slot, effect.fill(data))
+        """Off the loop: nobody has read that part of the file for long."""
+        self.storage.snapshot_reads[effect.snapshot_id] = self.clock.now_ms()
+        max_bytes = min(effect.max_bytes, MOST_SNAPSHOT_BYTES)
+        read = self.loop.run_in_executor(
+            None, self.storage.read_snapshot, effect.snapshot_id, effect.position, max_bytes
+        )
+        read.add_done_callback(lambda done: self._snapshot_read(effect, done))
+
+    def _snapshot_read(self, effect: effects.AnswerSnapshot, done: asyncio.Future[bytes]) -> None:
+        connection = self._by_id.get(effect.call.connection_id)
+        try:
+            data = done.result()
+        except (FileNotFoundError, StorageError) as error:
+            self.log.error("a snapshot could not be read", error=str(error))
+            if connection is not None:
+                connection.close("the snapshot could not be read")
+            return
+        if connection is not None:
+            connection.answer(effect.call.slot, effect.fill(data))
+            connection.flush()
 
     def _append(self, effect: raft_effects.AppendRecords) -> None:
         self.storage.log.append(effect.data)
@@ -215,6 +235,11 @@ class Runner:
         try:
             event = finished.result()
             self.download.named(event)
+        except CorruptStorage as error:
+            self.log.warning("the snapshot that came from the leader is damaged", error=str(error))
+            refused = self.download.refuse()
+            if refused is not None:
+                self.step(raft_events.SnapshotRefused(refused))
         except Exception as error:
             self.fail(error)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kraftd.raft import effects as raft_effects
 from kraftd.raft.events import Event, SnapshotFinished
 from kraftd.server.effects import Effect
-from kraftd.storage.checkpoint import CheckpointReader, PartFile, checkpoint_path
+from kraftd.storage.checkpoint import CheckpointReader, PartFile, checkpoint_path, verify_checkpoint
 from kraftd.storage.disk import Disk
 from kraftd.storage.log import MetadataLog
 from kraftd.types import OffsetAndEpoch
@@ -47,16 +47,27 @@ class SnapshotDownload:
             self._part = None
 
     def finish(self, effect: raft_effects.FinishSnapshot) -> SnapshotFinished:
-        """Sync it, name it, read its control batches. To be run off the loop."""
+        """Sync it, check it, name it, read its control batches. To be run off the loop.
+
+        Raises CorruptStorage when what came is no whole snapshot: it must be refused then.
+        """
         part = self._part
         assert part is not None
-        part.freeze()
+        part.freeze(verify_checkpoint)
         reader = CheckpointReader(self._disk, checkpoint_path(self._log.directory, effect.snapshot_id))
         try:
-            control = tuple(bytes(batch.view) for batch in reader.control_batches())
+            control = tuple(bytes(batch.view) for batch in reader.leading_control_batches())
         finally:
             reader.close()
         return SnapshotFinished(effect.snapshot_id, part.size_bytes, control)
+
+    def refuse(self) -> OffsetAndEpoch | None:
+        """Delete what finish would not name; its id."""
+        part, self._part = self._part, None
+        if part is None:
+            return None
+        part.abandon()
+        return part.snapshot_id
 
     def named(self, event: SnapshotFinished) -> None:
         """It is there: the log may be reset to it. Back on the loop."""

@@ -25,7 +25,7 @@ SCAN_BYTES = 4 << 20
 
 
 class Storage:
-    """A locked metadata directory and its log.
+    """A locked metadata directory and its log. `snapshot_reads` is the runner's to note.
 
     `bootstrap` are the records for an empty log, None where there is no file. `notes` are what recovery
     had to say.
@@ -45,6 +45,7 @@ class Storage:
         self.bootstrap = bootstrap
         self.notes = notes
         self.disk = disk
+        self.snapshot_reads: dict[OffsetAndEpoch, int] = {}  # when each was last downloaded from, in ms
         self._quorum_state = quorum_state
 
     def durable_state(self, static_voters: VoterSet = NO_VOTERS) -> DurableState:
@@ -59,7 +60,7 @@ class Storage:
             reader = self._reader(snapshot_id)
             sizes[snapshot_id] = reader.size_bytes
             if snapshot_id == log.latest_snapshot:
-                for batch in reader.control_batches():
+                for batch in reader.leading_control_batches():
                     history.read_batch(batch, at_offset=snapshot_id.offset - 1)
                 start = max(start, snapshot_id.offset)
             reader.close()

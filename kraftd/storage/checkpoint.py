@@ -9,7 +9,8 @@ the final name is whole and never changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from kraftd.messages.kraft_version_record import KRaftVersionRecord
@@ -35,6 +36,7 @@ from kraftd.wire.message import Message
 SUFFIX = ".checkpoint"
 PART_SUFFIX = ".checkpoint.part"
 DELETED_SUFFIX = ".checkpoint.deleted"
+DAMAGED_SUFFIX = ".damaged"  # behind the whole name: kept for whoever wants to look at it, never read
 BOOTSTRAP_ID = OffsetAndEpoch(0, 0)
 MAX_BATCH_BYTES = 8 << 20
 
@@ -104,9 +106,14 @@ class PartFile:
         self._file.write(self.size_bytes, data)
         self.size_bytes += len(data)
 
-    def freeze(self) -> None:
-        """Sync it and give it its final name, read-only, durably. Raises StorageFailure."""
+    def freeze(self, check: Callable[[Disk, str], object] | None = None) -> None:
+        """Sync it and give it its final name, read-only, durably. Raises StorageFailure.
+
+        What check raises keeps it from being named: it can only be abandoned then.
+        """
         self._file.sync()
+        if check is not None:
+            check(self._disk, self.path)
         self._file.close()
         self._disk.set_read_only(self.path)
         self._disk.rename(self.path, checkpoint_path(self._directory, self.snapshot_id))
@@ -164,10 +171,10 @@ class CheckpointWriter:
             self._part.append(build_batch(part, self._next_offset, self._epoch, self._now_ms))
             self._next_offset += len(part)
 
-    def freeze(self) -> int:
-        """Write the footer and give the file its name; returns its size in bytes."""
+    def freeze(self, check: Callable[[Disk, str], object] | None = None) -> int:
+        """Write the footer and give the file its name, unless check raises; returns its size in bytes."""
         self._append_control([(ControlRecordType.SNAPSHOT_FOOTER, SnapshotFooterRecord(), 0)])
-        self._part.freeze()
+        self._part.freeze(check)
         return self._part.size_bytes
 
     def abandon(self) -> None:
@@ -255,6 +262,10 @@ class CheckpointReader:
         history."""
         return (batch for batch in self._scan() if batch.header.is_control)
 
+    def leading_control_batches(self) -> Iterator[Batch]:
+        """The control batches that stand before all metadata records: header, KRaftVersion, Voters."""
+        return takewhile(lambda batch: batch.header.is_control, self._scan())
+
     def close(self) -> None:
         self._file.close()
 
@@ -285,3 +296,25 @@ class CheckpointReader:
             reason,
             "Move the file aside; an older checkpoint or the leader has the rest",
         )
+
+
+def verify_checkpoint(disk: Disk, path: str) -> int:
+    """Read a checkpoint whole: header, footer, checksums and offsets; returns its size in bytes.
+
+    Raises CorruptStorage, FileNotFoundError.
+    """
+    reader = CheckpointReader(disk, path)
+    try:
+        for _ in reader.batches():
+            pass
+    finally:
+        reader.close()
+    return reader.size_bytes
+
+
+def set_aside(disk: Disk, directory: str, snapshot_id: OffsetAndEpoch) -> str:
+    """Take a damaged checkpoint out of the way, durably; returns the name that it has now."""
+    path = checkpoint_path(directory, snapshot_id)
+    disk.rename(path, path + DAMAGED_SUFFIX)
+    disk.sync_directory(directory)
+    return path + DAMAGED_SUFFIX

@@ -120,6 +120,26 @@ class MetadataLog:
     def segment_count(self) -> int:
         return len(self._segments)
 
+    def bytes_from(self, offset: int) -> int:
+        """How many bytes of the log are behind an offset; up to an index interval more than there are."""
+        if not self.log_start <= offset < self.log_end:
+            return 0
+        first = bisect_right(self._bases, offset) - 1
+        if offset >= self._tail.first_offset:
+            position = self._tail.place(offset)[1]
+        else:
+            position = self._segments[first].index.lookup(offset)
+        return sum(segment.end_position for segment in self._segments[first:]) - position
+
+    def size_bytes_from(self, offset: int) -> int:
+        """What the log takes on disk once it starts at offset: whole segments, as they are deleted whole."""
+        first = max(0, bisect_right(self._bases, offset) - 1)
+        return sum(segment.end_position for segment in self._segments[first:])
+
+    def position_near(self, offset: int) -> int:
+        """Where in its segment a batch at or before the one that holds offset begins."""
+        return self._segment_of(offset).index.lookup(offset)
+
     @property
     def latest_snapshot(self) -> OffsetAndEpoch | None:
         return self.snapshots[-1] if self.snapshots else None
@@ -269,6 +289,10 @@ class MetadataLog:
         """A checkpoint of this id is now on disk."""
         if snapshot_id not in self.snapshots:
             self.snapshots = sorted([*self.snapshots, snapshot_id], key=by_epoch)
+
+    def forget_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Its checkpoint is gone, or damaged and set aside: it counts no more."""
+        self.snapshots = [each for each in self.snapshots if each != snapshot_id]
 
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
         """Let the log start at this snapshot: older snapshots and the segments wholly below it go.

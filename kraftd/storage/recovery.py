@@ -6,7 +6,13 @@ name, so their indexes are trusted as far as the batches behind the last entry l
 
 from __future__ import annotations
 
-from kraftd.storage.checkpoint import by_epoch, checkpoint_path, list_checkpoints
+from kraftd.storage.checkpoint import (
+    by_epoch,
+    checkpoint_path,
+    list_checkpoints,
+    set_aside,
+    verify_checkpoint,
+)
 from kraftd.storage.disk import Disk, write_atomically
 from kraftd.storage.epochs import FILE_NAME as EPOCHS_FILE_NAME
 from kraftd.storage.epochs import EpochCache, decode_epochs, encode_epochs
@@ -69,6 +75,7 @@ def open_log(
     epochs = _load_epochs(disk, directory, report)
     before = epochs.entries
     log_end = _load_segments(disk, segments, epochs, report)
+    snapshots = _check_newest(disk, directory, snapshots, bases[0] if bases else None, log_end, report)
     if not segments:
         log_end = snapshots[-1].offset if snapshots else 0
         epochs.clear()
@@ -273,6 +280,40 @@ def _scan_segment(
     if not is_last:
         segment.write_indexes(disk)
     return expected
+
+
+def _check_newest(
+    disk: Disk,
+    directory: str,
+    snapshots: list[OffsetAndEpoch],
+    first_base: int | None,
+    log_end: int,
+    report: RecoveryReport,
+) -> list[OffsetAndEpoch]:
+    """The snapshots, the newest of them read whole and found sound. A damaged one is set aside where an older
+    one, or nothing, and the log from there on hold the same. Raises CorruptStorage where they do not."""
+    while snapshots and snapshots[-1].offset > 0:
+        newest, older = snapshots[-1], snapshots[:-1]
+        try:
+            verify_checkpoint(disk, checkpoint_path(directory, newest))
+            break
+        except CorruptStorage as error:
+            covered = first_base is not None and (
+                first_base == 0 or any(each.offset >= first_base for each in older)
+            )
+            if not covered or log_end < newest.offset:
+                raise CorruptStorage(
+                    error.path,
+                    error.position,
+                    newest.offset,
+                    f"{error.reason}, and without this checkpoint the log does not reach back far enough",
+                    "Put a copy of the file back; or, with other voters up, move the whole directory aside, "
+                    "format it anew and let this node fetch a snapshot from the leader",
+                ) from None
+            aside = set_aside(disk, directory, newest)
+            report.notes.append(f"{error}. It was set aside as {aside}; the log is read from farther back")
+            snapshots = older
+    return snapshots
 
 
 def _reconcile(

@@ -1,0 +1,61 @@
+"""The process that makes one checkpoint, started by the daemon.
+
+`python -m kraftd.runtime.snapshot_writer ORDER`: ORDER is a CheckpointOrder as JSON, a CheckpointMade as JSON
+the only thing on stdout. The exit code is 0 when there is one, 1 with a text on stderr when it failed. It
+runs at the lowest priority, and ends as soon as its standard input does: that is the daemon's end.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import time
+
+import msgspec
+
+from kraftd.metadata.errors import ReplayError, UnwritableMetadataError
+from kraftd.server.checkpointing import DAMAGED, CheckpointMade, CheckpointOrder, make_checkpoint
+from kraftd.storage.disk import RealDisk
+from kraftd.storage.errors import CorruptStorage, StorageError
+from kraftd.wire.errors import ProtocolError
+
+LOWEST_PRIORITY = 19
+DONE, FAILED, ORPHANED = 0, 1, 4
+
+
+def end_with_parent() -> None:
+    """End this process at once when standard input ends, whatever it is doing."""
+
+    def watch() -> None:
+        while os.read(0, 64):
+            pass
+        os._exit(ORPHANED)
+
+    threading.Thread(target=watch, name="kraftd-parent", daemon=True).start()
+
+
+def main(arguments: list[str]) -> int:
+    """Carry out one order; the exit code."""
+    gc.disable()  # it builds one image, writes it, and ends
+    os.nice(LOWEST_PRIORITY)
+    end_with_parent()
+    order = msgspec.json.decode(arguments[0], type=CheckpointOrder)
+    try:
+        made = make_checkpoint(RealDisk(), order, time.time_ns() // 1_000_000)
+    except CorruptStorage as error:
+        made = CheckpointMade(outcome=DAMAGED, path=error.path, text=str(error))
+    except (StorageError, ReplayError, UnwritableMetadataError, ProtocolError, FileNotFoundError) as error:
+        print(error, file=sys.stderr)
+        return FAILED
+    sys.stdout.buffer.write(msgspec.json.encode(made))
+    sys.stdout.flush()
+    return DONE
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # taking the image apart object by object would only cost
