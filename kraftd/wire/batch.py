@@ -17,6 +17,7 @@ from typing import NamedTuple
 from kraftd.wire.api import control_record_class
 from kraftd.wire.codec import decode, encode_bytes
 from kraftd.wire.crc32c import crc32c
+from kraftd.wire.engine import C_ENGINE
 from kraftd.wire.message import Message
 from kraftd.wire.table import table_of
 
@@ -185,6 +186,8 @@ def build_batch(
     count = len(values)
     if count == 0:
         raise ValueError("a batch holds at least one record")
+    if C_ENGINE is not None and control_keys is None:
+        return C_ENGINE.build_batch(values, base_offset, leader_epoch, timestamp_ms, crc32c)
     varint = _varint
     parts: list[bytes] = [b"", b""]  # the header's place
     if control_keys is None:
@@ -346,6 +349,8 @@ def values(batch: Batch) -> list[memoryview]:
     metadata log gives up too: compression, a key, a timestamp delta, a null or empty value, headers.
     """
     header, view, _ = batch
+    if C_ENGINE is not None and (quick := C_ENGINE.batch_values(view)) is not None:
+        return quick
     _refuse_compression(batch)
     raw = bytes(view)  # indexing bytes is quicker than indexing a view, by more than the copy costs
     end = len(raw)

@@ -5,11 +5,14 @@ Frame version (always 1), the record's key, the version of its body, each an uns
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 from kraftd.wire.api import metadata_record_class
+from kraftd.wire.batch import Batch, values
 from kraftd.wire.codec import decode, encode_bytes
+from kraftd.wire.engine import C_ENGINE
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.message import Message
 from kraftd.wire.table import table_of
@@ -24,10 +27,16 @@ class VersionedRecord(NamedTuple):
     version: int
 
 
-def encode_record(record: VersionedRecord) -> bytes:
+def python_encode_record(record: VersionedRecord) -> bytes:
     """The record as the value of a log record. Raises EncodeError when the version cannot carry it."""
     message, version = record
     return _prefix(type(message), version) + encode_bytes(message, version)
+
+
+# Called for every record that is written, so there is no function around the engine's.
+encode_record: Callable[[VersionedRecord], bytes] = (
+    python_encode_record if C_ENGINE is None else C_ENGINE.encode_record
+)
 
 
 def decode_record(view: bytes | memoryview) -> VersionedRecord:
@@ -48,6 +57,16 @@ def decode_record(view: bytes | memoryview) -> VersionedRecord:
     if not first <= version <= last:
         raise ProtocolError(cls.__name__, "", 2, f"version {version}, only {first} to {last} are read")
     return VersionedRecord(decode(cls, version, view, 3), version)
+
+
+def decode_batch(batch: Batch) -> list[Message]:
+    """The messages of a metadata batch in order of offset; for many records much cheaper than one by one.
+
+    Raises CorruptBatch as ``values`` does, ProtocolError as ``decode_record`` does.
+    """
+    if C_ENGINE is not None and (quick := C_ENGINE.batch_messages(batch.view)) is not None:
+        return quick
+    return [decode_record(value).message for value in values(batch)]
 
 
 _CLASSES: dict[int, tuple[type[Message], int, int]] = {}

@@ -23,6 +23,8 @@ from kraftd.wire.errors import EncodeError, UnsupportedFieldError, UnsupportedVe
 from kraftd.wire.message import Message
 from tests.wire.strategies import ALL_MESSAGES, for_all, messages, versions
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 @pytest.mark.parametrize("name", ALL_MESSAGES)
 def test_what_is_encoded_is_decoded_from_bytes_and_from_views(name: str) -> None:

@@ -20,6 +20,8 @@ from kraftd.wire.frames import (
 )
 from kraftd.wire.primitives import Buffer
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 def joined(parts: list[Buffer]) -> bytes:
     """A frame without its length, which must be right."""

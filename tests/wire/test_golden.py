@@ -18,6 +18,8 @@ from kraftd.wire.frames import encode_request, encode_response, parse_request_he
 from kraftd.wire.table import table_of
 from tests.wire.java_json import to_json, without_records
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 GOLDEN = Path(__file__).with_name("golden")
 FRAMES: list[Any] = [
     pytest.param(frame, id=f"{path.stem} {frame['direction']} {number}")

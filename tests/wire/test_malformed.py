@@ -19,6 +19,8 @@ from kraftd.wire.message import Message
 from kraftd.wire.table import table_of
 from tests.wire.strategies import ALL_MESSAGES, messages, versions
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 fuzz = settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 NASTY = st.sampled_from([0x00, 0x01, 0x7F, 0x80, 0xFF]) | st.integers(0, 255)

@@ -16,7 +16,7 @@ from tests.wire.checks import check_same_bytes_and_value, check_same_in_other_ve
 from tests.wire.oracle import Oracle
 from tests.wire.strategies import ALL_MESSAGES, for_all, messages, versions
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("engine")]
 
 EXAMPLES = int(os.environ.get("KRAFTD_WIRE_EXAMPLES", "12"))
 quick = settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
