@@ -128,9 +128,7 @@ def unregister_broker(ctx: Context, request: UnregisterBrokerRequest) -> Decisio
     def forget_heartbeat(_end_offset: int) -> None:
         ctx.heartbeats.forget(request.broker_id)
 
-    return Decision(
-        UnregisterBrokerResponse(error_message=None), records, atomic=False, after=forget_heartbeat
-    )
+    return Decision(UnregisterBrokerResponse(), records, atomic=False, after=forget_heartbeat)
 
 
 def _check_directories(ctx: Context, request: BrokerRegistrationRequest) -> None:

@@ -20,13 +20,18 @@ class Listener(Protocol):
 
 
 def checked_endpoints(listeners: Iterable[Listener]) -> list[Endpoint]:
-    """Raises Refusal(UNKNOWN_SERVER_ERROR), as Kafka does, for a security protocol that does not exist."""
-    endpoints = []
+    """One endpoint a name, the last of each.
+
+    Raises Refusal(UNKNOWN_SERVER_ERROR), as Kafka does, for a security protocol that does not exist.
+    """
+    endpoints: dict[str, Endpoint] = {}
     for listener in listeners:
         if listener.security_protocol not in _SECURITY_PROTOCOLS:
             raise Refusal(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
                 f"Listener {listener.name}: there is no security protocol {listener.security_protocol}.",
             )
-        endpoints.append(Endpoint(listener.name, listener.host, listener.port, listener.security_protocol))
-    return endpoints
+        endpoints[listener.name] = Endpoint(
+            listener.name, listener.host, listener.port, listener.security_protocol
+        )
+    return list(endpoints.values())

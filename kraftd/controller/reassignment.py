@@ -39,6 +39,8 @@ def alter_partition_reassignments(
     NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR (where it may not
     change).
     """
+    if not request.topics:
+        return Decision(AlterPartitionReassignmentsResponse())  # Kafka looks no further either
     answer = AlterPartitionReassignmentsResponse(
         error_message=None,
         responses=[],

@@ -40,11 +40,11 @@ def handle(node: Node, call: Call) -> None:
         node.refuse(call, ErrorCode.INVALID_REQUEST)
         return
     try:
-        inner = read_carried(call, bytes(envelope.request_data))
+        inner = read_carried(call, bytes(envelope.request_data), FORWARDABLE)
     except ProtocolError:
         node.refuse(call, ErrorCode.UNSUPPORTED_VERSION)
         return
-    if inner.key not in FORWARDABLE:
+    if inner is None:
         node.refuse(call, ErrorCode.INVALID_REQUEST)
         return
     inner.host = host

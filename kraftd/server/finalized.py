@@ -25,18 +25,22 @@ class FinalizedFeatures:
     def metadata_version(self) -> int:
         return self.levels[METADATA_VERSION]
 
+    def applied(self, image: Image) -> None:
+        """Records were applied to the image: where they changed levels is what has to be committed."""
+        if self._pending is None and image.features and (image.features != self.levels or self.epoch < 0):
+            self._pending = (dict(image.features), image.offset + 1)
+
     def committed(self, image: Image, high_watermark: int) -> bool:
         """Everything below is committed, and the image may be ahead of it. True when they are news."""
+        self.applied(image)
         if self._pending is None:
-            if not image.features or (image.features == self.levels and self.epoch >= 0):
-                return False
-            self._pending = (dict(image.features), image.offset + 1)
+            return False
         levels, end_offset = self._pending
         if high_watermark < end_offset:
             return False
         self._pending = None
         self.levels = {METADATA_VERSION: MINIMUM_VERSION, **levels}
-        self.epoch = high_watermark - 1
+        self.epoch = end_offset - 1
         return True
 
     def forget_uncommitted(self) -> None:

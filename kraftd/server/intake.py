@@ -7,6 +7,7 @@ that is not served is answered UNSUPPORTED_VERSION and the connection goes on.
 from __future__ import annotations
 
 import struct
+from collections.abc import Container
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.server.call import Call
@@ -79,13 +80,15 @@ def _unusual(connection_id: int, slot: int, listener: str, host: str, frame: byt
     raise NotServed(call.frame(refuse(key, call.version, call.message, ErrorCode.UNSUPPORTED_VERSION)))
 
 
-def read_carried(outer: Call, frame: bytes) -> Call:
+def read_carried(outer: Call, frame: bytes, forwardable: Container[int]) -> Call | None:
     """The call that an Envelope carries, with the Envelope's connection; host and principal are the caller's
-    to set.
+    to set. None for an API that is not forwardable, whatever else is wrong with the request.
 
     Raises ProtocolError for whatever is not a well-formed request of a known API and version.
     """
     header, key, version, at = parse_request_header(frame)
+    if is_known(key) and key not in forwardable:
+        return None
     if not is_valid(key, version):
         raise ProtocolError("RequestHeader", "request_api_version", 2, f"API {key} has no version {version}")
     message = decode(request_class(key), version, frame, at)

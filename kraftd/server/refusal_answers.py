@@ -23,6 +23,18 @@ from kraftd.wire.table import table_of
 
 Builder = Callable[[Any, int, str | None], Any]
 
+# What both a request's and an answer's elements have without being what they are known by.
+_NOT_NAMES = frozenset(
+    {
+        "unknown_tags",
+        "num_partitions",
+        "replication_factor",
+        "leader_epoch",
+        "leader_id",
+        "partition_epoch",
+        "leader_recovery_state",
+    }
+)
 # Kafka repeats the error in the elements of these, beside the one for the whole.
 _ERRORS_EVERYWHERE = frozenset(
     {ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS}
@@ -155,7 +167,7 @@ def _copied_fields(source: type | None, target: type) -> tuple[str, ...]:
     return tuple(
         name
         for name, annotation in _types(target).items()
-        if name != "unknown_tags" and theirs.get(name) == annotation and _element_class(annotation) is None
+        if name not in _NOT_NAMES and theirs.get(name) == annotation and _element_class(annotation) is None
     )
 
 

@@ -171,6 +171,7 @@ def test_a_forwarded_quorum_request_is_answered_by_the_core(house: House) -> Non
         ({"data": struct.pack(">hhih", 19, 99, 1, -1)}, ErrorCode.UNSUPPORTED_VERSION),
         ({"data": struct.pack(">hhih", 19, 7, 1, -1) + b"\0\xff"}, ErrorCode.UNSUPPORTED_VERSION),
         ({"data": struct.pack(">hhih", 18, 0, 1, -1)}, ErrorCode.INVALID_REQUEST),
+        ({"data": struct.pack(">hhih", 63, 2, 1, -1)}, ErrorCode.INVALID_REQUEST),  # and cut short
     ],
 )
 def test_an_envelope_that_cannot_be_opened_is_refused_as_a_whole(
@@ -195,11 +196,12 @@ def test_principals_and_addresses_are_read() -> None:
     assert address_text(bytes(15) + b"\1") == "0:0:0:0:0:0:0:1"
 
 
-def test_a_refused_create_names_every_topic() -> None:
-    request = CreateTopicsRequest([CreatableTopic("a"), CreatableTopic("b")])
+def test_a_refused_create_names_every_topic_and_no_partitions_of_it() -> None:
+    request = CreateTopicsRequest([CreatableTopic("a", 3, 1), CreatableTopic("b")])
     answer = refuse(ApiKey.CREATE_TOPICS, 7, request, ErrorCode.POLICY_VIOLATION, "too much")
     again = decode(type(answer), 7, encode_bytes(answer, 7))
     assert [(t.name, t.error_code, t.error_message) for t in again.topics] == [  # type: ignore[attr-defined]
         ("a", ErrorCode.POLICY_VIOLATION, "too much"),
         ("b", ErrorCode.POLICY_VIOLATION, "too much"),
     ]
+    assert {(t.num_partitions, t.replication_factor) for t in again.topics} == {(-1, -1)}  # type: ignore[attr-defined]

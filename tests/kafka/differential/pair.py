@@ -1,0 +1,294 @@
+"""Two controllers of one history: Apache Kafka's and kraftd, started on copies of one formatted directory.
+
+Both are asked the same requests; what they answer and what they write to their logs is brought to a form that
+can be compared: ids of topics translated, addresses, times and the texts of errors masked.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
+from kraftd.messages.envelope_request import EnvelopeRequest
+from kraftd.messages.envelope_response import EnvelopeResponse
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.server.routing import SERVED
+from kraftd.types import METADATA_TOPIC_ID, parse_uuid, uuid_text
+from kraftd.wire.api import ApiKey, response_version
+from kraftd.wire.batch import CorruptBatch, control_records, iter_batches, records
+from kraftd.wire.frames import parse_request_header, parse_response
+from kraftd.wire.message import Message
+from kraftd.wire.record_frame import decode_record
+from kraftd.wire.table import table_of
+from tests.kafka.client import Client, api_key
+from tests.kafka.cluster import CONTROLLER_ID
+from tests.kafka.node import Controller, Kind
+from tests.kafka.process import HOST, free_port
+from tests.wire.java_json import struct_json
+
+_TIMES = frozenset({"lastFetchTimestamp", "lastCaughtUpTimestamp", "issueTimestamp"})
+# Records of one batch that come in the order of a hash table in Kafka.
+_UNORDERED = frozenset({"PartitionChangeRecord", "ConfigRecord", "RemoveTopicRecord", "FeatureLevelRecord"})
+CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"  # the same in every run, for the same requests from the same seed
+DIRECTORY_ID = b"\x7e" * 16  # both controllers' directory, in requests and in what is compared
+# Nothing happens by itself: every record in the logs comes from a request.
+PROPERTIES = {
+    "metadata.max.idle.interval.ms": 0,
+    "broker.session.timeout.ms": 3_600_000,
+    "auto.leader.rebalance.enable": "false",
+    "super.users": "",
+}
+
+
+class LogPart(NamedTuple):
+    """A part of a log: its data records with offset and epoch, and all of it in comparable form."""
+
+    records: list[tuple[int, int, Message]]
+    batches: list[Any]
+
+
+class Side:
+    """One of the two, with a connection to it and its translation of topic ids."""
+
+    def __init__(self, kind: Kind, home: Path, properties: Mapping[str, object], static: bool) -> None:
+        port = free_port()
+        address = f"{HOST}:{port}"
+        quorum: dict[str, object] = (
+            {"controller.quorum.voters": f"{CONTROLLER_ID}@{address}"}
+            if static
+            else {"controller.quorum.bootstrap.servers": address}
+        )
+        merged = {**PROPERTIES, **quorum, **properties}
+        self.controller = Controller(kind, CONTROLLER_ID, home / kind, port, merged)
+        self.home, self.port = home / kind, port
+        self.ours: dict[bytes, bytes] = {}  # topic ids of this side -> of the first side
+        self.theirs: dict[bytes, bytes] = {}  # and back
+        self.next_offset = 0
+        self._client: Client | None = None
+
+    def __repr__(self) -> str:
+        return f"<Side {self.controller!r} log read to {self.next_offset}>"
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            self._client = Client(HOST, self.port)
+        return self._client
+
+    def knows_directory(self) -> None:
+        """The id that formatting gave this side's directory stands for the same as the other's."""
+        text = (self.controller.data / "meta.properties").read_text()
+        (line,) = (line for line in text.splitlines() if line.startswith("directory.id="))
+        self._same(parse_uuid(line.partition("=")[2]), DIRECTORY_ID)
+
+    def is_registered(self) -> bool:
+        """Whether the controller's own registration, the last record that nobody asked for, is committed."""
+        return bool(self.client.call(DescribeClusterRequest(endpoint_type=2), 1).brokers)
+
+    def disconnect(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def ask(self, request: Message, version: int) -> Message | None:
+        """Its answer; None if the request cost the connection."""
+        try:
+            answer: Message = self.client.call(replaced(request, self.theirs), version)
+        except ConnectionError:
+            self.disconnect()
+            return None
+        return answer
+
+    def answer_view(self, request: Message, version: int, answer: Message | None) -> Any:
+        """An answer in comparable form; what an Envelope carries is unpacked."""
+        if answer is None:
+            return "closed"
+        if not isinstance(request, EnvelopeRequest) or not isinstance(answer, EnvelopeResponse):
+            return self.view(answer, version, api_key(request))
+        shown: dict[str, Any] = {"errorCode": answer.error_code}
+        if answer.response_data is not None:
+            _, key, carried_version, _ = parse_request_header(bytes(request.request_data))
+            header, carried = parse_response(key, carried_version, bytes(answer.response_data))
+            shown["correlationId"] = header.correlation_id
+            shown["carried"] = self.view(carried, carried_version, key)
+        return shown
+
+    def view(self, answer: Message, version: int, key: int) -> Any:
+        """An answer as JSON without what may differ."""
+        table = table_of(type(answer))
+        held = [
+            (partition, bytes(partition.records or b""))
+            for topic in getattr(answer, "responses", ())
+            for partition in getattr(topic, "partitions", ())
+            if hasattr(partition, "records")
+        ]
+        for partition, _ in held:
+            partition.records = b""
+        shown = struct_json(table, table.root, replaced(answer, self.ours), response_version(key, version))
+        shown = self._masked("", shown)
+        if key == ApiKey.CREATE_TOPICS and version >= 7:  # topics that were only tried have ids as well
+            known = {uuid_text(topic_id) for topic_id in (*self.theirs, bytes(16))}
+            for topic in shown["topics"]:
+                topic["topicId"] = topic["topicId"] if topic["topicId"] in known else "an id"
+        if key == ApiKey.API_VERSIONS:  # some APIs of Kafka's are not served
+            shown["apiKeys"] = [api for api in shown["apiKeys"] if api["apiKey"] in SERVED]
+        if held:
+            shown["records"] = [self.record_views(data) for _, data in held]
+        return shown
+
+    def _masked(self, name: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._masked(key, item) for key, item in value.items()}
+        if isinstance(value, list):
+            items = [self._masked(name, item) for item in value]
+            return sorted(items, key=repr) if items and isinstance(items[0], dict) else items
+        if name == "errorMessage":
+            return value and "a text"
+        if name in _TIMES:
+            return value if value <= 0 else "a time"
+        if name == "port" and value == self.port:
+            return "own port"
+        if isinstance(value, str):
+            return value.replace(str(self.home), "HOME").replace(str(self.port), "PORT")
+        return value
+
+    # -- the log
+    def read_log(self) -> LogPart:
+        """What is new in the log."""
+        fresh: list[tuple[int, int, Message]] = []
+        views: list[Any] = []
+        while data := self._fetch():
+            for batch in iter_batches(data):
+                if not batch.header.is_control:
+                    for record in records(batch):
+                        assert record.value is not None
+                        decoded = decode_record(record.value)
+                        if isinstance(decoded.message, TopicRecord):
+                            self._new_topic(decoded.message.topic_id)
+                        shared = replaced(decoded.message, self.ours)
+                        fresh.append((record.offset, batch.header.leader_epoch, shared))
+                self.next_offset = batch.header.last_offset + 1
+            views += self.record_views(data)
+        return LogPart(fresh, views)
+
+    def _new_topic(self, topic_id: bytes) -> None:
+        number = len(self.ours)
+        self._same(topic_id, b"\x7f" + bytes(11) + number.to_bytes(4, "big"))
+
+    def _same(self, own: bytes, shared: bytes) -> None:
+        self.ours[own] = shared
+        self.theirs[shared] = own
+
+    def _fetch(self) -> bytes:
+        epoch = 1 if self.next_offset else 0
+        partition = FetchPartition(0, 1, self.next_offset, epoch)
+        topic = FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
+        answer = self.client.call(FetchRequest(topics=[topic]), 13)
+        (found,) = answer.responses[0].partitions
+        assert found.error_code == 0, f"{self!r}: {answer!r}"
+        return bytes(found.records or b"")
+
+    def record_views(self, data: bytes) -> list[Any]:
+        """Each batch of a fetch: its place and its records. Kafka may cut the last short: that is none."""
+        shown = []
+        batches = iter_batches(data)
+        while True:
+            try:
+                batch = next(batches, None)
+            except CorruptBatch as problem:
+                assert problem.truncated and shown and self.controller.kind == "apache", (
+                    f"{self!r}: {problem}"
+                )
+                batch = None
+            if batch is None:
+                return shown
+            base_offset, epoch = batch.header.base_offset, batch.header.leader_epoch
+            shown.append([base_offset, epoch, _ordered(self._batch_views(batch))])
+
+    def _batch_views(self, batch: Any) -> Iterator[Any]:
+        if batch.header.is_control:
+            for control in control_records(batch):
+                yield ["control", int(control.type), control.version]
+            return
+        for record in records(batch):
+            assert record.value is not None
+            message, version = decode_record(record.value)
+            table = table_of(type(message))
+            shown = struct_json(table, table.root, replaced(message, self.ours), version)
+            if table.name == "RegisterControllerRecord":
+                shown.pop("incarnationId")
+            yield [table.name, version, self._masked("", shown)]
+
+
+class Pair:
+    """Both sides; the first is the oracle."""
+
+    def __init__(
+        self, home: Path, *, static: bool = False, properties: Mapping[str, object] | None = None
+    ) -> None:
+        self.sides = [Side(kind, home, properties or {}, static) for kind in ("apache", "kraftd")]
+        self.static = static
+        self.cluster_id = CLUSTER_ID
+
+    def __enter__(self) -> Pair:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for side in self.sides:
+            side.disconnect()
+            side.controller.kill()
+            shutil.rmtree(side.controller.data, ignore_errors=True)
+
+    @property
+    def apache(self) -> Side:
+        return self.sides[0]
+
+    def start(self, *format_arguments: str) -> Pair:
+        """Each formats its own directory (the addresses of the voters differ); start both."""
+        for side in self.sides:
+            side.controller.format(
+                self.cluster_id, *([] if self.static else ["--standalone"]), *format_arguments
+            )
+            side.knows_directory()
+            side.controller.start()
+        for side in self.sides:
+            side.controller.wait_ready()
+            side.controller.wait(side.is_registered, "registers itself")
+        return self
+
+    def ask(self, request: Message, version: int) -> tuple[list[Any], list[LogPart]]:
+        """The answers of both sides, and what the request added to their logs."""
+        answers = [side.ask(request, version) for side in self.sides]
+        parts = [side.read_log() for side in self.sides]  # first: topics that the answers name are born there
+        views = [
+            side.answer_view(request, version, answer)
+            for side, answer in zip(self.sides, answers, strict=True)
+        ]
+        return views, parts
+
+
+def _ordered(shown: Iterator[Any]) -> list[Any]:
+    """Records without the order that comes from how Kafka hashes names and random ids."""
+    made: list[Any] = []
+    for kind, group in groupby(shown, key=lambda one: one[0]):
+        made += sorted(group, key=repr) if kind in _UNORDERED else list(group)  # noqa: B031
+    return made
+
+
+def replaced(value: Any, ids: Mapping[bytes, bytes]) -> Any:
+    """The same value with 16-byte ids translated, in all that it holds."""
+    if isinstance(value, bytes):
+        return ids.get(value, value) if len(value) == 16 else value
+    if isinstance(value, Message):
+        made = type(value)()
+        for name in value.__struct_fields__:
+            setattr(made, name, replaced(getattr(value, name), ids))
+        return made
+    if isinstance(value, (list, tuple)):
+        return type(value)(replaced(item, ids) for item in value)
+    return value

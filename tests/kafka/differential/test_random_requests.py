@@ -1,0 +1,79 @@
+"""Random requests to Kafka's controller and to kraftd: the same answers, the same records, at every step.
+
+KRAFTD_DIFFERENTIAL_SEED and KRAFTD_DIFFERENTIAL_STEPS try others, and more of them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.metadata.image import Image
+from kraftd.wire.api import ApiKey
+from kraftd.wire.message import Message
+from tests.kafka.client import api_key
+from tests.kafka.differential.pair import Pair
+from tests.kafka.differential.requests import RandomRequests
+
+pytestmark = pytest.mark.kafka
+SEED = int(os.environ.get("KRAFTD_DIFFERENTIAL_SEED", "1"))
+STEPS = int(os.environ.get("KRAFTD_DIFFERENTIAL_STEPS", "400"))
+
+
+def difference(kafka: Any, kraftd: Any) -> str:
+    """A unified diff of two JSON values."""
+    texts = [json.dumps(value, indent=1, default=repr).splitlines() for value in (kafka, kraftd)]
+    return "\n".join(difflib.unified_diff(*texts, "kafka", "kraftd", lineterm=""))
+
+
+def cannot_be_compared(request: Message, answer: Any) -> bool:
+    """Kafka's controller does not get most of its refusals of FetchSnapshot written: no records, no size."""
+    return api_key(request) == ApiKey.FETCH_SNAPSHOT and answer.get("errorCode") == -1
+
+
+def compare(pair: Pair, seed: int, steps: int) -> Image:
+    """Ask both, step by step; AssertionError at the first difference."""
+    image = Image()
+    requests = RandomRequests(seed, image, pair.cluster_id)
+    asked = "nothing yet"
+    parts = [side.read_log() for side in pair.sides]
+    for step in range(steps):
+        kafka, kraftd = parts
+        assert kafka.batches == kraftd.batches, (
+            f"seed {seed} step {step}: other records after {asked}\n"
+            + difference(kafka.batches, kraftd.batches)
+        )
+        for offset, epoch, message in kafka.records:
+            image.apply(message, offset, epoch)
+        requests.batch_starts += [base_offset for base_offset, _, _ in kafka.batches]
+        requests.log_end = pair.apache.next_offset
+        request, version = requests.next()
+        asked = f"v{version} {request!r}"
+        answers, parts = pair.ask(request, version)
+        assert answers[0] == answers[1] or cannot_be_compared(request, answers[0]), (
+            f"seed {seed} step {step}: another answer to {asked}\n" + difference(*answers)
+        )
+    return image
+
+
+@pytest.mark.parametrize("seed", [SEED, SEED + 1])
+def test_a_controller_of_a_dynamic_quorum_answers_and_records_what_kafkas_does(
+    tmp_path: Path, seed: int
+) -> None:
+    with Pair(tmp_path) as pair:
+        image = compare(pair.start(), seed, STEPS)
+        assert image.offset > STEPS / 10, f"too few requests changed anything: {image!r}"
+
+
+@pytest.mark.parametrize("release", ["3.7-IV4", "3.9-IV0", "4.1"])
+def test_a_controller_of_a_static_quorum_and_an_older_metadata_version_does_too(
+    tmp_path: Path, release: str
+) -> None:
+    with Pair(tmp_path, static=True) as pair:
+        image = compare(pair.start("--release-version", release), SEED + 10, STEPS // 2)
+        assert image.offset > STEPS / 20, f"too few requests changed anything: {image!r}"
