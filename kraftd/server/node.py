@@ -300,6 +300,7 @@ class Node:
         for record in records:
             apply(record.message, offset, epoch)
             offset += 1
+        self.finalized.applied(self.image)
         self.replay.next_offset = accepted.end_offset
         say_records(self, records)
         self._perform(effects)
