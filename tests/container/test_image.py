@@ -9,7 +9,7 @@ import pytest
 
 from tests.container.engine import Engine
 from tests.kafka.cluster import random_uuid
-from tests.kafka.node import answers_api_versions
+from tests.kafka.node import Broker, answers_api_versions
 from tests.kafka.process import HOST, free_port, wait_until
 
 pytestmark = pytest.mark.container
@@ -96,6 +96,18 @@ def test_it_runs_as_an_ordinary_user_on_a_read_only_root(container: Container) -
     assert container.execute("id", "-u") == "10001"
     assert container.engine.try_podman("exec", container.name, "touch", "/opt/kraftd/x") != 0
     assert container.engine.try_podman("exec", container.name, "touch", f"{DATA}/x") == 0
+
+
+@pytest.mark.kafka
+def test_a_stock_broker_registers_with_it_and_is_unfenced(container: Container, tmp_path: Path) -> None:
+    quorum = {"controller.quorum.bootstrap.servers": f"{HOST}:{container.port}"}
+    broker = Broker(2, tmp_path, free_port(), quorum, {})
+    broker.format(container.cluster_id)
+    broker.start()
+    try:
+        broker.wait_ready()
+    finally:
+        broker.kill()
 
 
 def test_nothing_of_the_build_is_left_in_the_image(container: Container) -> None:

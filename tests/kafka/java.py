@@ -157,8 +157,8 @@ class ResidentTools:
         path = os.pathsep.join([str(classes), classpath()])
         self._command = [
             str(find_java()),
-            "-Xmx512m",
             *QUICK_START,
+            "-Xmx512m",
             _WARNINGS_ONLY,
             "-cp",
             path,
