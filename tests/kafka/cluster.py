@@ -155,7 +155,12 @@ class Cluster:
             raise OSError(str(error)) from error
 
     def partitions(self, topic: str) -> dict[int, PartitionMetadata]:
-        return self.metadata().topics[topic].partitions
+        """The partitions of a topic as a broker knows them. OSError while it does not know the topic."""
+        known = self.metadata().topics.get(topic)
+        if known is None:
+            raise OSError(f"no broker has told of the topic {topic} yet")
+        partitions: dict[int, PartitionMetadata] = known.partitions
+        return partitions
 
     def partition(self, topic: str, index: int = 0) -> PartitionMetadata:
         return self.partitions(topic)[index]
