@@ -25,7 +25,13 @@ from kraftd.server.checkpointing import (
 from kraftd.server.retention import KeptSnapshot, RetentionRules, new_start
 from kraftd.server.snapshot_policy import AFTER_TRANSACTION_MS, SnapshotPolicy
 from kraftd.server.snapshot_request import SnapshotAnswer, answer, name_of, take_request
-from kraftd.storage.checkpoint import CheckpointReader, checkpoint_path, parse_checkpoint_name, set_aside
+from kraftd.storage.checkpoint import (
+    CheckpointReader,
+    checkpoint_path,
+    parse_checkpoint_name,
+    part_name,
+    set_aside,
+)
 from kraftd.storage.errors import CorruptStorage, StorageError
 from kraftd.types import OffsetAndEpoch
 
@@ -73,8 +79,8 @@ class SnapshotKeeper:
             if child is not None:
                 child.kill()
         if self._writer is not None and self._order is not None:
-            path = checkpoint_path(self._order.directory, self._order.snapshot_id)
-            self.storage.disk.remove(f"{path}.part")
+            name = part_name(self._order.snapshot_id, download=False)
+            self.storage.disk.remove(f"{self._order.directory}/{name}")
 
     def _look(self) -> None:
         self._timer = self.runner.loop.call_later(LOOK_S, self._look)

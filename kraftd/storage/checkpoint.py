@@ -81,22 +81,58 @@ def list_checkpoints(disk: Disk, directory: str) -> tuple[list[OffsetAndEpoch], 
     return sorted(found, key=by_epoch), leftovers
 
 
+def find_download(disk: Disk, directory: str) -> tuple[OffsetAndEpoch, int] | None:
+    """The newest download that was not finished, and how many bytes of it there are."""
+    newest = None
+    for name in disk.list_names(directory):
+        snapshot_id = parse_checkpoint_name(name)
+        if snapshot_id is not None and name == part_name(snapshot_id, download=True):
+            newest = snapshot_id if newest is None else max(newest, snapshot_id, key=by_epoch)
+    if newest is None:
+        return None
+    file = disk.open(f"{directory}/{part_name(newest, download=True)}")
+    try:
+        return newest, file.size_bytes()
+    finally:
+        file.close()
+
+
 # --- writing ------------------------------------------------------------------------------------------
 
 
-class PartFile:
-    """The `.part` of a checkpoint: bytes in order, then freeze. What a download of a leader's snapshot
-    fills."""
+def part_name(snapshot_id: OffsetAndEpoch, *, download: bool) -> str:
+    """The name of a checkpoint that is not whole yet. A download that a crash left is gone on with, what was
+    made here is not; they are told apart by name."""
+    name = checkpoint_name(snapshot_id)
+    return f"{name}.part" if download else f"{name.removesuffix(SUFFIX)}-made{PART_SUFFIX}"
 
-    def __init__(self, disk: Disk, directory: str, snapshot_id: OffsetAndEpoch) -> None:
+
+class PartFile:
+    """The `.part` of a checkpoint: bytes in order, then freeze.
+
+    A download keeps the first position bytes of what was there before; otherwise it begins empty.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        snapshot_id: OffsetAndEpoch,
+        position: int = 0,
+        *,
+        download: bool = True,
+    ) -> None:
         self.snapshot_id = snapshot_id
-        self.path = f"{directory}/{checkpoint_name(snapshot_id)}.part"
-        self.size_bytes = 0
+        self.path = f"{directory}/{part_name(snapshot_id, download=download)}"
+        self.size_bytes = position
         self._directory = directory
         self._disk = disk
         disk.make_directory(directory)
-        disk.remove(self.path)
+        if position == 0:
+            disk.remove(self.path)
         self._file: File = disk.open(self.path, create=True)
+        if position:
+            self._file.truncate(position)
 
     def __repr__(self) -> str:
         return f"<PartFile {self.snapshot_id}, {self.size_bytes} bytes>"
@@ -145,7 +181,7 @@ class CheckpointWriter:
     ) -> None:
         if kraft_version == 0 and voters is not None:
             raise ValueError("a checkpoint of kraft.version 0 cannot hold a voter set")
-        self._part = PartFile(disk, directory, snapshot_id)
+        self._part = PartFile(disk, directory, snapshot_id, download=False)
         self._epoch = snapshot_id.epoch
         self._now_ms = now_ms
         self._max_batch_bytes = max_batch_bytes

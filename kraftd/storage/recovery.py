@@ -9,7 +9,9 @@ from __future__ import annotations
 from kraftd.storage.checkpoint import (
     by_epoch,
     checkpoint_path,
+    find_download,
     list_checkpoints,
+    part_name,
     set_aside,
     verify_checkpoint,
 )
@@ -122,8 +124,18 @@ def _check_partition_metadata(disk: Disk, directory: str) -> None:
 
 
 def _sweep(disk: Disk, directory: str, report: RecoveryReport) -> list[OffsetAndEpoch]:
-    """Remove what an interrupted write, delete or swap left; returns the snapshots that are whole."""
+    """Remove what an interrupted write, delete or swap left; returns the snapshots that are whole.
+
+    The newest download that is ahead of them stays: it is gone on with.
+    """
     snapshots, leftovers = list_checkpoints(disk, directory)
+    download = find_download(disk, directory)
+    if (
+        download is not None
+        and download[1]
+        and (not snapshots or by_epoch(download[0]) > by_epoch(snapshots[-1]))
+    ):
+        leftovers.remove(part_name(download[0], download=True))
     for name in disk.list_names(directory):
         if name.endswith(".swap") and offset_of_name(name) is not None:
             # Kafka's swap: the new files are complete, they only lack their names.

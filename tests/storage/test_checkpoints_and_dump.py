@@ -46,7 +46,7 @@ def written(voters: VotersRecord | None = None) -> MemoryDisk:
         max_batch_bytes=300,
     )
     writer.append(TOPICS)
-    assert disk.list_names(DIRECTORY) == ["00000000000000205268-0000000005.checkpoint.part"]
+    assert disk.list_names(DIRECTORY) == ["00000000000000205268-0000000005-made.checkpoint.part"]
     assert writer.freeze() == len(disk.read_bytes(PATH))
     return disk
 

@@ -1,0 +1,61 @@
+"""``kraftd snapshot``: have the daemon of a directory make a snapshot now."""
+
+from __future__ import annotations
+
+import click
+
+from kraftd.cli.failures import FAILED, OK, UNREACHABLE, CommandFailure
+
+LOOK_S = 0.1
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option("--timeout", "timeout_s", type=click.IntRange(1), default=300, show_default=True, metavar="S")
+def snapshot(file: str, timeout_s: int) -> int:
+    """Make a snapshot of the metadata log now.
+
+    FILE is the .properties file of a controller that runs on this machine; every controller makes its own.
+
+    It is asked by way of its data directory, so whoever may write there may ask. Prints the path of the
+    checkpoint; where nothing was committed since the last one, that one's.
+    """
+    import os
+    import time
+
+    from kraftd.config import load
+    from kraftd.server.snapshot_request import ask, take_answer
+    from kraftd.storage.disk import RealDisk
+
+    directory = load(file).metadata_log_dir
+    disk = RealDisk()
+    check_running(disk, directory, file)
+    name = f"{os.getpid()}-{time.time_ns()}"
+    ask(disk, directory, name)
+    deadline_s = time.monotonic() + timeout_s
+    while (answer := take_answer(disk, directory, name)) is None:
+        if time.monotonic() > deadline_s:
+            raise CommandFailure(f"no answer in {timeout_s} s: see the controller's log.", UNREACHABLE)
+        time.sleep(LOOK_S)
+    if answer.error:
+        raise CommandFailure(answer.error, FAILED)
+    click.echo(f"{answer.path} ({answer.size_bytes} bytes)")
+    return OK
+
+
+def check_running(disk: object, directory: str, file: str) -> None:
+    """Raise CommandFailure where no daemon holds the directory's lock."""
+    from kraftd.storage.directory import LOCK_FILE
+    from kraftd.storage.disk import RealDisk
+    from kraftd.storage.errors import DirectoryLocked
+
+    assert isinstance(disk, RealDisk)
+    path = f"{directory}/{LOCK_FILE}"
+    if disk.exists(path):
+        try:
+            disk.lock(path).release()
+        except DirectoryLocked:
+            return
+    raise CommandFailure(
+        f"no controller runs on {directory}. Start it first: kraftd start {file}", UNREACHABLE
+    )
