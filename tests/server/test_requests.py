@@ -171,7 +171,7 @@ def test_a_forwarded_quorum_request_is_answered_by_the_core(house: House) -> Non
         ({"data": struct.pack(">hhih", 19, 99, 1, -1)}, ErrorCode.UNSUPPORTED_VERSION),
         ({"data": struct.pack(">hhih", 19, 7, 1, -1) + b"\0\xff"}, ErrorCode.UNSUPPORTED_VERSION),
         ({"data": struct.pack(">hhih", 18, 0, 1, -1)}, ErrorCode.INVALID_REQUEST),
-        ({"data": struct.pack(">hhih", 63, 2, 1, -1)}, ErrorCode.INVALID_REQUEST),  # and cut short
+        ({"data": struct.pack(">hhih", 63, 2, 1, -1) + b"\0"}, ErrorCode.INVALID_REQUEST),  # cut short
     ],
 )
 def test_an_envelope_that_cannot_be_opened_is_refused_as_a_whole(

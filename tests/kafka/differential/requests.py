@@ -432,7 +432,7 @@ class RandomRequests:
 
     def fetch(self) -> Message:
         m = fetch_request
-        replica_id = self.one((50, 51, -1, CONTROLLER_ID, -2))
+        replica_id = self.one((50, 51, -1, -2))
         by_name = self.odds(0.4)
         topics = []
         for _ in range(self.one((1, 1, 1, 1, 1, 1, 0, 2))):

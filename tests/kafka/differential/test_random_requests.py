@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,34 @@ import pytest
 
 from kraftd.metadata.image import Image
 from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from tests.kafka.client import api_key
-from tests.kafka.differential.pair import Pair
+from tests.kafka.cluster import CONTROLLER_ID
+from tests.kafka.differential.pair import GaveUp, Pair
 from tests.kafka.differential.requests import RandomRequests
 
 pytestmark = pytest.mark.kafka
+# Parked until there is metadata, which here there never is.
+_WAIT_FOR_METADATA = frozenset({ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_CONFIGS})
+_OF_THE_QUORUM = frozenset(
+    {
+        ApiKey.FETCH,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.DESCRIBE_QUORUM,
+    }
+)
 SEED = int(os.environ.get("KRAFTD_DIFFERENTIAL_SEED", "1"))
 STEPS = int(os.environ.get("KRAFTD_DIFFERENTIAL_STEPS", "400"))
 
 
 def difference(kafka: Any, kraftd: Any) -> str:
     """A unified diff of two JSON values."""
-    texts = [json.dumps(value, indent=1, default=repr).splitlines() for value in (kafka, kraftd)]
-    return "\n".join(difflib.unified_diff(*texts, "kafka", "kraftd", lineterm=""))
+    first, second = (json.dumps(value, indent=1, default=repr).splitlines() for value in (kafka, kraftd))
+    return "\n".join(difflib.unified_diff(first, second, "kafka", "kraftd", lineterm=""))
 
 
 def cannot_be_compared(request: Message, answer: Any) -> bool:
@@ -54,7 +69,11 @@ def compare(pair: Pair, seed: int, steps: int) -> Image:
         requests.log_end = pair.apache.next_offset
         request, version = requests.next()
         asked = f"v{version} {request!r}"
-        answers, parts = pair.ask(request, version)
+        try:
+            answers, parts = pair.ask(request, version)
+        except GaveUp as who:
+            assert str(who) == "apache", f"seed {seed} step {step}: kraftd gave up at {asked}"
+            break
         assert answers[0] == answers[1] or cannot_be_compared(request, answers[0]), (
             f"seed {seed} step {step}: another answer to {asked}\n" + difference(*answers)
         )
@@ -74,6 +93,27 @@ def test_a_controller_of_a_dynamic_quorum_answers_and_records_what_kafkas_does(
 def test_a_controller_of_a_static_quorum_and_an_older_metadata_version_does_too(
     tmp_path: Path, release: str
 ) -> None:
-    with Pair(tmp_path, static=True) as pair:
+    with Pair(tmp_path, absent=()) as pair:
         image = compare(pair.start("--release-version", release), SEED + 10, STEPS // 2)
         assert image.offset > STEPS / 20, f"too few requests changed anything: {image!r}"
+
+
+def test_a_controller_without_a_leader_refuses_as_kafkas_does(tmp_path: Path) -> None:
+    with Pair(tmp_path, absent=[CONTROLLER_ID + 1]) as pair:
+        pair.start()
+        requests = RandomRequests(SEED, Image(), pair.cluster_id)
+        refused = 0
+        for step in range(STEPS // 2):
+            request, version = requests.next()
+            if api_key(request) in _WAIT_FOR_METADATA:
+                continue
+            (kafka, kraftd), _ = pair.ask(request, version)
+            # What asks for nothing, or is wrong in itself, Kafka answers without knowing whether it leads.
+            codes = set(re.findall(r"'errorCode': (-?\d+)", repr(kafka))) - {"0"}
+            if api_key(request) in _OF_THE_QUORUM or codes == {str(int(ErrorCode.NOT_CONTROLLER))}:
+                assert kafka == kraftd or cannot_be_compared(request, kafka), (
+                    f"seed {SEED} step {step}: another answer to v{version} {request!r}\n"
+                    + difference(kafka, kraftd)
+                )
+                refused += 1
+        assert refused > STEPS / 5
