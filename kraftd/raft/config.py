@@ -11,11 +11,12 @@ from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.history import ControlRecordHistory
 from kraftd.raft.log_view import LogView
 from kraftd.raft.voters import Listeners, VoterNode, bare
-from kraftd.types import ReplicaKey
+from kraftd.types import OffsetAndEpoch, ReplicaKey
 
 MIN_KRAFT_VERSION = 0
 MAX_KRAFT_VERSION = 1
 MAX_BATCH_BYTES = 8 * 1024 * 1024
+TAIL_BYTES = 64 * 1024  # of a download that goes on, compared with the copy that it goes on from
 
 
 class Dice(Protocol):
@@ -88,6 +89,15 @@ class RaftConfig(Struct, frozen=True):
         return VoterNode(self.key, bare(self.listeners), self.min_kraft_version, self.max_kraft_version)
 
 
+class PartialSnapshot(Struct, frozen=True):
+    """A download that the last process did not finish: `position` bytes of it are on disk, `tail` is the end
+    of them, of TAIL_BYTES or, where there are fewer, all."""
+
+    snapshot_id: OffsetAndEpoch
+    position: int
+    tail: bytes
+
+
 class DurableState(Struct):
     """What is on disk: `quorum-state` (None in a new directory), the log's bounds, and its control records.
 
@@ -98,3 +108,4 @@ class DurableState(Struct):
     election: QuorumStateData | None = None
     log: LogView = field(default_factory=LogView)
     history: ControlRecordHistory = field(default_factory=ControlRecordHistory)
+    partial: PartialSnapshot | None = None

@@ -211,9 +211,11 @@ class ShutdownCompleted(Effect, frozen=True, gc=False):
 
 
 class BeginSnapshot(Effect, frozen=True, gc=False):
-    """Open the `.part` file of this snapshot, empty."""
+    """Have the `.part` file of this snapshot open, with its first `position` bytes: what was written of it
+    before a change of leader or a restart; 0 makes it empty."""
 
     snapshot_id: OffsetAndEpoch
+    position: int = 0
 
 
 class WriteSnapshot(Effect, frozen=True, gc=False):
@@ -234,6 +236,6 @@ class FinishSnapshot(Effect, frozen=True, gc=False):
 
 
 class AbandonSnapshot(Effect, frozen=True, gc=False):
-    """Delete the `.part` file."""
+    """Delete the `.part` file.  Never asked for between FinishSnapshot and its answer."""
 
     snapshot_id: OffsetAndEpoch

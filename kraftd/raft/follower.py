@@ -112,6 +112,7 @@ def _take_in(replica: Replica, role: Follower, partition: PartitionData) -> bool
     elif snapshot.epoch >= 0 and snapshot.end_offset >= 0:
         return snapshots.begin_download(replica, role, OffsetAndEpoch(snapshot.end_offset, snapshot.epoch))
     elif snapshot.epoch < 0 and snapshot.end_offset < 0:
+        replica.drop_partial()
         if partition.records is not None and len(partition.records):
             append_fetched(replica, memoryview(partition.records))
         role.leader_high_watermark = max(role.leader_high_watermark, partition.high_watermark)

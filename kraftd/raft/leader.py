@@ -21,7 +21,6 @@ from kraftd.messages.leader_change_message import LeaderChangeMessage, Voter
 from kraftd.raft import fetch_answers
 from kraftd.raft.config import MAX_BATCH_BYTES
 from kraftd.raft.effects import (
-    AbandonSnapshot,
     AppendAborted,
     AppendAccepted,
     AppendCommitted,
@@ -32,7 +31,7 @@ from kraftd.raft.events import AppendId, AppendRequested, CommitAwaited
 from kraftd.raft.majority import majority
 from kraftd.raft.progress import Progress
 from kraftd.raft.replica import ConsensusBroken, Replica
-from kraftd.raft.roles import Candidate, Follower, Leader, Resigned
+from kraftd.raft.roles import Candidate, Leader, Resigned
 from kraftd.raft.transitions import Cause
 from kraftd.raft.voter_change import finish_voter_change
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, ReplicaKey
@@ -60,6 +59,7 @@ def become_leader(replica: Replica) -> None:
     if replica.history.kraft_version == 0:
         leader.kraft_version_voters = replica.voters.updated(config.voter_node, ignore_directory_id=True)
     replica.become(Cause.VOTES_WON, leader, leader_id=config.node_id, leader_listeners=config.listeners)
+    replica.drop_partial()
     append_control(replica, start_of_epoch_records(replica, role.votes.granting))
 
 
@@ -99,8 +99,6 @@ def leave_leadership(replica: Replica) -> Iterator[None]:
         fetch_answers.refuse_all(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         for append_id in replica.appends.complete_all(COMMITTED):
             replica.emit(AppendAborted(append_id))
-    elif isinstance(was, Follower) and was.download is not None and replica.role is not was:
-        replica.emit(AbandonSnapshot(was.download.snapshot_id))
 
 
 def resign(replica: Replica, leader: Leader) -> None:

@@ -12,6 +12,7 @@ from kraftd.raft import transitions
 from kraftd.raft.config import Dice, DurableState, Parking, RaftConfig
 from kraftd.raft.connections import Connections
 from kraftd.raft.effects import (
+    AbandonSnapshot,
     AppendRecords,
     Destination,
     Effect,
@@ -21,7 +22,7 @@ from kraftd.raft.effects import (
     SyncLog,
     VotersChanged,
 )
-from kraftd.raft.roles import Follower, Leader, Resigned, Role, Unattached
+from kraftd.raft.roles import Download, Follower, Leader, Resigned, Role, Unattached
 from kraftd.raft.transitions import Cause, State
 from kraftd.raft.voters import Listeners, VoterSet, listener_endpoint, replica_key
 from kraftd.types import ZERO_UUID, ReplicaKey
@@ -61,6 +62,10 @@ class Replica:
         self.voted: ReplicaKey | None = None
         self.role: Role = Unattached(None)
         self.high_watermark = -1
+        partial = durable.partial
+        self.partial: Download | None = None  # what is on disk of a snapshot that is, or was, being fetched
+        if partial is not None:
+            self.partial = Download(partial.snapshot_id, partial.position, partial.tail)
         self.effects: list[Effect] = []
         self.shutdown_deadline_ms: int | None = None
         self.shut_down = False
@@ -255,6 +260,15 @@ class Replica:
         elif isinstance(self.role, Unattached) and self.may_stand and self.role.deadline_ms is None:
             self.role.deadline_ms = self.now_ms + self.random_election_timeout_ms()
         self.emit(VotersChanged())
+
+    def drop_partial(self) -> None:
+        """What was downloaded of a snapshot is of no use any more."""
+        partial = self.partial
+        if partial is not None and not partial.finishing:
+            self.partial = None
+            if isinstance(self.role, Follower):
+                self.role.download = None
+            self.emit(AbandonSnapshot(partial.snapshot_id))
 
     def ask_sync(self) -> None:
         """Have the log synced to its end; while a sync is under way, once that is done."""

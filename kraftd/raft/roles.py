@@ -46,15 +46,25 @@ class Candidate:
 
 
 class Download:
-    """A snapshot that is being fetched; `finishing` from its last byte until the runner has named it."""
+    """A snapshot that is being fetched; `finishing` from its last byte until the runner has named it.
 
-    __slots__ = ("finishing", "position", "size_bytes", "snapshot_id")
+    It outlives its leader and its process: `tail` are the last bytes before `position`, `unchecked` those of
+    them that another leader's copy has yet to be compared with before more of it is written behind them.
+    """
 
-    def __init__(self, snapshot_id: OffsetAndEpoch) -> None:
+    __slots__ = ("finishing", "position", "size_bytes", "snapshot_id", "tail", "unchecked")
+
+    def __init__(self, snapshot_id: OffsetAndEpoch, position: int = 0, tail: bytes = b"") -> None:
         self.snapshot_id = snapshot_id
-        self.position = 0
+        self.position = position
         self.size_bytes = -1
         self.finishing = False
+        self.tail = self.unchecked = tail
+
+    @property
+    def next_position(self) -> int:
+        """Where the next piece is to begin."""
+        return self.position - len(self.unchecked)
 
     def __repr__(self) -> str:
         return f"<Download {self.snapshot_id} at {self.position} of {self.size_bytes}>"

@@ -16,11 +16,12 @@ from kraftd.messages.fetch_snapshot_request import (
     TopicSnapshot,
 )
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftd.messages.fetch_snapshot_response import PartitionSnapshot as PieceOfSnapshot
 from kraftd.messages.fetch_snapshot_response import SnapshotId as ResponseSnapshotId
 from kraftd.raft import answers, checks
 from kraftd.raft.becoming import on_common_response
+from kraftd.raft.config import TAIL_BYTES
 from kraftd.raft.effects import (
-    AbandonSnapshot,
     BeginSnapshot,
     Destination,
     FinishSnapshot,
@@ -97,14 +98,23 @@ def _is_metadata(asked: tuple[TopicSnapshot, PartitionSnapshot]) -> bool:
 
 
 def begin_download(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch) -> bool:
-    """The leader says that this log cannot be continued but from that snapshot.  Returns false when it is
-    stored here already, so that there is nothing to download."""
-    if snapshot_id in replica.log.snapshots:
+    """The leader says that this log cannot be continued but from that snapshot: begin to fetch it, or go on
+    where another leader, or the last process, left off.
+
+    Snapshots of one id need not be equal byte for byte, so going on begins with a comparison.  Returns false
+    when there is nothing to ask for: the snapshot is stored here, or one is being named.
+    """
+    held = replica.partial
+    if snapshot_id in replica.log.snapshots or (held is not None and held.finishing):
         return False
-    if role.download is not None:
-        replica.emit(AbandonSnapshot(role.download.snapshot_id))
-    role.download = Download(snapshot_id)
-    replica.emit(BeginSnapshot(snapshot_id))
+    if held is not None and held.snapshot_id == snapshot_id:
+        held.unchecked = held.tail
+        replica.emit(BeginSnapshot(snapshot_id, held.position))
+    else:
+        replica.drop_partial()
+        held = replica.partial = Download(snapshot_id)
+        replica.emit(BeginSnapshot(snapshot_id))
+    role.download = held
     return True
 
 
@@ -114,7 +124,7 @@ def fetch_snapshot_request(replica: Replica, download: Download) -> FetchSnapsho
         METADATA_PARTITION,
         replica.epoch,
         SnapshotId(snapshot_id.offset, snapshot_id.epoch),
-        download.position,
+        download.next_position,
         config.directory_id,
     )
     return FetchSnapshotRequest(
@@ -129,7 +139,7 @@ def on_fetch_snapshot_response(
     replica: Replica, source: Destination, response: FetchSnapshotResponse
 ) -> bool:
     """Write the piece that came; after the last have the snapshot named.  A snapshot that the leader has no
-    more is given up: the next fetch tells which it has."""
+    more, or has otherwise than it was begun, is given up: the next fetch tells which it has."""
     if response.error_code or len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
         return False
     piece = response.topics[0].partitions[0]
@@ -142,28 +152,40 @@ def on_fetch_snapshot_response(
     role = replica.role
     if not isinstance(role, Follower) or role.download is None:
         return False
-    download = role.download
+    gone = piece.error_code in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
+    if piece.error_code and not gone:
+        return False
+    goes_on = not gone and _take_in(replica, role.download, piece)
+    if not goes_on:
+        replica.drop_partial()
+    _heard(replica, role)
+    return goes_on
+
+
+def _take_in(replica: Replica, download: Download, piece: PieceOfSnapshot) -> bool:
+    """Compare what this piece repeats, write the rest.  Returns false when it is not of this snapshot."""
+    data = memoryview(piece.unaligned_records or b"")
     piece_id = OffsetAndEpoch(piece.snapshot_id.end_offset, piece.snapshot_id.epoch)
-    data = piece.unaligned_records or b""
-    if piece.error_code and piece.error_code != ErrorCode.SNAPSHOT_NOT_FOUND:
-        return False
+    repeated = download.unchecked[: len(data)]
     if (
-        piece.error_code
+        not data
         or piece_id != download.snapshot_id
-        or piece.position != download.position
-        or not data
+        or piece.position != download.next_position
+        or piece.size < piece.position + len(data)
+        or download.size_bytes not in (-1, piece.size)
+        or data[: len(repeated)] != repeated
     ):
-        replica.emit(AbandonSnapshot(download.snapshot_id))
-        role.download = None
-        _heard(replica, role)
         return False
-    replica.emit(WriteSnapshot(download.snapshot_id, download.position, data))
-    download.position += len(data)
     download.size_bytes = piece.size
-    if download.position >= piece.size:
+    download.unchecked = download.unchecked[len(repeated) :]
+    data = data[len(repeated) :]
+    if data:
+        replica.emit(WriteSnapshot(download.snapshot_id, download.position, data))
+        download.position += len(data)
+        download.tail = (download.tail + bytes(data[-TAIL_BYTES:]))[-TAIL_BYTES:]
+    if download.position >= piece.size and not download.unchecked:
         download.finishing = True
         replica.emit(FinishSnapshot(download.snapshot_id))
-    _heard(replica, role)
     return True
 
 
@@ -178,12 +200,8 @@ def on_snapshot_finished(replica: Replica, event: SnapshotFinished) -> None:
 
     A leader never does (S11); a snapshot that came too late, behind what is committed here, is only kept.
     """
-    role = replica.role
-    if isinstance(role, Follower) and role.download is not None:
-        if role.download.snapshot_id != event.snapshot_id:
-            return
-        role.download = None
-    log = replica.log
+    role, log = replica.role, replica.log
+    _end_download(replica)
     newer = (event.snapshot_id.epoch, event.snapshot_id.offset) > (log.last_epoch, log.end_offset)
     if isinstance(role, Leader) or not newer or event.snapshot_id.offset < replica.high_watermark:
         log.snapshots[event.snapshot_id] = event.size_bytes
@@ -201,13 +219,13 @@ def on_snapshot_finished(replica: Replica, event: SnapshotFinished) -> None:
 
 def on_snapshot_refused(replica: Replica, event: SnapshotRefused) -> None:
     """It is no whole snapshot: give it up, the next fetch tells which the leader has."""
-    role = replica.role
-    if (
-        isinstance(role, Follower)
-        and role.download is not None
-        and role.download.snapshot_id == event.snapshot_id
-    ):
-        role.download = None
+    _end_download(replica)
+
+
+def _end_download(replica: Replica) -> None:
+    replica.partial = None
+    if isinstance(replica.role, Follower):
+        replica.role.download = None
 
 
 # --- its own ------------------------------------------------------------------------------------------

@@ -17,10 +17,12 @@ from kraftd.messages.api_versions_response import ApiVersionsResponse, Supported
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.kraft_version_record import KRaftVersionRecord
 from kraftd.messages.quorum_state_data import QuorumStateData
-from kraftd.raft.config import DurableState, RaftConfig
+from kraftd.raft.config import TAIL_BYTES, DurableState, PartialSnapshot, RaftConfig
 from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import (
+    AbandonSnapshot,
     AppendRecords,
+    BeginSnapshot,
     Effect,
     FinishSnapshot,
     PersistElection,
@@ -146,7 +148,6 @@ class Disk:
 
     def lose_unsynced(self) -> None:
         self.batches = [batch for batch in self.batches if batch[1] <= self.synced_end]
-        self.part = {}
 
     def read(self, offset: int, end_offset: int, max_bytes: int) -> bytes:
         found = b""
@@ -170,7 +171,11 @@ class Disk:
             history.read(data)
         sizes = {key: len(data) for key, data in self.snapshots.items()}
         log = LogView(self.start_offset, self.end, epochs, sizes)
-        return DurableState(self.election[0] if self.election else None, log, history)
+        parts = [
+            PartialSnapshot(one, len(it), bytes(it[-TAIL_BYTES:])) for one, it in self.part.items() if it
+        ]
+        partial = parts[0] if parts else None
+        return DurableState(self.election[0] if self.election else None, log, history, partial)
 
 
 class Node:
@@ -386,10 +391,16 @@ class World:
             self._send(node, effect)
         elif isinstance(effect, Respond | RespondRecords | RespondSnapshot):
             self._respond(node, effect)
+        elif isinstance(effect, BeginSnapshot):
+            part = disk.part[effect.snapshot_id] = disk.part.get(effect.snapshot_id, bytearray())
+            assert len(part) >= effect.position and len(disk.part) == 1
+            del part[effect.position :]
         elif isinstance(effect, WriteSnapshot):
-            part = disk.part.setdefault(effect.snapshot_id, bytearray())
+            part = disk.part[effect.snapshot_id]
             assert len(part) == effect.position
             part += effect.data
+        elif isinstance(effect, AbandonSnapshot):
+            del disk.part[effect.snapshot_id]
         elif isinstance(effect, FinishSnapshot):
             data = disk.snapshots[effect.snapshot_id] = bytes(disk.part.pop(effect.snapshot_id))
             self.later(1, node.id, SnapshotFinished(effect.snapshot_id, len(data), (data,)))

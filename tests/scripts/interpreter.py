@@ -32,9 +32,11 @@ from kraftd.messages.add_raft_voter_request import Listener as AddListener
 from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftd.raft.config import RaftConfig
 from kraftd.raft.effects import (
+    AbandonSnapshot,
     AppendAborted,
     AppendCommitted,
     AppendRefused,
+    BeginSnapshot,
     Effect,
     FinishSnapshot,
     HighWatermarkMoved,
@@ -118,6 +120,11 @@ class Script:
                 self._tell(f"{node_id}: truncates to {end_offset}")
             case ResetLog(snapshot_id):
                 self._tell(f"{node_id}: starts over from snapshot {snapshot_id}")
+            case BeginSnapshot(snapshot_id, position):
+                how, at = ("goes on with", f" at {position}") if position else ("downloads", "")
+                self._tell(f"{node_id}: {how} snapshot {snapshot_id}{at}")
+            case AbandonSnapshot(snapshot_id):
+                self._tell(f"{node_id}: gives up snapshot {snapshot_id}")
             case FinishSnapshot(snapshot_id):
                 self._tell(f"{node_id}: has downloaded snapshot {snapshot_id}")
             case VotersChanged():

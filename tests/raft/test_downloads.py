@@ -1,0 +1,164 @@
+"""A snapshot download that goes on with another leader's copy, or with what the last process left of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from kraftd.fetch.purgatory import Purgatory
+from kraftd.messages import fetch_snapshot_response
+from kraftd.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+    SnapshotId,
+)
+from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse, PartitionSnapshot, TopicSnapshot
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.raft.config import DurableState, PartialSnapshot
+from kraftd.raft.core import RaftCore
+from kraftd.raft.effects import (
+    AbandonSnapshot,
+    BeginSnapshot,
+    Effect,
+    FinishSnapshot,
+    ResetLog,
+    Send,
+    WriteSnapshot,
+)
+from kraftd.raft.events import (
+    DeadlineReached,
+    ResponseReceived,
+    SendFailed,
+    SnapshotFinished,
+    SnapshotRefused,
+    Started,
+)
+from kraftd.raft.history import ControlRecordHistory
+from kraftd.raft.log_view import LogView
+from kraftd.raft.voters import VoterSet
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
+from tests.raft.world import LISTENER, START_MS, SeededDice, node_config
+
+WANTED = OffsetAndEpoch(100, 3)
+COPY = bytes(range(200))
+POSITION = 50
+
+
+@dataclass
+class Follower:
+    """Replica 1, which follows 2 in epoch 3 and holds the first bytes of a snapshot."""
+
+    core: RaftCore
+    now_ms: int = START_MS
+
+    def step(self, event: Any) -> list[Effect]:
+        return self.core.step(event, self.now_ms)
+
+    def asked(self, effects: list[Effect]) -> Send:
+        """The request to the leader, after a backoff where it does not come at once; others do not answer."""
+        for _ in range(10):
+            for send in [one for one in effects if isinstance(one, Send)]:
+                if send.destination.node_id == 2:
+                    return send
+                self.step(SendFailed(send.send_id))
+            self.now_ms += 30
+            effects = self.step(DeadlineReached())
+        raise AssertionError("the leader is not asked")
+
+    def is_told_of(self, snapshot_id: OffsetAndEpoch, send: Send) -> list[Effect]:
+        partition = PartitionData(
+            current_leader=LeaderIdAndEpoch(2, 3),
+            snapshot_id=SnapshotId(snapshot_id.offset, snapshot_id.epoch),
+        )
+        topic = FetchableTopicResponse(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])
+        return self.step(ResponseReceived(send.send_id, FetchResponse(responses=[topic])))
+
+    def gets(self, send: Send, data: bytes, *, size: int = len(COPY), error: int = 0) -> list[Effect]:
+        position = send.message.topics[0].partitions[0].position  # type: ignore[attr-defined]
+        piece = PartitionSnapshot(
+            0,
+            error,
+            fetch_snapshot_response.SnapshotId(WANTED.offset, WANTED.epoch),
+            fetch_snapshot_response.LeaderIdAndEpoch(2, 3),
+            size,
+            position,
+            data,
+        )
+        topics = [TopicSnapshot(METADATA_TOPIC, [piece])]
+        return self.step(ResponseReceived(send.send_id, FetchSnapshotResponse(topics=topics)))
+
+
+@pytest.fixture
+def follower() -> Follower:
+    addresses = {one: (f"n{one}", 9000 + one) for one in (1, 2, 3)}
+    history = ControlRecordHistory(VoterSet.from_static(LISTENER, addresses))
+    partial = PartialSnapshot(WANTED, POSITION, COPY[POSITION - 20 : POSITION])
+    durable = DurableState(QuorumStateData(leader_id=2, leader_epoch=3), LogView(), history, partial)
+    return Follower(RaftCore(node_config(1), durable, SeededDice(1), Purgatory(), Purgatory()))
+
+
+def brought(effects: list[Effect]) -> list[Effect]:
+    kinds = BeginSnapshot | WriteSnapshot | FinishSnapshot | AbandonSnapshot | ResetLog
+    return [one for one in effects if isinstance(one, kinds)]
+
+
+def test_download_goes_on_behind_what_the_last_process_left__kip630(follower: Follower) -> None:
+    effects = follower.is_told_of(WANTED, follower.asked(follower.step(Started())))
+    assert brought(effects) == [BeginSnapshot(WANTED, POSITION)]
+    send = follower.asked(effects)
+    assert send.message.topics[0].partitions[0].position == POSITION - 20  # type: ignore[attr-defined]
+    effects = follower.gets(send, COPY[POSITION - 20 : POSITION - 5])
+    assert brought(effects) == []  # equal so far
+    effects = follower.gets(follower.asked(effects), COPY[POSITION - 5 : 80])
+    assert brought(effects) == [WriteSnapshot(WANTED, POSITION, COPY[POSITION:80])]
+    effects = follower.gets(follower.asked(effects), COPY[80:])
+    assert brought(effects) == [WriteSnapshot(WANTED, 80, COPY[80:]), FinishSnapshot(WANTED)]
+    assert brought(follower.step(SnapshotFinished(WANTED, len(COPY)))) == [ResetLog(WANTED)]
+
+
+def test_download_of_which_all_bytes_are_there_is_compared_and_finished(follower: Follower) -> None:
+    effects = follower.is_told_of(WANTED, follower.asked(follower.step(Started())))
+    effects = follower.gets(follower.asked(effects), COPY[POSITION - 20 : POSITION], size=POSITION)
+    assert brought(effects) == [FinishSnapshot(WANTED)]
+
+
+@pytest.mark.parametrize(
+    ("data", "size", "error"),
+    [
+        (b"other bytes, same place....", len(COPY), ErrorCode.NONE),
+        (COPY[POSITION - 20 : 80], POSITION, ErrorCode.NONE),
+        (b"", 10, ErrorCode.POSITION_OUT_OF_RANGE),
+        (b"", len(COPY), ErrorCode.SNAPSHOT_NOT_FOUND),
+        (b"", len(COPY), ErrorCode.NONE),
+    ],
+)
+def test_download_starts_over_when_the_leader_has_another_copy(
+    follower: Follower, data: bytes, size: int, error: ErrorCode
+) -> None:
+    send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
+    effects = follower.gets(send, data, size=size, error=error)
+    assert brought(effects) == [AbandonSnapshot(WANTED)]
+    effects = follower.is_told_of(WANTED, follower.asked(effects))
+    assert brought(effects) == [BeginSnapshot(WANTED)]
+    assert follower.asked(effects).message.topics[0].partitions[0].position == 0  # type: ignore[attr-defined]
+
+
+def test_what_is_left_of_another_snapshot_is_given_up(follower: Follower) -> None:
+    newer = OffsetAndEpoch(120, 3)
+    effects = follower.is_told_of(newer, follower.asked(follower.step(Started())))
+    assert brought(effects) == [AbandonSnapshot(WANTED), BeginSnapshot(newer)]
+
+
+def test_damaged_download_is_begun_anew_and_nothing_else_meanwhile(follower: Follower) -> None:
+    send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
+    effects = follower.gets(send, COPY[POSITION - 20 :])
+    assert brought(effects)[-1] == FinishSnapshot(WANTED)
+    assert [one for one in effects if isinstance(one, Send)] == []
+    effects = follower.step(SnapshotRefused(WANTED))
+    effects = follower.is_told_of(WANTED, follower.asked(effects))
+    assert brought(effects) == [BeginSnapshot(WANTED)]
