@@ -166,8 +166,8 @@ def poll_resigned(replica: Replica, role: Resigned) -> int | None:
 
 
 def poll_shutdown(replica: Replica) -> None:
-    """Complete a graceful shutdown as soon as nobody needs this replica: it does not vote, another leads, or
-    it is alone and has synced and committed everything."""
+    """Complete a graceful shutdown as soon as nobody needs this replica: it does not vote and has told so who
+    followed it, another leads, or it is alone and has synced and committed everything."""
     if replica.shutdown_deadline_ms is None or replica.shut_down:
         return
     if replica.is_only_voter:
@@ -175,9 +175,10 @@ def poll_shutdown(replica: Replica) -> None:
         if done and isinstance(replica.role, Leader):
             fetch_answers.high_watermark_moved(replica, replica.role)  # nobody is left waiting
     else:
-        done = not replica.is_voter or (
-            replica.leader_id is not None and replica.leader_id != replica.config.node_id
-        )
+        another = replica.leader_id is not None and replica.leader_id != replica.config.node_id
+        role = replica.role
+        in_office = isinstance(role, Leader) or (isinstance(role, Resigned) and bool(role.unacknowledged))
+        done = another or (not replica.is_voter and not in_office)
     if done or replica.now_ms >= replica.shutdown_deadline_ms:
         replica.shut_down = True
         replica.emit(ShutdownCompleted(done))
