@@ -70,7 +70,8 @@ def grants_pre_vote(replica: Replica) -> bool:
     """Whether this replica would welcome an election: not while it leads, or hears from a leader."""
     role = replica.role
     if isinstance(role, Follower):
-        return not role.has_fetched or role.connection_lost
+        silent = replica.now_ms >= role.fetch_deadline_ms  # only who does not stand itself waits on
+        return not role.has_fetched or role.connection_lost or silent
     return not isinstance(role, Leader)
 
 

@@ -99,6 +99,8 @@ def on_fetch_response(replica: Replica, source: Destination, response: FetchResp
     role = replica.role
     if partition.error_code or not isinstance(role, Follower):
         return False
+    if source.node_id != replica.leader_id and response.node_endpoints:
+        replica.leader_listeners = told[1]  # only the leader itself answers so, and it may have moved
     leads_on = _take_in(replica, role, partition)
     _heard_from_leader(replica, role)
     return leads_on
