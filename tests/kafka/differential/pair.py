@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -206,7 +207,7 @@ class Side:
 
     def record_views(self, data: bytes) -> list[Any]:
         """Each batch of a fetch: its place and its records. Kafka may cut the last short: that is none."""
-        shown = []
+        shown: list[Any] = []
         batches = iter_batches(data)
         while True:
             try:
@@ -271,7 +272,7 @@ class Pair:
             side.controller.start()
         for side in self.sides:
             if self.absent:  # no leader, no metadata
-                side.controller.wait(lambda port=side.port: answers_api_versions(port), "answers ApiVersions")
+                side.controller.wait(partial(answers_api_versions, side.port), "answers ApiVersions")
                 side.patience_s = 1.0
                 continue
             side.controller.wait_ready()
