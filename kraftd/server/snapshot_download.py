@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from kraftd.raft import effects as raft_effects
 from kraftd.raft.events import Event, SnapshotFinished
 from kraftd.server.effects import Effect
-from kraftd.storage.checkpoint import CheckpointReader, PartFile, checkpoint_path, verify_checkpoint
+from kraftd.storage.checkpoint import (
+    CheckpointReader,
+    PartFile,
+    checkpoint_path,
+    part_name,
+    verify_checkpoint,
+)
 from kraftd.storage.disk import Disk
 from kraftd.storage.log import MetadataLog
 from kraftd.types import OffsetAndEpoch
@@ -35,16 +41,21 @@ class SnapshotDownload:
         self._part: PartFile | None = None
 
     def begin(self, effect: raft_effects.BeginSnapshot) -> None:
-        self._part = PartFile(self._disk, self._log.directory, effect.snapshot_id)
+        if self._part is not None and self._part.snapshot_id != effect.snapshot_id:
+            self._part.abandon()
+        self._part = PartFile(self._disk, self._log.directory, effect.snapshot_id, effect.position)
 
     def write(self, effect: raft_effects.WriteSnapshot) -> None:
         assert self._part is not None
         self._part.append(effect.data)
 
-    def abandon(self, _: raft_effects.AbandonSnapshot) -> None:
-        if self._part is not None:
+    def abandon(self, effect: raft_effects.AbandonSnapshot) -> None:
+        """Delete what there is of it, by this process or the one before."""
+        if self._part is not None and self._part.snapshot_id == effect.snapshot_id:
             self._part.abandon()
             self._part = None
+        else:
+            self._disk.remove(f"{self._log.directory}/{part_name(effect.snapshot_id, download=True)}")
 
     def finish(self, effect: raft_effects.FinishSnapshot) -> SnapshotFinished:
         """Sync it, check it, name it, read its control batches. To be run off the loop.

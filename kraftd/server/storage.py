@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 from kraftd.config import DaemonConfig
 from kraftd.messages.quorum_state_data import QuorumStateData
-from kraftd.raft.config import DurableState
+from kraftd.raft.config import TAIL_BYTES, DurableState, PartialSnapshot
 from kraftd.raft.history import ControlRecordHistory
 from kraftd.raft.log_view import LogView
 from kraftd.raft.voters import NO_VOTERS, VoterSet
 from kraftd.storage.bootstrap import read_bootstrap
-from kraftd.storage.checkpoint import CheckpointReader, checkpoint_path
+from kraftd.storage.checkpoint import CheckpointReader, checkpoint_path, find_download, part_name
 from kraftd.storage.directory import MetadataDirectory, open_directory
 from kraftd.storage.disk import Disk
 from kraftd.storage.log import LogSettings, MetadataLog
@@ -70,7 +70,20 @@ class Storage:
                 history.read_batch(batch)
                 start = batch.header.next_offset
         view = LogView(log.log_start, log.log_end, log.epochs.entries, sizes)
-        return DurableState(self._quorum_state.read(), view, history)
+        return DurableState(self._quorum_state.read(), view, history, self._partial_download())
+
+    def _partial_download(self) -> PartialSnapshot | None:
+        """The download that the last process did not finish."""
+        found = find_download(self.disk, self.log.directory)
+        if found is None:
+            return None
+        snapshot_id, position = found
+        file = self.disk.open(f"{self.log.directory}/{part_name(snapshot_id, download=True)}")
+        try:
+            tail = file.read(max(0, position - TAIL_BYTES), min(position, TAIL_BYTES))
+        finally:
+            file.close()
+        return PartialSnapshot(snapshot_id, position, tail)
 
     def snapshot(self) -> tuple[OffsetAndEpoch, Iterator[list[memoryview]]] | None:
         """The newest snapshot that stands for a part of the log, and its records' values, a list a batch."""
