@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -107,25 +107,40 @@ class Quorum(Cluster):
         self.wait_for_voters(*self.controllers)
 
     def make_lead(self, target: int) -> None:
-        """Let that controller lead: the others cannot stand while one is frozen and one waits long."""
-        leader = self.wait_for_leader()
-        if leader == target:
-            return
+        """Let that controller lead: the others cannot stand while one is frozen and one waits long.
+
+        Nothing should be written meanwhile: a record that only the old leader has would forbid it.
+        """
+        for _ in range(4):
+            leader = self.wait_for_leader()
+            if leader == target:
+                return
+            self._depose(leader, target)
+        raise AssertionError(f"{target} was not elected")
+
+    def _depose(self, leader: int, target: int) -> None:
+        """Have the leader give way to the target, if its last records have got there."""
         epoch = self.epoch()
+        self.wait_for_voters(*self.controllers)
         bystanders = [one for one in self.controllers.values() if one.node_id not in (leader, target)]
         for one in bystanders:
             one.freeze()
         patient = self.controllers[leader]
         patient.kill()
-        patient.properties["controller.quorum.election.timeout.ms"] = 60_000
+        patient.properties["controller.quorum.election.timeout.ms"] = 30_000
         patient.write_properties()
         patient.start()
-        assert self.wait_for_leader(after_epoch=epoch) == target
         del patient.properties["controller.quorum.election.timeout.ms"]
+        with suppress(TimeoutError):
+            self.wait_for_leader(after_epoch=epoch, timeout_s=20)
         patient.write_properties()
         for one in bystanders:
             one.thaw()
         self.wait_for_voters(*self.controllers)
+        if self.leader() != leader:
+            patient.kill()  # its patience has served
+            self.start_controllers(leader)
+            self.wait_for_voters(*self.controllers)
 
     # -- asking
 
@@ -152,7 +167,7 @@ class Quorum(Cluster):
         described = self.described()
         return None if described is None else described.leader_id
 
-    def wait_for_leader(self, *, after_epoch: int = -1) -> int:
+    def wait_for_leader(self, *, after_epoch: int = -1, timeout_s: float = 60) -> int:
         """The id of a leader of an epoch past that one."""
         found: list[int] = []
 
@@ -166,7 +181,7 @@ class Quorum(Cluster):
                 found.append(described.leader_id)
             return bool(found)
 
-        wait_until(led, f"a leader after epoch {after_epoch}", poll_s=0.01)
+        wait_until(led, f"a leader after epoch {after_epoch}", timeout_s, poll_s=0.01)
         return found[-1]
 
     def epoch(self) -> int:
@@ -183,7 +198,7 @@ class Quorum(Cluster):
                 described is not None
                 and {voter.replica_id for voter in described.current_voters} == set(ids)
                 and all(
-                    voter.log_end_offset >= described.high_watermark - 1 for voter in described.current_voters
+                    voter.log_end_offset >= described.high_watermark for voter in described.current_voters
                 )
             )
 
@@ -239,6 +254,7 @@ class Writer(threading.Thread):
         self.acknowledged: list[str] = []
         self._quorum, self._prefix = quorum, prefix
         self._stopping = threading.Event()
+        self._turn = threading.Lock()
         self._client: Client | None = None
 
     def run(self) -> None:
@@ -246,16 +262,28 @@ class Writer(threading.Thread):
             if self._stopping.is_set():
                 return
             name = f"{self._prefix}-{number}"
-            try:
-                if self._create(name):
-                    self.acknowledged.append(name)
+            with self._turn:
+                if self._created(name):
                     continue
-            except OSError:
-                pass
-            if self._client is not None:
-                self._client.close()
-                self._client = None
             self._stopping.wait(0.02)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing is asked for, and nothing unanswered, for the time of the block."""
+        with self._turn:
+            yield
+
+    def _created(self, name: str) -> bool:
+        try:
+            if self._create(name):
+                self.acknowledged.append(name)
+                return True
+        except OSError:
+            pass
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+        return False
 
     def _create(self, name: str) -> bool:
         if self._client is None:

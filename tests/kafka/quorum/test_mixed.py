@@ -41,7 +41,8 @@ def test_a_mixed_quorum_keeps_one_log_whoever_leads(mix: str, static: bool, tmp_
         quorum.start_brokers(1)
         with writing(quorum, mix) as writer:
             for node_id in (101, 102, 100):
-                quorum.make_lead(node_id)
+                with writer.paused():
+                    quorum.make_lead(node_id)
                 writer.wait_for_more()
             for controller in quorum.controllers.values():
                 controller.kill()

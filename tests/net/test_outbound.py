@@ -1,0 +1,274 @@
+"""Requests to other nodes: versions, pipelining, losses, times; without a socket, each turn run by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from kraftd.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from kraftd.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+from kraftd.messages.vote_request import PartitionData, TopicData, VoteRequest
+from kraftd.messages.vote_response import VoteResponse
+from kraftd.net.outbound import Address, Failure, Link, Outbound, Times
+from kraftd.net.splitter import FrameSplitter
+from kraftd.net.transport import MemoryTransport
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import encode_response, parse_request_header
+from kraftd.wire.message import Message
+
+PEER = Address(2, "127.0.0.1", 9093)
+PRE_VOTE = VoteRequest(
+    "cluster", 2, [TopicData("__cluster_metadata", [PartitionData(0, 3, 1, pre_vote=True)])]
+)
+
+
+class Timer:
+    def __init__(self, at_ms: int, function: Callable[[], object]) -> None:
+        self.at_ms, self.function = at_ms, function
+
+    def cancel(self) -> None:
+        self.function = lambda: None
+
+
+class World:
+    """The other side, the loop and the asker in one: what was told is in `told`, in its order."""
+
+    def __init__(self) -> None:
+        self.ms = 1000
+        self.told: list[tuple[Any, ...]] = []
+        self.opened: list[Link] = []
+        self.transport = MemoryTransport()
+        self._soon: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
+        self._timers: list[Timer] = []
+        self._splitter = FrameSplitter(1 << 20)
+        self.outbound = Outbound("raft-client-1", ("kraftd", "1"), self, self, Times(2000, 50, 500))
+
+    # what Outbound needs of its loop
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def call_soon(self, function: Callable[..., object], *arguments: Any) -> None:
+        self._soon.append((function, arguments))
+
+    def call_later_ms(self, delay_ms: int, function: Callable[[], object]) -> Timer:
+        self._timers.append(Timer(self.ms + delay_ms, function))
+        return self._timers[-1]
+
+    def open(self, address: Address, link: Link) -> None:
+        assert address == PEER
+        self.opened.append(link)
+
+    # what it tells
+
+    def answered(self, tag: Hashable, message: Message) -> None:
+        self.told.append(("answered", tag, type(message)))
+
+    def failed(self, tag: Hashable, failure: Failure) -> None:
+        self.told.append(("failed", tag, failure))
+
+    def lost(self, address: Address, reason: str) -> None:
+        self.told.append(("lost", address.node_id))
+
+    # what happens to it
+
+    def send(self, tag: Hashable, message: Message = PRE_VOTE) -> None:
+        self.outbound.send(tag, PEER, message)
+
+    def wait(self, ms: int) -> None:
+        for _ in range(ms):
+            self.ms += 1
+            due = [one for one in self._timers if one.at_ms <= self.ms]
+            self._timers = [one for one in self._timers if one.at_ms > self.ms]
+            for one in due:
+                one.function()
+        self.turn()
+
+    def turn(self) -> None:
+        soon, self._soon = self._soon, []
+        for function, arguments in soon:
+            function(*arguments)
+
+    @property
+    def link(self) -> Link:
+        return self.opened[-1]
+
+    def connect(self) -> None:
+        self.transport = MemoryTransport()
+        self.link.connection_made(self.transport)
+
+    def asked(self) -> list[tuple[int, int, int, str | None]]:
+        """Key, version, correlation id and client id of what has been sent."""
+        found = []
+        for frame in self._splitter.feed(self.transport.take()):
+            header, key, version, _ = parse_request_header(bytes(frame))
+            found.append((key, version, header.correlation_id, header.client_id))
+        return found
+
+    def reply(self, key: int, version: int, correlation_id: int, message: Message) -> None:
+        self.link.data_received(b"".join(encode_response(key, version, correlation_id, message)))
+
+    def offer(self, **versions: tuple[int, int]) -> None:
+        """Answer the ApiVersions that was just sent."""
+        [(key, version, correlation_id, _)] = self.asked()
+        assert key == ApiKey.API_VERSIONS
+        offered = [ApiVersion(ApiKey[name], *both) for name, both in versions.items()]
+        self.reply(key, version, correlation_id, ApiVersionsResponse(api_keys=offered))
+
+
+def ready(**versions: tuple[int, int]) -> World:
+    """Connected, with the versions of the other side known and one request under way."""
+    world = World()
+    world.send("first")
+    world.connect()
+    world.offer(**(versions or {"VOTE": (0, 2), "BEGIN_QUORUM_EPOCH": (0, 1)}))
+    return world
+
+
+def test_a_connection_opens_with_api_versions_and_then_asks_in_the_highest_common_version() -> None:
+    world = World()
+    world.send("vote")
+    assert len(world.opened) == 1
+    world.connect()
+    world.offer(VOTE=(0, 7))
+    assert world.asked() == [(ApiKey.VOTE, 2, 2, "raft-client-1")]
+    world.reply(ApiKey.VOTE, 2, 2, VoteResponse())
+    assert world.told == [("answered", "vote", VoteResponse)]
+
+
+def test_an_older_side_is_asked_for_its_versions_again_in_one_that_it_knows() -> None:
+    world = World()
+    world.send("vote")
+    world.connect()
+    [(key, version, correlation_id, _)] = world.asked()
+    assert version == 4
+    refused = ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, [ApiVersion(ApiKey.API_VERSIONS, 0, 3)])
+    world.reply(key, 0, correlation_id, refused)
+    [(key, version, correlation_id, _)] = world.asked()
+    assert (key, version) == (ApiKey.API_VERSIONS, 3)
+    world.reply(key, version, correlation_id, ApiVersionsResponse(api_keys=[ApiVersion(ApiKey.VOTE, 0, 2)]))
+    assert [one[:2] for one in world.asked()] == [(ApiKey.VOTE, 2)]
+
+
+def test_a_message_that_no_common_version_carries_fails_alone__kip996() -> None:
+    world = World()
+    world.send("pre-vote")
+    world.connect()
+    world.offer(VOTE=(0, 1), BEGIN_QUORUM_EPOCH=(0, 1))
+    world.turn()
+    assert world.told == [("failed", "pre-vote", Failure.UNSUPPORTED)]
+    world.send("begin", BeginQuorumEpochRequest())
+    assert [one[0] for one in world.asked()] == [ApiKey.BEGIN_QUORUM_EPOCH]
+
+
+def test_an_api_that_the_other_side_does_not_have_is_not_asked_for() -> None:
+    world = ready(FETCH=(4, 18))
+    world.turn()
+    assert world.told == [("failed", "first", Failure.UNSUPPORTED)]
+
+
+def test_requests_share_the_connection_and_are_answered_in_their_order() -> None:
+    world = ready()
+    world.send("second", BeginQuorumEpochRequest())
+    assert len(world.opened) == 1
+    (_, _, vote, _), (_, _, begin, _) = world.asked()
+    world.reply(ApiKey.VOTE, 2, vote, VoteResponse())
+    world.reply(ApiKey.BEGIN_QUORUM_EPOCH, 1, begin, BeginQuorumEpochResponse())
+    assert [one[1] for one in world.told] == ["first", "second"]
+
+
+def test_an_answer_to_another_request_ends_the_connection() -> None:
+    world = ready()
+    world.reply(ApiKey.VOTE, 2, 77, VoteResponse())
+    assert world.told == [("lost", 2), ("failed", "first", Failure.UNREACHABLE)]
+    assert world.transport.closed
+
+
+def test_an_answer_that_cannot_be_read_ends_the_connection_and_fails_its_request() -> None:
+    world = ready()
+    world.link.data_received(b"\x00\x00\x00\x06\x00\x00\x00\x02\x00\x99")
+    assert world.told == [("lost", 2), ("failed", "first", Failure.UNREACHABLE)]
+
+
+def test_a_lost_connection_is_told_before_the_requests_that_it_fails() -> None:
+    world = ready()
+    world.link.connection_lost(ConnectionResetError("reset"))
+    assert world.told == [("lost", 2), ("failed", "first", Failure.UNREACHABLE)]
+
+
+def test_a_lost_connection_is_told_when_nothing_is_under_way_too() -> None:
+    world = ready()
+    [(_, _, correlation_id, _)] = world.asked()
+    world.reply(ApiKey.VOTE, 2, correlation_id, VoteResponse())
+    world.told.clear()
+    world.link.connection_lost(None)
+    assert world.told == [("lost", 2)]
+
+
+def test_a_connection_that_had_worked_is_opened_again_at_once() -> None:
+    world = ready()
+    world.link.connection_lost(None)
+    world.send("again")
+    assert len(world.opened) == 2
+
+
+def test_a_refused_connection_is_tried_again_after_a_backoff_that_grows_to_its_limit() -> None:
+    world = World()
+    pauses_ms = []
+    last_ms = world.ms
+    for _ in range(3000):
+        attempts = len(world.opened)
+        world.send("vote")
+        world.turn()
+        if len(world.opened) > attempts:
+            pauses_ms.append(world.ms - last_ms)
+            last_ms = world.ms
+            world.link.not_opened("refused")
+        world.wait(1)
+    assert pauses_ms[:7] == [0, 50, 100, 200, 400, 500, 500]
+    assert world.told.count(("lost", 2)) == len(pauses_ms)
+    assert world.told.count(("failed", "vote", Failure.UNREACHABLE)) == 3000
+
+
+def test_a_silent_side_is_given_up_after_the_request_timeout_without_counting_as_lost() -> None:
+    world = ready()
+    world.wait(1999)
+    assert world.told == []
+    world.wait(1)
+    assert world.told == [("failed", "first", Failure.TIMED_OUT)]
+    assert world.transport.closed
+    world.send("again")
+    assert len(world.opened) == 2
+
+
+def test_a_side_that_cannot_be_reached_at_all_times_out_too() -> None:
+    world = World()
+    world.send("vote")
+    world.wait(2000)
+    assert world.told == [("failed", "vote", Failure.TIMED_OUT)]
+    world.connect()
+    assert world.transport.closed  # it came too late
+
+
+def test_what_a_connection_that_was_let_go_says_later_is_not_listened_to() -> None:
+    world = ready()
+    world.wait(2000)
+    world.told.clear()
+    old = world.link
+    world.send("again")
+    world.connect()
+    old.connection_lost(None)
+    old.data_received(b"\x00\x00\x00\x04\x00\x00\x00\x01")
+    assert world.told == []
+    assert not world.transport.closed
+
+
+def test_after_close_nothing_is_told() -> None:
+    world = ready()
+    world.outbound.close()
+    assert world.transport.closed
+    world.link.connection_lost(None)
+    world.wait(3000)
+    assert world.told == []
