@@ -1,6 +1,7 @@
 """What a test run needs from its machine, and what is said of the tests that it could not run.
 
-Tests marked ``kafka`` need Java and Apache Kafka's jars, those marked ``container`` need buildah and podman.
+Tests marked ``kafka`` need Java and Apache Kafka's jars, those marked ``container`` need buildah and podman,
+those marked ``compiler`` a C compiler with sanitizers.
 Where something is missing they are skipped and one line of the summary says so; with CI=true that fails.
 
 With pytest-xdist (``-n``) a folder under ``tests/kafka`` goes to one worker whole: its tests share a cluster.
@@ -16,9 +17,10 @@ import pytest
 
 from tests.kafka.fetch import FetchError, kafka_libs
 from tests.kafka.java import JavaMissing, find_java
+from tests.wire import sanitized
 
 _NOT_RUN = "not run: "
-_NEEDS = ("kafka", "container")
+_NEEDS = ("kafka", "container", "compiler")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,6 +47,8 @@ def missing_for(marker: str) -> str | None:
             return f"no {', '.join(lacking)} on the PATH"
         if os.geteuid() != 0:
             return "building the stand-in base image needs root"
+    elif marker == "compiler":
+        return sanitized.lacking()
     return None
 
 

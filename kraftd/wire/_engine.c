@@ -415,10 +415,10 @@ static Codec *codec_of(PyObject *cls)
     PyObject *module_name = PyObject_GetAttrString(cls, "__module__");
     PyObject *module = module_name ? PyImport_GetModule(module_name) : NULL;
     PyObject *table = module ? PyObject_GetAttrString(module, "SCHEMA") : NULL;
-    PyObject *name = PyObject_GetAttrString(cls, "__name__");
-    if (PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_AttributeError))
         PyErr_Clear();
-    if (!PyErr_Occurred() && name && module_name) {
+    PyObject *name = PyErr_Occurred() ? NULL : PyObject_GetAttrString(cls, "__name__");
+    if (name && module_name) {
         int is_message = table && PyTuple_Check(table) && PyTuple_GET_SIZE(table) == N_PARTS
                          && PyObject_RichCompareBool(PyTuple_GET_ITEM(table, MESSAGE_NAME), name, Py_EQ) == 1;
         if (!is_message)
@@ -1626,7 +1626,7 @@ static Codec *codec_of_record(uint8_t key)
         PyObject *api = PyImport_ImportModule("kraftd.wire.api");
         PyObject *found = api ? PyObject_CallMethod(api, "metadata_record_class", "i", (int)key) : NULL;
         Py_XDECREF(api);
-        if (!found && PyErr_ExceptionMatches(PyExc_KeyError))
+        if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyError))
             PyErr_Clear();
         known[key] = found;
     }

@@ -1,0 +1,250 @@
+"""The C engine under bytes and values that mean it harm, beside the Python engine: one outcome, no report.
+
+``python -m tests.wire.fuzz_engine ENGINE SECONDS [SEED]``, where ENGINE is a build of the C engine, mostly
+one with sanitizers (``tests/wire/sanitized.py`` makes it, and the environment that it needs).  Ends with exit
+code 0 and the number of rounds, or with the seed of the round that went wrong.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+import zlib
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from kraftd.messages import registry
+from kraftd.wire import batch, python_codec, record_frame
+from kraftd.wire.api import message_class
+from kraftd.wire.batch import CorruptBatch
+from kraftd.wire.message import Message
+from kraftd.wire.record_frame import VersionedRecord
+from kraftd.wire.table import FieldRow, MessageTable, StructTable, class_of, table_of, within
+
+try:
+    import _testcapi
+except ImportError:  # not every Python is built with it
+    _testcapi = None
+
+NAMES = sorted(registry.MODULES)
+RECORDS = [name for name in NAMES if table_of(message_class(name)).type == "metadata"]
+NASTY = (0, 1, 2, 3, 0x7F, 0x80, 0x81, 0xFE, 0xFF)
+ODD: tuple[Any, ...] = (
+    None, -1, 1 << 15, 1 << 31, 1 << 63, 1 << 64, 2.5, "x", "x" * 40000, "\ud800", b"", b"x" * 5000,
+    bytearray(16), (), [], (1, 2), ["a", None], [None], {}, range(3), object(), ((100, b"x"), (100, b"")),
+    ((3, b"x"),), ((1 << 31, b""),), ((100, "x"),), (5,),
+)  # fmt: skip
+
+
+def load(path: str) -> Any:
+    """A build of the engine; the one that is installed is not looked at."""
+    spec = spec_from_file_location("kraftd.wire._engine", path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def make(
+    random: Random, cls: type[Message], table: MessageTable, struct: StructTable, version: int
+) -> Message:
+    """A message or a struct of one that the version can carry."""
+    made = class_of(cls, struct.name)()
+    for row in struct.fields:
+        needed = row.default is None and not within(version, row.nullable)
+        if within(version, row.versions) and (needed or random.random() < 0.8):
+            setattr(made, row.attribute, value(random, cls, table, row, version))
+    if table.is_flexible(version) and random.random() < 0.1:
+        tags = sorted(
+            {random.choice((100, 127, 128, 20000, 2**31 - 2)) for _ in range(random.randrange(1, 4))}
+        )
+        made.unknown_tags = tuple((tag, random.randbytes(random.choice((0, 3, 200)))) for tag in tags)  # type: ignore[attr-defined]
+    return made
+
+
+def value(random: Random, cls: type[Message], table: MessageTable, row: FieldRow, version: int) -> Any:
+    if within(version, row.nullable) and random.random() < 0.2:
+        return None
+    if not row.array:
+        return one(random, cls, table, row, version)
+    count = random.choice((0, 1, 1, 2, 3, 9) if row.is_primitive() else (0, 1, 1, 2))
+    items = [one(random, cls, table, row, version) for _ in range(count)]
+    return tuple(items) if row.is_primitive() else items
+
+
+def one(random: Random, cls: type[Message], table: MessageTable, row: FieldRow, version: int) -> Any:
+    kind = row.type
+    if kind.startswith(("int", "uint")):
+        bits, low = int(kind.lstrip("uint")), 0 if kind[0] == "u" else -1
+        return random.choice((0, 1, low, (1 << (bits if kind[0] == "u" else bits - 1)) - 1))
+    if kind == "bool":
+        return random.random() < 0.5
+    if kind == "float64":
+        return random.choice((0.0, -1.5, 1e300))
+    if kind == "uuid":
+        return bytes([random.randrange(4)]) * 16
+    if kind == "string":
+        return random.choice(("", "a", "é€𝄞", "x" * 127, "x" * 200))
+    if kind in ("bytes", "records"):
+        return bytes(random.choice((0, 1, 127, 5000)))
+    return make(random, cls, table, table.structs[kind], version)
+
+
+def damaged(random: Random, data: bytes) -> bytes:
+    """Some bytes changed, cut off, doubled or put in."""
+    changed = bytearray(data)
+    for _ in range(random.randrange(1, 4)):
+        at = random.randrange(len(changed) + 1)
+        what = random.randrange(5)
+        if what == 0:
+            changed[at:] = b""
+        elif what == 1:
+            changed[at:at] = bytes(random.choices(NASTY, k=random.randrange(1, 6)))
+        elif what == 2:
+            changed[at:at] = changed[: random.randrange(40)]
+        elif at < len(changed):
+            changed[at] = random.choice(NASTY) if what == 3 else random.randrange(256)
+    return bytes(changed)
+
+
+def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a call gives back, or what it raises."""
+    try:
+        return function(*arguments)
+    except (ValueError, TypeError, AttributeError, BufferError) as error:
+        return type(error), str(error)
+
+
+def plain(decoded: Any) -> Any:
+    """A value in which records of different buffers are equal."""
+    if isinstance(decoded, memoryview):
+        return bytes(decoded)
+    if isinstance(decoded, Message):
+        return [plain(getattr(decoded, name)) for name in decoded.__struct_fields__]
+    if isinstance(decoded, list | tuple):
+        return [type(decoded), *map(plain, decoded)]
+    return type(decoded), decoded
+
+
+def exact(data: bytes) -> memoryview:
+    """The bytes in memory that ends where they end, from 17 on: behind a bytes object's there is a zero."""
+    return memoryview((ctypes.c_ubyte * len(data)).from_buffer_copy(data)).cast("B")
+
+
+def without_memory(random: Random, function: Callable[..., Any], *arguments: Any) -> None:
+    """The call with an allocation that fails: MemoryError, or what it raises otherwise."""
+    if _testcapi is None:
+        return
+    first = random.randrange(60)
+    last = first + random.choice((1, 2, 1000))
+    try:
+        try:
+            _testcapi.set_nomemory(first, last)
+            function(*arguments)
+        finally:
+            _testcapi.remove_mem_hooks()
+    except (MemoryError, ValueError, TypeError, AttributeError, BufferError):
+        pass
+    except SystemError as error:
+        # CPython's own calls of Python functions may fail like this; the engine's are called built-in.
+        if "built-in" in str(error):
+            raise
+
+
+def fuzz_reading(random: Random, c: Any) -> None:
+    name = random.choice(NAMES)
+    cls = message_class(name)
+    table = table_of(cls)
+    version = random.randint(*table.valid)
+    message = make(random, cls, table, table.root, version)
+    data = python_codec.encode_bytes(message, version)
+    assert c.encode_bytes(message, version) == b"".join(c.encode(message, version)) == data
+    for _ in range(4):
+        expected = outcome(python_codec.decode, cls, version, data)
+        found = outcome(c.decode, cls, version, exact(data))
+        assert plain(found) == plain(expected), (name, version, data, found, expected)
+        without_memory(random, c.decode, cls, version, data)
+        data = damaged(random, data)
+
+
+def fuzz_writing(random: Random, c: Any) -> None:
+    name = random.choice(NAMES)
+    cls = message_class(name)
+    table = table_of(cls)
+    version = random.randint(*table.valid)
+    message = make(random, cls, table, table.root, random.choice((version, random.randint(*table.valid))))
+    without_memory(random, c.encode, message, version)
+    for _ in range(random.randrange(3)):
+        target: Any = message
+        while random.random() < 0.5:
+            inner = [getattr(target, name) for name in target.__struct_fields__]
+            inner = [item[0] if isinstance(item, list) and item else item for item in inner]
+            inner = [item for item in inner if isinstance(item, Message)]
+            if not inner:
+                break
+            target = random.choice(inner)
+        if target.__struct_fields__:
+            setattr(target, random.choice(target.__struct_fields__), random.choice(ODD))
+    expected = outcome(python_codec.encode_bytes, message, version)
+    found = outcome(c.encode_bytes, message, version)
+    # What is odd in its type only may be taken by one engine: then it is written alike or refused.
+    if isinstance(found, bytes) and isinstance(expected, bytes):
+        assert found == expected, (message, version)
+    without_memory(random, c.encode_bytes, message, version)
+
+
+def fuzz_batches(random: Random, c: Any) -> None:
+    values = []
+    for _ in range(random.choice((1, 2, 70))):
+        cls = message_class(random.choice(RECORDS))
+        table = table_of(cls)
+        version = random.randint(*table.valid)
+        record = VersionedRecord(make(random, cls, table, table.root, version), version)
+        values.append(record_frame.python_encode_record(record))
+        assert c.encode_record(record) == values[-1]
+        without_memory(random, c.encode_record, record)
+    data = batch.build_batch(values, 7, 3, 1_700_000_000_000)
+    assert c.build_batch(values, 7, 3, 1_700_000_000_000, batch.crc32c) == data
+    without_memory(random, c.build_batch, values, 7, 3, 1_700_000_000_000, zlib.crc32)
+    for _ in range(4):
+        try:
+            whole = batch.read_batch(data, verify=False)
+        except CorruptBatch:
+            return
+        view = exact(bytes(whole.view))
+        for quick, slow in ((c.batch_values, batch.values), (c.batch_messages, record_frame.decode_batch)):
+            found = quick(view)
+            if found is not None:
+                assert plain(found) == plain(slow(whole))
+            without_memory(random, quick, view)
+        data = damaged(random, data)
+
+
+def main(path: str, seconds: float, first_seed: int) -> int:
+    """Rounds for some time, each with a seed of its own."""
+    c = load(path)
+    sys.unraisablehook = lambda _: None  # generators that were closed without memory
+    end = time.monotonic() + seconds
+    seed = first_seed
+    while time.monotonic() < end:
+        for fuzz in (fuzz_reading, fuzz_writing, fuzz_batches):
+            try:
+                fuzz(Random(seed), c)
+            except BaseException:
+                print(f"{fuzz.__name__}, seed {seed}", file=sys.stderr, flush=True)
+                raise
+        seed += 1
+    print(f"{seed - first_seed} rounds from seed {first_seed}")
+    return 0
+
+
+if __name__ == "__main__":
+    if os.environ.get("KRAFTD_CODEC") != "python":
+        sys.exit("KRAFTD_CODEC=python is wanted: the engine to fuzz is given by its path")
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+    sys.exit(main(str(Path(sys.argv[1]).resolve()), float(sys.argv[2]), seed))

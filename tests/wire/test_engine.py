@@ -1,0 +1,249 @@
+"""The C engine: that it is fast for the right reasons only, and leaves memory as it found it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kraftd.messages.create_topics_response import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraftd.messages.partition_record import PartitionRecord
+from kraftd.wire import batch, python_codec, record_frame
+from kraftd.wire.api import message_class
+from kraftd.wire.message import Message
+from kraftd.wire.record_frame import VersionedRecord
+from kraftd.wire.table import table_of
+from tests.wire import sanitized
+from tests.wire.engines import c_engine
+from tests.wire.fuzz_engine import fuzz_batches, fuzz_reading, fuzz_writing, make, outcome, plain
+from tests.wire.strategies import ALL_MESSAGES, messages, versions
+
+C = c_engine()
+needs_c = pytest.mark.skipif(C is None, reason="the C engine is not built")
+REPOSITORY = Path(__file__).parents[2]
+
+
+@needs_c
+@pytest.mark.parametrize("name", ALL_MESSAGES)
+def test_both_engines_have_one_result_for_every_message_version_and_damage(name: str) -> None:
+    cls = message_class(name)
+
+    @settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        message = data.draw(messages(name, version))
+        encoded = python_codec.encode_bytes(message, version)
+        assert C.encode_bytes(message, version) == b"".join(C.encode(message, version)) == encoded
+        cut = encoded[: data.draw(st.integers(0, len(encoded)))]
+        for source in (encoded, cut, cut + b"\xff", cut + b"\x00" + encoded):
+            expected = outcome(python_codec.decode, cls, version, source)
+            assert plain(outcome(C.decode, cls, version, source)) == plain(expected)
+        for other in versions(name):
+            expected = outcome(python_codec.encode_bytes, message, other)
+            assert outcome(C.encode_bytes, message, other) == expected
+
+    for version in versions(name):  # noqa: B007 (the check sees it)
+        check()
+
+
+@needs_c
+@pytest.mark.parametrize("fuzz", [fuzz_reading, fuzz_writing, fuzz_batches], ids=lambda fuzz: fuzz.__name__)
+def test_random_damage_has_one_outcome_with_both_engines(fuzz: Callable[[Random, Any], None]) -> None:
+    for seed in range(300):
+        fuzz(Random(seed), C)
+
+
+@pytest.mark.compiler
+def test_sanitizers_have_nothing_to_report(tmp_path: Path) -> None:
+    seconds = os.environ.get("KRAFTD_FUZZ_SECONDS") or ("60" if os.environ.get("CI") else "5")
+    command = [sys.executable, "-m", "tests.wire.fuzz_engine", str(sanitized.build(tmp_path)), seconds]
+    done = subprocess.run(
+        command, env=sanitized.environment(), cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "rounds from seed 0" in done.stdout
+
+
+@pytest.mark.compiler
+def test_a_planted_read_of_one_byte_too_many_is_reported(tmp_path: Path) -> None:
+    source = sanitized.SOURCE.read_text()
+    check = "count > r->size - r->at)"
+    assert source.count(check) == 1
+    built = sanitized.build(tmp_path, source.replace(check, "count > r->size - r->at + 1)"))
+    script = """if True:
+        import sys
+        from kraftd.messages.fetch_request import FetchRequest
+        from kraftd.wire.codec import encode_bytes
+        from tests.wire.fuzz_engine import exact, load
+        load(sys.argv[1]).decode(FetchRequest, 17, exact(encode_bytes(FetchRequest(), 17)[:-1]))
+    """
+    command = [sys.executable, "-c", script, str(built)]
+    done = subprocess.run(
+        command, env=sanitized.environment(), cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
+
+
+@needs_c
+def test_nothing_is_left_behind_by_reading_writing_and_failing() -> None:
+    random = Random(1)
+    jobs: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+    for name in ALL_MESSAGES:
+        cls = message_class(name)
+        table = table_of(cls)
+        version = table.valid[1]
+        message = make(random, cls, table, table.root, version)
+        data = C.encode_bytes(message, version)
+        wrong = cls()
+        if wrong.__struct_fields__:
+            setattr(wrong, wrong.__struct_fields__[0], object())
+        jobs += [(C.encode, (message, version)), (C.encode_bytes, (wrong, version))]
+        jobs += [(C.decode, (cls, version, data)), (C.decode_prefix, (cls, version, data))]
+        jobs += [(C.decode, (cls, version, data[: random.randrange(len(data) + 1)])) for _ in range(3)]
+    records = [VersionedRecord(PartitionRecord(at, bytes([at]) * 16, (1, 2, at)), 2) for at in range(50)]
+    data = batch.build_batch([C.encode_record(record) for record in records], 0, 1, 2)
+    jobs += [(C.batch_values, (data,)), (C.batch_messages, (data,)), (C.batch_messages, (data[:-3],))]
+    jobs += [(C.encode_record, (record,)) for record in records]
+
+    def all_jobs() -> int:
+        for function, arguments in jobs:
+            outcome(function, *arguments)
+        C.clear_memo()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        for _ in range(3):
+            before = all_jobs()
+        for _ in range(5):
+            after = all_jobs()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 2000  # a byte lost a call would be thousands
+
+
+@needs_c
+def test_equal_uuids_and_small_arrays_are_one_object() -> None:
+    records = [PartitionRecord(at, bytes(range(16)), (1000, 2000, 3000), (1000, 2000, 3000)) for at in (1, 2)]
+    first, second = [C.decode(PartitionRecord, 2, C.encode_bytes(record, 2)) for record in records]
+    assert first.topic_id is second.topic_id
+    assert first.replicas is first.isr is second.replicas
+    assert not gc.is_tracked(first.replicas)
+
+
+@needs_c
+def test_an_array_that_is_there_again_is_written_again() -> None:
+    """One list in many answers is copied as bytes; no other list is mistaken for it."""
+    shared = [CreatableTopicConfigs(f"key{at}", "value") for at in range(33)]
+    other = [CreatableTopicConfigs("x", None)]
+    topics = [CreatableTopicResult(f"t{at}", configs=(shared, other, None, [])[at % 4]) for at in range(400)]
+    message = CreateTopicsResponse(topics=topics)
+    assert C.encode_bytes(message, 7) == python_codec.encode_bytes(message, 7)
+
+
+@needs_c
+def test_a_shared_array_is_written_right_around_parts_of_their_own() -> None:
+    large, small = bytes(10000), bytes(10)
+    partitions = [PartitionData(1, records=large), PartitionData(2, records=small)]
+    message = FetchResponse(
+        responses=[FetchableTopicResponse(topic_id=bytes(16), partitions=partitions) for _ in range(3)]
+    )
+    parts = C.encode(message, 17)
+    assert b"".join(parts) == python_codec.encode_bytes(message, 17)
+    assert [part is large for part in parts].count(True) == 3
+
+
+@needs_c
+def test_an_error_in_a_huge_frame_costs_what_reading_it_costs() -> None:
+    """No second, slow walk: the place of the error is known where it is met."""
+    partitions = [FetchPartition(at) for at in range(20000)]
+    data = C.encode_bytes(FetchRequest(topics=[FetchTopic(topic_id=bytes(16), partitions=partitions)]), 17)
+    walked: list[object] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kraftd.wire.explain.DecodeWalk.field", lambda *_: walked.append(1))
+        kind, text = outcome(C.decode, FetchRequest, 17, data[:-40])
+    assert "topics[0].partitions[19999]" in text or "elements of at least" in text
+    assert kind.__name__ == "ProtocolError" and not walked
+
+
+@needs_c
+def test_an_array_that_shrinks_while_it_is_written_is_refused_and_not_overrun() -> None:
+    class Shrinking:
+        def __init__(self, victim: list[Any]) -> None:
+            self.victim = victim
+
+        def __index__(self) -> int:
+            self.victim.clear()
+            return 1
+
+    partitions: list[FetchPartition] = []
+    partitions += [FetchPartition(Shrinking(partitions)), FetchPartition(2)]  # type: ignore[arg-type]
+    request = FetchRequest(topics=[FetchTopic(topic_id=bytes(16), partitions=partitions)])
+    with pytest.raises(ValueError, match="FetchRequest"):
+        C.encode_bytes(request, 17)
+
+
+@needs_c
+@pytest.mark.parametrize(
+    "arguments",
+    [(), (FetchRequest,), (FetchRequest, 17), (FetchRequest, 17, b"", 0, 0), (FetchRequest, "17", b"")],
+)
+def test_wrong_calls_are_type_errors(arguments: tuple[Any, ...]) -> None:
+    for function in (C.decode, C.decode_prefix):
+        with pytest.raises(TypeError):
+            function(*arguments)
+
+
+@needs_c
+def test_offsets_and_classes_that_are_none_are_refused() -> None:
+    with pytest.raises(ValueError, match="not negative"):
+        C.decode(FetchRequest, 17, b"", -1)
+    for cls in (5, int, FetchTopic, Message):
+        with pytest.raises(TypeError, match=r"not a message|not the class"):
+            C.decode(cls, 17, b"")
+    with pytest.raises(TypeError):
+        C.encode_record((FetchRequest(), 17))
+    with pytest.raises(TypeError, match="is not a metadata record"):
+        C.encode_record(VersionedRecord(FetchRequest(), 17))
+
+
+@needs_c
+def test_a_batch_is_decoded_into_the_messages_of_its_records() -> None:
+    records = [VersionedRecord(PartitionRecord(at, bytes(16), (at, at + 1)), 2) for at in range(300)]
+    data = batch.build_batch([record_frame.encode_record(record) for record in records], 1000, 3, 4)
+    whole = batch.read_batch(data)
+    assert C.batch_messages(whole.view) == [message for message, _ in records]
+    assert record_frame.decode_batch(whole) == [message for message, _ in records]
+    assert [bytes(value) for value in C.batch_values(whole.view)] == [
+        record_frame.python_encode_record(record) for record in records
+    ]
+
+
+@pytest.mark.parametrize(("wanted", "name"), [("", ""), ("c", "c"), ("python", "python")])
+def test_the_environment_chooses_the_engine(wanted: str, name: str) -> None:
+    script = "from kraftd.wire.engine import engine_name; print(engine_name())"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"KRAFTD_CODEC": wanted}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if C is None and wanted == "c":
+        assert "the C engine cannot be loaded" in done.stderr
+    else:
+        assert done.stdout.strip() == (name or ("python" if C is None else "c"))
