@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,12 @@ class DaemonProcess:
         if b"listening" not in self.process.stdout.readline():
             raise AssertionError(f"it ended with {self.process.wait()}:\n{self.log.read_text()}")
         client = self.client()
-        described = client.ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2))
-        assert described.controller_id == 100  # answered once the metadata is known
+        deadline_s = time.monotonic() + WAIT_S
+        # Answered once the metadata is known; the controller's own registration is in it a little later.
+        while (
+            client.ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2)).controller_id < 0
+        ):
+            assert time.monotonic() < deadline_s, self.log.read_text()
         client.close()
         return self
 

@@ -1,0 +1,216 @@
+"""Snapshots of a running daemon: made beside it, kept small on disk, served, asked for, checked."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraftd.messages.fetch_snapshot_request import (
+    FetchSnapshotRequest,
+    PartitionSnapshot,
+    SnapshotId,
+    TopicSnapshot,
+)
+from kraftd.runtime.snapshot_writer import ORPHANED
+from kraftd.storage.checkpoint import checkpoint_name, parse_checkpoint_name
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.runtime.daemon_process import CLUSTER_ID, WAIT_S, Client, DaemonProcess
+from tests.runtime.test_daemon import creation, register
+
+OFTEN = {
+    "metadata__log__max__record__bytes__between__snapshots": 4000,
+    "internal__metadata__log__segment__bytes": 6000,
+    "metadata__max__retention__bytes": 8000,
+    "internal__metadata__delete__delay__millis": 0,
+}
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., DaemonProcess]]:
+    """Starts a daemon with settings; it is killed in the end."""
+    started: list[DaemonProcess] = []
+
+    def starter(**settings: Any) -> DaemonProcess:
+        started.append(DaemonProcess(tmp_path, **settings).format().start())
+        return started[-1]
+
+    yield starter
+    for daemon in started:
+        daemon.stop(signal.SIGKILL)
+
+
+def directory(daemon: DaemonProcess) -> Path:
+    return daemon.home / "data" / "__cluster_metadata-0"
+
+
+def snapshots(daemon: DaemonProcess) -> list[OffsetAndEpoch]:
+    found = [parse_checkpoint_name(path.name) for path in directory(daemon).glob("*.checkpoint")]
+    return sorted(each for each in found if each is not None and each.offset)
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline_s, f"never: {what}"
+        time.sleep(0.02)
+
+
+def wait_for_another(daemon: DaemonProcess, newest: OffsetAndEpoch) -> None:
+    wait_until(lambda: snapshots(daemon)[-1] != newest, "another snapshot")
+
+
+def create(client: Client, names: range) -> None:
+    epoch = register(client)
+    client.ask(ApiKey.BROKER_HEARTBEAT, 1, BrokerHeartbeatRequest(1, epoch, current_metadata_offset=epoch))
+    for number in names:
+        answer = client.ask(ApiKey.CREATE_TOPICS, 7, creation(f"t{number}"))
+        assert answer.topics[0].error_code == ErrorCode.NONE
+
+
+def fetch(client: Client, offset: int, epoch: int) -> Any:
+    """What a replica whose log ends there is told."""
+    partition = FetchPartition(0, 1, offset, epoch, -1, 0)
+    request = FetchRequest(
+        cluster_id=CLUSTER_ID,
+        replica_state=ReplicaState(7, -1),
+        topics=[FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])],
+    )
+    return client.ask(ApiKey.FETCH, 17, request).responses[0].partitions[0]
+
+
+def piece(client: Client, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> Any:
+    asked = PartitionSnapshot(0, 1, SnapshotId(snapshot_id.offset, snapshot_id.epoch), position)
+    request = FetchSnapshotRequest(CLUSTER_ID, 7, max_bytes, [TopicSnapshot(METADATA_TOPIC, [asked])])
+    return client.ask(ApiKey.FETCH_SNAPSHOT, 1, request).topics[0].partitions[0]
+
+
+def test_bytes_make_snapshots_due_and_retention_lets_the_log_go(
+    start: Callable[..., DaemonProcess],
+) -> None:
+    daemon = start(**OFTEN)
+    client = daemon.client()
+    create(client, range(100))
+    first = directory(daemon) / "00000000000000000000.log"
+    wait_until(lambda: not first.exists(), "the first segment goes")
+    assert snapshots(daemon)
+    told = fetch(client, 0, 0)
+    newest = OffsetAndEpoch(told.snapshot_id.end_offset, told.snapshot_id.epoch)
+    assert newest in snapshots(daemon)
+    assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    again = daemon.start().client()
+
+    def created(number: int) -> int:
+        return int(again.ask(ApiKey.CREATE_TOPICS, 7, creation(f"t{number}")).topics[0].error_code)
+
+    wait_until(lambda: created(0) != ErrorCode.NOT_CONTROLLER, "it has read the log behind the snapshot")
+    assert {created(number) for number in range(100)} == {ErrorCode.TOPIC_ALREADY_EXISTS}
+    assert daemon.stop() == 0
+
+
+def test_a_snapshot_is_read_in_unaligned_pieces(start: Callable[..., DaemonProcess]) -> None:
+    daemon = start()
+    client = daemon.client()
+    create(client, range(30))
+    daemon.kraftd("snapshot", str(daemon.properties))
+    [newest] = snapshots(daemon)
+    whole = (directory(daemon) / checkpoint_name(newest)).read_bytes()
+    data = b""
+    while len(data) < len(whole):
+        answer = piece(client, newest, len(data), 333)
+        assert (answer.error_code, answer.position, answer.size) == (0, len(data), len(whole))
+        assert 0 < len(answer.unaligned_records) <= 333
+        data += bytes(answer.unaligned_records)
+    assert data == whole
+    assert piece(client, newest, len(data), 1).error_code == ErrorCode.POSITION_OUT_OF_RANGE
+    other = OffsetAndEpoch(newest.offset + 1, 1)
+    assert piece(client, other, 0, 1).error_code == ErrorCode.SNAPSHOT_NOT_FOUND
+    bootstrap = OffsetAndEpoch(0, 0)
+    assert piece(client, bootstrap, 0, 1).error_code == ErrorCode.SNAPSHOT_NOT_FOUND
+
+
+def test_a_snapshot_that_is_being_read_outlives_retention(start: Callable[..., DaemonProcess]) -> None:
+    daemon = start(**{**OFTEN, "internal__metadata__delete__delay__millis": 600_000})
+    client = daemon.client()
+    create(client, range(40))
+    wait_until(lambda: snapshots(daemon), "a first snapshot")
+    held = snapshots(daemon)[0]
+    assert piece(client, held, 0, 10).error_code == ErrorCode.NONE
+    for round_ in range(1, 4):
+        newest = snapshots(daemon)[-1]
+        create(client, range(40 * round_, 40 * round_ + 40))
+        wait_for_another(daemon, newest)
+    assert piece(client, held, 10, 10).error_code == ErrorCode.NONE
+
+
+def test_time_makes_a_snapshot_due(start: Callable[..., DaemonProcess]) -> None:
+    daemon = start(metadata__log__max__snapshot__interval__ms=300)
+    wait_until(lambda: len(snapshots(daemon)) > 1, "two snapshots")
+
+
+def test_it_is_made_on_demand(start: Callable[..., DaemonProcess]) -> None:
+    daemon = start(metadata__max__idle__interval__ms=0)
+    said = daemon.kraftd("snapshot", str(daemon.properties)).stdout
+    [newest] = snapshots(daemon)
+    path = directory(daemon) / checkpoint_name(newest)
+    assert said == f"{path} ({path.stat().st_size} bytes)\n"
+    again = daemon.kraftd("snapshot", str(daemon.properties)).stdout
+    assert again == said, "nothing was committed since"
+    assert daemon.stop() == 0
+    refused = daemon.kraftd("snapshot", str(daemon.properties), check=False)
+    assert refused.returncode == 5
+    assert "no controller runs" in refused.stderr
+
+
+def test_the_writer_ends_with_the_daemon() -> None:
+    waiting = (
+        "import time; from kraftd.runtime.snapshot_writer import end_with_parent; "
+        "end_with_parent(); print('up', flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", waiting], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None and child.stdout is not None
+        assert child.stdout.readline() == b"up\n"
+        child.stdin.close()
+        assert child.wait(WAIT_S) == ORPHANED
+
+
+def test_what_a_killed_writer_left_is_swept(start: Callable[..., DaemonProcess]) -> None:
+    daemon = start()
+    assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    left = directory(daemon) / "00000000000000000005-0000000001-made.checkpoint.part"
+    left.write_bytes(b"half")
+    daemon.start()
+    assert not left.exists()
+    assert daemon.stop() == 0
+
+
+def test_the_scrub_finds_rot_and_a_damaged_checkpoint_is_set_aside(
+    start: Callable[..., DaemonProcess],
+) -> None:
+    daemon = start(kraftd__scrub__interval__ms=200, metadata__max__idle__interval__ms=0)
+    create(daemon.client(), range(10))
+    daemon.kraftd("snapshot", str(daemon.properties))
+    [rotten] = snapshots(daemon)
+    path = directory(daemon) / checkpoint_name(rotten)
+    path.chmod(0o644)
+    with path.open("r+b") as file:
+        file.seek(300)
+        file.write(b"rot")
+    aside = path.with_name(path.name + ".damaged")
+    wait_until(aside.exists, "it is set aside")
+    daemon.kraftd("snapshot", str(daemon.properties))
+    assert snapshots(daemon) == [rotten], "made anew, of the log"
+    assert daemon.stop() == 0
+    assert any(line["event"] == "a damaged checkpoint was set aside" for line in daemon.lines())
