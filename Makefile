@@ -14,7 +14,7 @@ help:  ## what can be made
 
 setup: $(READY)  ## .venv with the locked dependencies and kraftd itself
 
-$(READY): requirements-dev.lock pyproject.toml
+$(READY): requirements-dev.lock pyproject.toml setup.py kraftd/wire/_engine.c
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .

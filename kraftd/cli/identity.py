@@ -15,12 +15,14 @@ def random_uuid() -> None:
 
 @click.command()
 def version() -> None:
-    """Print the version of kraftd and its metadata.version."""
+    """Print the version of kraftd, its metadata.version, and its codec engine (c or python)."""
     from importlib.metadata import version as installed
 
     from kraftd.metadata.metadata_version import LATEST_PRODUCTION, version_name
+    from kraftd.wire.engine import engine_name
 
-    click.echo(f"kraftd {installed('kraftd')} (metadata.version up to {version_name(LATEST_PRODUCTION)})")
+    latest = version_name(LATEST_PRODUCTION)
+    click.echo(f"kraftd {installed('kraftd')} (metadata.version up to {latest}, codec engine {engine_name()})")
 
 
 def new_uuid() -> bytes:
