@@ -14,10 +14,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench.measure import MEASUREMENTS, QUICK, Figures, Plan
+from bench.measure import MEASUREMENTS as OF_ONE
+from bench.measure import QUICK, Figures, Plan
+from bench.quorum import three_controllers
 from tests.kafka.fetch import KAFKA_VERSION
 
 RESULTS = Path(__file__).with_name("results")
+MEASUREMENTS = {**OF_ONE, "quorum": three_controllers}
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,18 @@ FIGURES = {
     "heartbeats_per_s": Figure("BrokerHeartbeats per second", "", 0, "", True),
     "empty_fetches_per_cpu_s": Figure("empty fetches per CPU second", "", 0, "2x", True),
     "empty_fetches_per_s": Figure("empty fetches per second", "", 0, "", True),
+    "three_propagation_p50_ms": Figure("3 controllers: create sent to seen on a broker, p50", "ms", 1, "6x"),
+    "three_create_p50_ms": Figure("3 controllers: CreateTopics, p50", "ms", 2, "6x"),
+    "three_create_p99_ms": Figure("3 controllers: CreateTopics, p99", "ms", 2, "4x"),
+    "three_create_no_linger_p50_ms": Figure("3 controllers: the same, append linger 0, p50", "ms", 2, "2x"),
+    "three_create_1000_topics_ms": Figure("3 controllers: one request of 1,000 topics", "ms", 0, "3x"),
+    "three_creates_per_s": Figure("3 controllers: creates per second, 50 clients", "", 0, "5x", True),
+    "three_idle_cpu_percent": Figure("3 controllers: idle, CPU of all", "% of a core", 2, "2x"),
 }
 
 
 def table(kraftd: Figures, kafka: Figures) -> Table:
-    shown = Table(title="One controller, kraftd beside Apache Kafka")
+    shown = Table(title="Controllers, kraftd beside Apache Kafka")
     for column in ("", "kraftd", f"Kafka {KAFKA_VERSION}", "times better", "aim"):
         shown.add_column(column, justify="left" if not column else "right")
     for key, figure in FIGURES.items():

@@ -1,0 +1,175 @@
+"""Three controllers: how soon what is asked for is acknowledged, and how soon a stock broker shows it."""
+
+from __future__ import annotations
+
+import selectors
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.load import CREATE_TOPICS_VERSION, BenchBroker, Heart, create_ms, take_frames
+from bench.measure import NO_LINGER, Figures, Plan, percentile
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import parse_response
+from tests.kafka.client import Client, api_key
+from tests.kafka.java import AS_KAFKA_STARTS
+from tests.kafka.node import Kind
+from tests.kafka.process import HOST
+from tests.kafka.quorum.controllers import Quorum
+
+VOTERS = (100, 101, 102)
+METADATA_VERSION = 12
+# Longer than any timer of an idle quorum (an idle record every 500 ms), and never in step with one.
+APART_S = 1.3
+STEP_S = 0.07
+CLIENTS = 50
+
+
+@dataclass(frozen=True)
+class QuorumPlan:
+    """How much of everything is done, beyond the plan of one controller."""
+
+    propagations: int = 25
+    sustained_s: float = 8
+
+
+FULL, QUICK = QuorumPlan(), QuorumPlan(propagations=8, sustained_s=3)
+
+
+@contextmanager
+def quorum(kind: Kind, properties: dict[str, object] | None = None) -> Iterator[Quorum]:
+    """Three fresh controllers of this kind that have a leader."""
+    with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home:
+        settings = {"broker.session.timeout.ms": 60_000, **(properties or {})}
+        kinds: dict[int, Kind] = dict.fromkeys(VOTERS, kind)
+        with Quorum(Path(home), kinds, controller_properties=settings) as three:
+            for controller in three.controllers.values():
+                controller.jvm = AS_KAFKA_STARTS
+            three.start_controllers()
+            three.wait_for_voters(*VOTERS)
+            yield three
+
+
+@contextmanager
+def client_of_leader(three: Quorum) -> Iterator[Client]:
+    """A connection to the leader, with one broker that stays unfenced meanwhile."""
+    port = three.controller.port
+    broker = BenchBroker(9, port, three.cluster_id)
+    broker.unfence()
+    with Heart([broker]), Client(HOST, port, client_id="bench", timeout_s=120) as client:
+        yield client
+
+
+def idle_cpu_percent(three: Quorum, plan: Plan) -> float:
+    """What the three use together while nothing is asked, in percent of a core."""
+    time.sleep(plan.settle_s)
+    nodes = list(three.controllers.values())
+    before, began = sum(node.cpu_s() for node in nodes), time.monotonic()
+    time.sleep(plan.idle_s)
+    return (sum(node.cpu_s() for node in nodes) - before) / (time.monotonic() - began) * 100
+
+
+def single_creates(client: Client, plan: Plan) -> list[float]:
+    for number in range(plan.warm_creates):
+        create_ms(client, [f"warm-{number}"])
+    return [create_ms(client, [f"single-{number}"]) for number in range(plan.creates)]
+
+
+def creates_per_s(port: int, seconds: float) -> float:
+    """Topics created a second by clients that each wait for their answer before the next request.
+
+    Raises RuntimeError if a topic is refused, ConnectionError if the server closes a connection.
+    """
+    selector = selectors.DefaultSelector()
+    for number in range(CLIENTS):
+        client = Client(HOST, port, client_id=f"bench-{number}")
+        client.socket.sendall(_create_frame(client, number, 0))
+        selector.register(client.socket, selectors.EVENT_READ, (client, number, bytearray()))
+    created, began = 0, time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        for key, _ in selector.select(0.2):
+            client, number, buffer = key.data
+            chunk = client.socket.recv(1 << 16)
+            if not chunk:
+                raise ConnectionError("the server closed a connection under load")
+            buffer += chunk
+            done, answer = take_frames(buffer)
+            if done:
+                _check_created(answer)
+                created += 1
+                client.socket.sendall(_create_frame(client, number, client.correlation_id))
+    took_s = time.perf_counter() - began
+    for key in list(selector.get_map().values()):
+        key.data[0].close()
+    return created / took_s
+
+
+def _create_frame(client: Client, number: int, turn: int) -> bytes:
+    topic = CreatableTopic(f"sustained-{number}-{turn}", 1, 1)
+    return client.frame(CreateTopicsRequest([topic], 60_000, False), CREATE_TOPICS_VERSION)
+
+
+def _check_created(answer: bytes) -> None:
+    _, response = parse_response(api_key(CreateTopicsRequest()), CREATE_TOPICS_VERSION, answer)
+    code = response.topics[0].error_code  # type: ignore[attr-defined]
+    if code:
+        raise RuntimeError(f"a topic was refused: error {code}")
+
+
+def propagation_ms(three: Quorum, count: int) -> list[float]:
+    """Milliseconds from a create sent to the leader until a stock broker shows it, on an idle cluster."""
+    three.start_brokers(1)
+    taken = []
+    with (
+        Client(HOST, three.controller.port, timeout_s=60) as leader,
+        Client(HOST, three.brokers[1].port) as broker,
+    ):
+        for number in range(count):
+            time.sleep(APART_S + STEP_S * (number % 8))
+            name = f"seen-{number}"
+            request = MetadataRequest([MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+            create = leader.frame(
+                CreateTopicsRequest([CreatableTopic(name, 1, 1)], 60_000, False), CREATE_TOPICS_VERSION
+            )
+            began = time.perf_counter()
+            leader.socket.sendall(create)
+            while broker.call(request, METADATA_VERSION).topics[0].error_code != ErrorCode.NONE:
+                if time.perf_counter() - began > 30:
+                    raise RuntimeError(f"the broker does not show {name}")
+                time.sleep(0.001)
+            taken.append((time.perf_counter() - began) * 1000)
+            _check_created(leader.receive_frame())
+    return taken
+
+
+def three_controllers(kind: Kind, plan: Plan) -> Figures:
+    """Everything of three controllers: idle, then creates, then what a broker sees, then without linger."""
+    more = FULL if plan == Plan() else QUICK
+    with quorum(kind) as three:
+        idle = idle_cpu_percent(three, plan)
+        with client_of_leader(three) as client:
+            default = single_creates(client, plan)
+            bulk = [
+                create_ms(client, [f"bulk-{run}-{number}" for number in range(plan.bulk_topics)])
+                for run in range(plan.bulks)
+            ]
+            sustained = creates_per_s(three.controller.port, more.sustained_s)
+    with quorum(kind, NO_LINGER) as three, client_of_leader(three) as client:
+        eager = single_creates(client, plan)
+    with quorum(kind) as three:
+        seen = propagation_ms(three, more.propagations)
+    return {
+        "three_idle_cpu_percent": idle,
+        "three_create_p50_ms": statistics.median(default),
+        "three_create_p99_ms": percentile(default, 0.99),
+        "three_create_no_linger_p50_ms": statistics.median(eager),
+        "three_create_1000_topics_ms": statistics.median(bulk),
+        "three_creates_per_s": sustained,
+        "three_propagation_p50_ms": statistics.median(seen),
+    }
