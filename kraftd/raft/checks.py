@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from kraftd.raft.replica import Replica
-from kraftd.raft.transitions import State
+from kraftd.raft.roles import Leader
 from kraftd.raft.voters import Listeners
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
 from kraftd.wire.error_code import ErrorCode
 
 # No quorum counts so far: a message that says more is wrong, and to follow it would leave no epochs.
 LARGEST_EPOCH = 2_000_000_000
+
+NONE = ErrorCode.NONE
 
 
 class _Partition(Protocol):
@@ -41,7 +43,7 @@ def cluster_id(replica: Replica, told: str | None) -> ErrorCode:
     Kafka."""
     if told is not None and told != replica.config.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
-    return ErrorCode.NONE
+    return NONE
 
 
 def only_partition(topics: Sequence[_Topic[P_co]]) -> P_co | None:
@@ -72,9 +74,9 @@ def leader_only(replica: Replica, epoch: int) -> ErrorCode:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > replica.epoch:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
-    if replica.state is not State.LEADER:
+    if not isinstance(replica.role, Leader):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    return ErrorCode.BROKER_NOT_AVAILABLE if replica.shutting_down else ErrorCode.NONE
+    return ErrorCode.BROKER_NOT_AVAILABLE if replica.shutting_down else NONE
 
 
 def is_meant_for(replica: Replica, voter_id: int, directory_id: bytes) -> bool:

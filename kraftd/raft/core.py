@@ -72,8 +72,8 @@ from kraftd.types import Endpoint
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
+# Besides Fetch, which is by far the most frequent, and found without a table.
 _ON_REQUEST: dict[type[Message], Callable[[Replica, RequestReceived, Any], None]] = {
-    FetchRequest: fetching.on_fetch_request,
     VoteRequest: election.on_vote_request,
     BeginQuorumEpochRequest: resigning.on_begin_quorum_epoch_request,
     EndQuorumEpochRequest: resigning.on_end_quorum_epoch_request,
@@ -107,7 +107,7 @@ _ON_REPORT: dict[type[Event], Callable[[Replica, Any], None]] = {
     LogStartMoved: snapshots.on_log_start_moved,
 }
 
-_QUIET = (RequestReceived, AppendRequested, CommitAwaited, RecordsSynced)  # with a leader that stays one
+_QUIET = (AppendRequested, CommitAwaited, RecordsSynced)  # with a leader that stays one; and fetches
 
 _MOST_TRANSITIONS = 16  # in one step; more than a replica can need
 
@@ -121,6 +121,7 @@ class RaftCore:
     ) -> None:
         self._replica = Replica(config, durable, dice, fetches, appends)
         self._deadline_ms: int | None = None
+        self._calm = False
         self._started = False
 
     def __repr__(self) -> str:
@@ -202,24 +203,33 @@ class RaftCore:
         IllegalTransition, both of which end the process: something happened that correct replicas cannot
         bring about.
         """
-        replica, role = self._replica, self._replica.role
-        replica.now_ms = max(replica.now_ms, now_ms)
+        replica = self._replica
+        role = replica.role
+        if now_ms > replica.now_ms:
+            replica.now_ms = now_ms
         replica.effects = []
-        self._take_in(event)
-        if type(event) in _QUIET and replica.role is role and self._nothing_is_due(event):
-            self._deadline_ms = _earliest(self._deadline_ms, replica.fetches.deadline_ms())
+        if type(event) is RequestReceived and type(event.message) is FetchRequest:
+            fetching.on_fetch_request(replica, event, event.message)
+            quiet = self._calm
+        else:
+            self._take_in(event)
+            quiet = self._calm and type(event) in _QUIET
+        due_ms = self._deadline_ms
+        if quiet and replica.role is role and (due_ms is None or replica.now_ms < due_ms):
+            parked_ms = replica.fetches.deadline_ms()
+            if parked_ms is not None and (due_ms is None or parked_ms < due_ms):
+                self._deadline_ms = parked_ms
         else:
             self._poll()
         return replica.effects
 
-    def _nothing_is_due(self, event: Event) -> bool:
-        """Whether a leader in calm has nothing to do besides what the event brought: the way of almost all
-        events."""
+    def _is_calm(self) -> bool:
+        """Whether quiet events leave nothing to do but what they bring, the way of almost all events. None
+        of them brings about what is looked at here, so it is asked again only when anything else
+        has happened."""
         replica, role = self._replica, self._replica.role
         return (
             isinstance(role, Leader)
-            and (self._deadline_ms is None or replica.now_ms < self._deadline_ms)
-            and (type(event) is not RequestReceived or type(event.message) is FetchRequest)
             and role.voter_change is None
             and replica.is_voter
             and not (role.resign_requested or replica.shutting_down)
@@ -303,6 +313,7 @@ class RaftCore:
             None if replica.shut_down else replica.shutdown_deadline_ms,
             replica.fetches.deadline_ms(),
         )
+        self._calm = self._is_calm()
 
     def _poll_role(self) -> int | None:
         replica, role = self._replica, self._replica.role

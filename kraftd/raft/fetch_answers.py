@@ -8,23 +8,24 @@ what it has synced, and having lost a tail it never leads that epoch again.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from kraftd.messages.fetch_response import EpochEndOffset, SnapshotId
 from kraftd.raft import answers
 from kraftd.raft.effects import Respond, RespondRecords
 from kraftd.raft.events import RequestId
-from kraftd.raft.log_view import Fit, Position
+from kraftd.raft.log_view import DIVERGING, SNAPSHOT, VALID, Position
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Leader
 from kraftd.types import ReplicaKey
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
 
 BY_VOTER = "fetches of voters"
 BY_OBSERVER = "fetches of observers"
 
 
-class FetchAsked(NamedTuple):
+class FetchAsked(Struct, frozen=True, gc=False):
     """A Fetch that passed all checks: who, from where, and how it is to be answered."""
 
     request_id: RequestId
@@ -57,13 +58,17 @@ def answer(
     fit, at = position
     high_watermark = leader.high_watermark
     end_offset = readable_end(replica, leader, fetch.key)
-    has_records = fit is Fit.VALID and fetch.offset < end_offset
-    if may_park and fit is Fit.VALID and not has_records and fetch.high_watermark >= high_watermark:
-        return False
+    has_records = fit is VALID and fetch.offset < end_offset
+    if fit is VALID and not has_records:
+        if may_park and fetch.high_watermark >= high_watermark:
+            return False
+        message = nothing(replica, leader, fetch.version, fetch.listener)
+        replica.emit(Respond(fetch.request_id, message, fetch.version))
+        return True
     message, partition = answers.fetch(replica, fetch.version, fetch.listener, ErrorCode.NONE, high_watermark)
-    if fit is Fit.DIVERGING:
+    if fit is DIVERGING:
         partition.diverging_epoch = EpochEndOffset(at.epoch, at.offset)
-    elif fit is Fit.SNAPSHOT:
+    elif fit is SNAPSHOT:
         partition.snapshot_id = SnapshotId(at.offset, at.epoch)
     if has_records:
         replica.emit(
@@ -74,6 +79,18 @@ def answer(
     else:
         replica.emit(Respond(fetch.request_id, message, fetch.version))
     return True
+
+
+def nothing(replica: Replica, leader: Leader, version: int, listener: str) -> Message:
+    """The answer of a leader that has nothing new, by far the most frequent of all: one object, as long as it
+    would be the same, for whoever asks.  Nobody may change it."""
+    high_watermark, log_start_offset = leader.high_watermark, replica.log.start_offset
+    known = leader.empty_fetches.get((version, listener))
+    if known is not None and known[0] == high_watermark and known[1] == log_start_offset:
+        return known[2]
+    message, _ = answers.fetch(replica, version, listener, ErrorCode.NONE, high_watermark)
+    leader.empty_fetches[version, listener] = (high_watermark, log_start_offset, message)
+    return message
 
 
 def wake(replica: Replica, leader: Leader, fetches: list[FetchAsked]) -> None:

@@ -17,7 +17,7 @@ from kraftd.raft import answers, checks, fetch_answers
 from kraftd.raft.events import RequestReceived
 from kraftd.raft.fetch_answers import FetchAsked
 from kraftd.raft.leader import advance_high_watermark, heard_from
-from kraftd.raft.log_view import Fit
+from kraftd.raft.log_view import VALID
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Leader
 from kraftd.raft.voters import replica_key
@@ -67,7 +67,7 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
         asked.high_watermark,
     )
     position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
-    if position.fit is Fit.VALID and fetch.key.id >= 0:
+    if position.fit is VALID and fetch.key.id >= 0:
         _note_progress(replica, leader, fetch)
     if fetch_answers.answer(replica, leader, fetch, position, may_park=message.max_wait_ms > 0):
         return

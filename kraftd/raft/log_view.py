@@ -24,6 +24,9 @@ class Fit(Enum):
     SNAPSHOT = "snapshot"
 
 
+VALID, DIVERGING, SNAPSHOT = Fit  # a member of an enum takes as long to look up as a fetch's position to find
+
+
 class Position(NamedTuple):
     """The relation, and the end of the last common epoch or the id of the snapshot to fetch."""
 
@@ -45,7 +48,15 @@ class LogView:
     checkpoint (0, 0) included.  Everything that was found on opening counts as synced.
     """
 
-    __slots__ = ("_epochs", "end_offset", "snapshots", "start_offset", "synced_end_offset")
+    __slots__ = (
+        "_epochs",
+        "_snapshots",
+        "earliest_snapshot",
+        "end_offset",
+        "latest_snapshot",
+        "start_offset",
+        "synced_end_offset",
+    )
 
     def __init__(
         self,
@@ -58,7 +69,9 @@ class LogView:
         self.end_offset = end_offset
         self.synced_end_offset = end_offset
         self._epochs = [EpochStart(*one) for one in epochs]
-        self.snapshots: dict[OffsetAndEpoch, int] = dict(snapshots or {})
+        self.latest_snapshot: OffsetAndEpoch | None = None
+        self.earliest_snapshot: OffsetAndEpoch | None = None
+        self._set_snapshots(dict(snapshots or {}))
 
     def __repr__(self) -> str:
         span = f"{self.start_offset}..{self.end_offset}"
@@ -67,12 +80,9 @@ class LogView:
     # --- questions ---
 
     @property
-    def latest_snapshot(self) -> OffsetAndEpoch | None:
-        return max(self.snapshots, key=_by_epoch) if self.snapshots else None
-
-    @property
-    def earliest_snapshot(self) -> OffsetAndEpoch | None:
-        return min(self.snapshots, key=_by_epoch) if self.snapshots else None
+    def snapshots(self) -> Mapping[OffsetAndEpoch, int]:
+        """Their sizes in bytes, by id."""
+        return self._snapshots
 
     @property
     def last_epoch(self) -> int:
@@ -109,9 +119,9 @@ class LogView:
         """How a replica whose log ends at (offset, epoch) continues from this log (KIP-595, KIP-630)."""
         snapshot = self.latest_snapshot
         if offset == 0 and snapshot is not None and snapshot != BOOTSTRAP_SNAPSHOT:
-            return Position(Fit.SNAPSHOT, snapshot)  # cheaper than the whole log
+            return Position(SNAPSHOT, snapshot)  # cheaper than the whole log
         if offset == 0 and self.start_offset == 0:
-            return Position(Fit.VALID, OffsetAndEpoch(0, 0))
+            return Position(VALID, OffsetAndEpoch(0, 0))
         earliest = self.earliest_snapshot
         if (
             snapshot is not None
@@ -122,11 +132,11 @@ class LogView:
                 or epoch < earliest.epoch
             )
         ):
-            return Position(Fit.SNAPSHOT, snapshot)
+            return Position(SNAPSHOT, snapshot)
         end = self.end_offset_for_epoch(epoch)
         if end.epoch != epoch or end.offset < offset:
-            return Position(Fit.DIVERGING, end)
-        return Position(Fit.VALID, OffsetAndEpoch(offset, epoch))
+            return Position(DIVERGING, end)
+        return Position(VALID, end if end.offset == offset else OffsetAndEpoch(offset, epoch))
 
     def truncation_offset(self, diverging: OffsetAndEpoch) -> int:
         """Where to cut this log when the leader's ended `diverging.epoch` (or the last below it) at its
@@ -168,7 +178,7 @@ class LogView:
         """The log is empty and starts at this snapshot; older snapshots are gone."""
         self._epochs.clear()
         self.start_offset = self.end_offset = self.synced_end_offset = snapshot_id.offset
-        self.snapshots = {snapshot_id: size_bytes}
+        self._set_snapshots({snapshot_id: size_bytes})
 
     def move_start(self, start_offset: int) -> None:
         """Segments and snapshots below were deleted; the epoch in force at the new start begins there."""
@@ -178,9 +188,21 @@ class LogView:
         if below and self.start_offset < self.end_offset:
             kept.insert(0, EpochStart(below[-1].epoch, self.start_offset))
         self._epochs = kept
-        self.snapshots = {
-            one: size for one, size in self.snapshots.items() if one.offset >= self.start_offset
-        }
+        self._set_snapshots(
+            {one: size for one, size in self._snapshots.items() if one.offset >= self.start_offset}
+        )
+
+    def add_snapshot(self, snapshot_id: OffsetAndEpoch, size_bytes: int) -> None:
+        self._set_snapshots({**self._snapshots, snapshot_id: size_bytes})
+
+    def drop_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        """A snapshot was deleted, if it was here."""
+        self._set_snapshots({one: size for one, size in self._snapshots.items() if one != snapshot_id})
+
+    def _set_snapshots(self, snapshots: dict[OffsetAndEpoch, int]) -> None:
+        self._snapshots = snapshots
+        self.latest_snapshot = max(snapshots, key=_by_epoch, default=None)  # every fetch looks at these two
+        self.earliest_snapshot = min(snapshots, key=_by_epoch, default=None)
 
 
 def _by_epoch(snapshot_id: OffsetAndEpoch) -> tuple[int, int]:

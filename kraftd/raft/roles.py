@@ -10,6 +10,7 @@ from kraftd.raft.progress import Progress
 from kraftd.raft.transitions import State
 from kraftd.raft.voters import Listeners, VoterSet
 from kraftd.types import OffsetAndEpoch, ReplicaKey
+from kraftd.wire.message import Message
 
 
 class Unattached:
@@ -145,6 +146,7 @@ class Leader:
     `high_watermark` is -1 until a majority has passed the epoch's start.  `fetched_voters` are those heard
     since the last check-quorum, `begin_deadline_ms` the next BeginQuorumEpoch round.  `kraft_version_voters`
     collects what UpdateRaftVoter tells of the voters of a static quorum, for the upgrade to kraft.version 1.
+    `empty_fetches` are the answers to fetches that found nothing (`fetch_answers.nothing`).
     """
 
     state: ClassVar = State.LEADER
@@ -152,6 +154,7 @@ class Leader:
         "announced",
         "begin_deadline_ms",
         "check_quorum_deadline_ms",
+        "empty_fetches",
         "epoch_start_offset",
         "fetched_voters",
         "high_watermark",
@@ -178,6 +181,7 @@ class Leader:
         self.resign_requested = False
         self.voter_change: VoterChange | None = None
         self.kraft_version_voters: VoterSet | None = None
+        self.empty_fetches: dict[tuple[int, str], tuple[int, int, Message]] = {}
 
 
 class Resigned:

@@ -204,7 +204,7 @@ def on_snapshot_finished(replica: Replica, event: SnapshotFinished) -> None:
     _end_download(replica)
     newer = (event.snapshot_id.epoch, event.snapshot_id.offset) > (log.last_epoch, log.end_offset)
     if isinstance(role, Leader) or not newer or event.snapshot_id.offset < replica.high_watermark:
-        log.snapshots[event.snapshot_id] = event.size_bytes
+        log.add_snapshot(event.snapshot_id, event.size_bytes)
         return
     log.reset_to(event.snapshot_id, event.size_bytes)
     replica.truncated()
@@ -232,12 +232,12 @@ def _end_download(replica: Replica) -> None:
 
 
 def on_snapshot_taken(replica: Replica, event: SnapshotTaken) -> None:
-    replica.log.snapshots[event.snapshot_id] = event.size_bytes
+    replica.log.add_snapshot(event.snapshot_id, event.size_bytes)
 
 
 def on_snapshots_deleted(replica: Replica, event: SnapshotsDeleted) -> None:
     for snapshot_id in event.snapshot_ids:
-        replica.log.snapshots.pop(snapshot_id, None)
+        replica.log.drop_snapshot(snapshot_id)
 
 
 def on_log_start_moved(replica: Replica, event: LogStartMoved) -> None:
