@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Any
 
-from msgspec import Struct
+import msgspec
 
 from kraftd.messages.envelope_response import EnvelopeResponse
 from kraftd.wire.api import ApiKey, is_known
@@ -13,25 +14,26 @@ from kraftd.wire.frames import encode_response
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
 
+_CORRELATION_ID = Struct(">i")
+
 
 class FrameMemo:
     """The last answer of each version, encoded: what parks is answered alike to every observer."""
 
     def __init__(self) -> None:
-        self._last: dict[int, tuple[Message, bytes]] = {}
+        self._last: dict[int, tuple[Message, bytes, bytes]] = {}
 
     def frame(self, key: int, version: int, correlation_id: int, response: Message) -> bytes:
         """The framed answer in one piece; raises EncodeError."""
         known = self._last.get(version)
-        if known is None or known[0] != response:
+        if known is None or (known[0] is not response and known[0] != response):
             whole = b"".join(encode_response(key, version, correlation_id, response))
-            self._last[version] = (response, whole)
+            self._last[version] = (response, whole[:4], whole[8:])
             return whole
-        whole = known[1]
-        return whole[:4] + correlation_id.to_bytes(4, "big", signed=True) + whole[8:]
+        return known[1] + _CORRELATION_ID.pack(correlation_id) + known[2]
 
 
-class Principal(Struct, frozen=True, gc=False):
+class Principal(msgspec.Struct, frozen=True, gc=False):
     """Who asks, in Kafka's terms: `User:ANONYMOUS` where nobody had to say."""
 
     type: str
@@ -45,7 +47,7 @@ class Principal(Struct, frozen=True, gc=False):
 ANONYMOUS = Principal("User", "ANONYMOUS")
 
 
-class Call(Struct, eq=False, gc=False):
+class Call(msgspec.Struct, eq=False, gc=False):
     """One request. Compared by identity; `envelope` is the Envelope that carried it, if one did.
 
     `message` is decoded with `version`; `slot` is its place among the requests of its connection.

@@ -51,6 +51,8 @@ from kraftd.wire.record_frame import VersionedRecord, encode_record
 A = TypeVar("A", bound=Message)
 Decide = Callable[[Context, Any, int], Decision[Any]]  # of the context, the request and its version
 
+FETCH = int(ApiKey.FETCH)
+
 _NOT_CONTROLLER_TEXT = "The active controller appears to be {}."
 
 
@@ -124,8 +126,11 @@ class Node:
 
     def deadline_ms(self) -> int | None:
         """When DeadlineReached is due, if ever."""
-        deadlines = (self.core.deadline_ms(), self.periodic.deadline_ms, self.registration.deadline_ms)
-        return min((one for one in deadlines if one is not None), default=None)
+        earliest = self.core.deadline_ms()
+        for deadline_ms in (self.periodic.deadline_ms, self.registration.deadline_ms):
+            if deadline_ms is not None and (earliest is None or deadline_ms < earliest):
+                earliest = deadline_ms
+        return earliest
 
     def emit(self, effect: Effect) -> None:
         self._out.append(effect)
@@ -196,11 +201,18 @@ class Node:
 
     def ask_core(self, call: Call) -> None:
         """Let the consensus core answer, now or later."""
+        event = raft_events.RequestReceived(call, call.message, call.version, call.listener)
+        effects = self.core.step(event, self.now_ms)
+        if len(effects) == 1:
+            effect = effects[0]
+            if type(effect) is raft_effects.Respond and effect.request_id is call:
+                self._respond(call, effect.message)  # at once, as most are: there is nothing to remember
+                return
         waiting = self._unanswered.get(call.connection_id)
         if waiting is None:
             waiting = self._unanswered[call.connection_id] = set()
         waiting.add(call)
-        self._tell_core(raft_events.RequestReceived(call, call.message, call.version, call.listener))
+        self._perform(effects)
 
     def decide(self, call: Call, decide: Decide, *, on_standby: bool = False) -> None:
         """Take a decision on the image; append its records; answer once they are committed.
@@ -330,11 +342,14 @@ class Node:
     def _on_respond(self, effect: raft_effects.Respond) -> None:
         call: Call = effect.request_id  # type: ignore[assignment]
         if self._answered(call):
-            if call.key == ApiKey.FETCH:
-                parts = call.frame_repeated(effect.message, self._empty_fetches)
-            else:
-                parts = call.frame(effect.message)
-            self._out.append(Answer(call.connection_id, call.slot, parts))
+            self._respond(call, effect.message)
+
+    def _respond(self, call: Call, message: Message) -> None:
+        if call.key == FETCH:
+            parts = call.frame_repeated(message, self._empty_fetches)
+        else:
+            parts = call.frame(message)
+        self._out.append(Answer(call.connection_id, call.slot, parts))
 
     def _on_respond_records(self, effect: raft_effects.RespondRecords) -> None:
         call: Call = effect.request_id  # type: ignore[assignment]
