@@ -1,0 +1,428 @@
+"""Votes and pre-votes, given and asked for, in every state (KIP-595, KIP-996)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.raft.effects import LeadershipChanged
+from kraftd.raft.events import ResignRequested, SendFailed, ShutdownRequested
+from kraftd.raft.transitions import State
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
+from tests.raft.lone import (
+    EPOCH,
+    LOG_END,
+    Lone,
+    begin,
+    end,
+    fetch_answer,
+    partition_of,
+    vote,
+    vote_answer,
+)
+from tests.raft.world import directory_id
+
+OLD_LOG = (9, 4)
+
+
+def voted_for(candidate_id: int, *, generation: int = 0) -> QuorumStateData:
+    directory = directory_id(candidate_id, generation)
+    return QuorumStateData(
+        leader_epoch=EPOCH, leader_id=-1, voted_id=candidate_id, voted_directory_id=directory
+    )
+
+
+def unattached() -> Lone:
+    return Lone()
+
+
+def voted() -> Lone:
+    lone = Lone()
+    assert partition_of(lone.ask(vote(2))).vote_granted
+    return lone
+
+
+def unattached_with_leader() -> Lone:
+    """It knows who leads, not where."""
+    return Lone(QuorumStateData(leader_id=7, leader_epoch=EPOCH))
+
+
+def prospective() -> Lone:
+    lone = Lone()
+    lone.stand()
+    return lone
+
+
+def prospective_voted() -> Lone:
+    lone = prospective()
+    assert partition_of(lone.ask(vote(2))).vote_granted
+    assert lone.core.state is State.PROSPECTIVE
+    return lone
+
+
+def candidate() -> Lone:
+    lone = Lone(QuorumStateData(leader_id=-1, leader_epoch=EPOCH - 1))
+    lone.run_for_leader()
+    return lone
+
+
+def follower() -> Lone:
+    """The leader has not been heard yet."""
+    return Lone().follow(3)
+
+
+def follower_that_has_fetched() -> Lone:
+    lone = Lone().follow(3)
+    lone.tell(lone.sent("Fetch")[0], fetch_answer(EPOCH, leader=3, high_watermark=10))
+    return lone
+
+
+def follower_that_voted() -> Lone:
+    return voted().follow(3)
+
+
+def leader() -> Lone:
+    return Lone(QuorumStateData(leader_id=-1, leader_epoch=EPOCH - 1)).lead()
+
+
+def resigned() -> Lone:
+    lone = leader()
+    lone.step(ResignRequested(EPOCH))
+    assert lone.core.state is State.RESIGNED
+    return lone
+
+
+def observer() -> Lone:
+    return Lone(voters=(2, 3, 4))
+
+
+def observer_that_follows() -> Lone:
+    return observer().follow(3)
+
+
+@pytest.mark.parametrize(
+    ("state", "granted_to_2", "granted_to_3"),
+    [
+        (unattached, True, True),
+        (voted, True, False),
+        (unattached_with_leader, False, False),
+        (prospective, True, True),
+        (prospective_voted, True, False),
+        (candidate, False, False),
+        (follower, False, False),
+        (follower_that_voted, False, False),
+        (follower_that_has_fetched, False, False),
+        (leader, False, False),
+        (resigned, False, False),
+        (observer, True, True),
+        (observer_that_follows, False, False),
+    ],
+)
+def test_vote_of_the_same_epoch_is_granted_where_nobody_leads_and_none_was_given(
+    state: Callable[[], Lone], granted_to_2: bool, granted_to_3: bool
+) -> None:
+    last = OffsetAndEpoch(11, 4)
+    for candidate_id, granted in ((2, granted_to_2), (3, granted_to_3)):
+        lone = state()
+        before = lone.core.state
+        told = partition_of(lone.ask(vote(candidate_id, lone.core.epoch, last=last)))
+        assert (told.error_code, told.vote_granted) == (ErrorCode.NONE, granted)
+        assert (lone.core.state, lone.core.epoch) == (before, EPOCH)
+        assert [one.voted_id for one in lone.persisted] == (
+            [candidate_id] if granted and state not in (voted, prospective_voted) else []
+        )
+
+
+@pytest.mark.parametrize(
+    ("state", "granted"),
+    [
+        (unattached, True),
+        (voted, True),
+        (unattached_with_leader, True),
+        (prospective, True),
+        (prospective_voted, True),
+        (candidate, True),
+        (follower, True),
+        (follower_that_voted, True),
+        (follower_that_has_fetched, False),
+        (leader, False),
+        (resigned, True),
+        (observer, True),
+        (observer_that_follows, True),
+    ],
+)
+def test_pre_vote_is_granted_by_whom_no_leader_keeps_content__kip996(
+    state: Callable[[], Lone], granted: bool
+) -> None:
+    lone = state()
+    before = lone.core.state
+    told = partition_of(lone.ask(vote(3, lone.core.epoch, last=(99, lone.core.epoch), pre_vote=True)))
+    assert (told.error_code, told.vote_granted) == (ErrorCode.NONE, granted)
+    assert (lone.core.state, lone.core.epoch, lone.persisted) == (before, EPOCH, [])
+    told = partition_of(lone.ask(vote(3, lone.core.epoch, last=OLD_LOG, pre_vote=True)))
+    assert told.vote_granted is False  # its log is behind
+
+
+@pytest.mark.parametrize("pre_vote", [False, True])
+@pytest.mark.parametrize(
+    "state",
+    [unattached, voted, prospective, candidate, follower_that_has_fetched, leader, resigned, observer],
+)
+def test_request_of_a_higher_epoch_is_judged_anew_by_whoever_learns_of_it(
+    state: Callable[[], Lone], pre_vote: bool
+) -> None:
+    for last, granted in (((99, EPOCH), True), (OLD_LOG, False)):
+        lone = state()
+        told = partition_of(lone.ask(vote(3, EPOCH + 1, last=last, pre_vote=pre_vote)))
+        assert (told.vote_granted, told.leader_epoch) == (granted, EPOCH + 1)
+        assert (lone.core.state, lone.core.epoch) == (State.UNATTACHED, EPOCH + 1)
+
+
+@pytest.mark.parametrize("pre_vote", [False, True])
+def test_request_of_a_replica_that_does_not_vote_is_judged_like_any_other(pre_vote: bool) -> None:
+    """It may be a voter by a record that this replica has not seen yet."""
+    for state, granted in ((unattached, True), (leader, True)):
+        told = partition_of(state().ask(vote(9, EPOCH + 1, last=(99, EPOCH), pre_vote=pre_vote)))
+        assert told.vote_granted is granted
+
+
+@pytest.mark.parametrize("state", [unattached, prospective, candidate, follower, leader, observer])
+def test_request_of_an_older_epoch_is_fenced(state: Callable[[], Lone]) -> None:
+    for pre_vote in (False, True):
+        lone = state()
+        told = partition_of(lone.ask(vote(3, EPOCH - 1, last=(5, 3), pre_vote=pre_vote)))
+        assert (told.error_code, told.vote_granted) == (ErrorCode.FENCED_LEADER_EPOCH, False)
+
+
+def test_replica_that_shuts_down_still_votes() -> None:
+    lone = unattached()
+    lone.step(ShutdownRequested(5_000))
+    assert partition_of(lone.ask(vote(2, EPOCH + 1))).vote_granted
+
+
+# --- standing -----------------------------------------------------------------------------------------
+
+
+def test_election_goes_from_pre_vote_to_vote_to_leader__kip996() -> None:
+    lone = unattached()
+    pre_votes = lone.stand()
+    assert [one.destination.node_id for one in pre_votes] == [2, 3]
+    assert [one.message.topics[0].partitions[0].pre_vote for one in pre_votes] == [True, True]  # type: ignore[attr-defined]
+    assert lone.persisted == []  # a pre-vote leaves no trace
+    lone.tell(pre_votes[0], vote_answer(EPOCH, True))
+    assert (lone.core.state, lone.core.epoch) == (State.CANDIDATE, EPOCH + 1)
+    assert [(one.leader_epoch, one.voted_id) for one in lone.persisted] == [(EPOCH + 1, 1)]
+    lone.tell(lone.sent("Vote")[1], vote_answer(EPOCH + 1, True))
+    assert lone.core.state is State.LEADER
+    assert lone.asks("BeginQuorumEpoch") == [2, 3]
+
+
+def test_vote_that_is_not_answered_is_asked_for_again_after_the_request_timeout() -> None:
+    lone = Lone(request_timeout_ms=200)
+    for send in (lone.stand(), lone.run_for_leader()):
+        assert [one.destination.node_id for one in send] == [2, 3]
+        lone.wait(199)
+        assert lone.asks("Vote") == []
+        lone.wait(1)
+        assert lone.asks("Vote") == [2, 3]
+
+
+def test_vote_that_could_not_be_sent_is_sent_again_after_the_backoff() -> None:
+    lone = unattached()
+    lone.step(SendFailed(lone.stand()[0].send_id))
+    assert lone.asks("Vote") == []
+    lone.wait(20)
+    assert lone.asks("Vote") == [2]
+
+
+def test_pre_vote_that_nobody_grants_ends_in_waiting_for_the_next_election() -> None:
+    lone = unattached()
+    for send in lone.stand():
+        lone.tell(send, vote_answer(EPOCH, False))
+    assert (lone.core.state, lone.core.epoch) == (State.UNATTACHED, EPOCH)
+    lone.wait_for(State.PROSPECTIVE)
+
+
+def test_pre_vote_that_nobody_answers_ends_with_the_election_timeout() -> None:
+    lone = unattached()
+    lone.stand()
+    lone.wait_for(State.UNATTACHED)
+    assert lone.core.epoch == EPOCH
+
+
+def test_pre_vote_that_is_lost_leads_back_to_the_leader_that_is_known() -> None:
+    lone = follower_that_has_fetched()
+    for send in lone.stand():
+        lone.tell(send, vote_answer(EPOCH, False))
+    assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 3)
+
+
+def test_pre_vote_that_is_lost_where_the_leader_cannot_be_reached_waits() -> None:
+    lone = unattached_with_leader()
+    for send in lone.stand():
+        lone.tell(send, vote_answer(EPOCH, False))
+    assert (lone.core.state, lone.core.leader_id) == (State.UNATTACHED, 7)
+
+
+def test_pre_vote_that_names_a_leader_is_given_up_for_it() -> None:
+    lone = prospective()
+    lone.tell(lone.sent("Vote")[0], vote_answer(EPOCH, False, leader=3))
+    assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 3)
+    assert lone.asks("Fetch") == [3]
+
+
+def test_prospective_follows_the_leader_that_announces_itself() -> None:
+    for state in (prospective, prospective_voted):
+        lone = state()
+        lone.ask(begin(3))
+        assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 3)
+        assert [one.voted_id for one in lone.persisted] == [2 if state is prospective_voted else -1]
+
+
+def test_voter_that_knows_no_pre_vote_makes_it_stand_at_once__kip996() -> None:
+    lone = unattached()
+    lone.step(SendFailed(lone.stand()[0].send_id, ErrorCode.UNSUPPORTED_VERSION))
+    assert (lone.core.state, lone.core.epoch) == (State.CANDIDATE, EPOCH + 1)
+    assert lone.asks("Vote") == [2, 3]
+
+
+def test_candidate_that_lost_waits_out_its_timeout_and_asks_for_pre_votes_again() -> None:
+    lone = candidate()
+    for send in lone.sent("Vote"):
+        lone.tell(send, vote_answer(EPOCH, False))
+    assert lone.core.state is State.CANDIDATE
+    lone.wait(900)
+    assert (lone.core.state, lone.asks("Vote")) == (State.CANDIDATE, [])
+    lone.wait_for(State.PROSPECTIVE)
+    assert lone.core.epoch == EPOCH
+
+
+def test_candidate_that_nobody_answers_asks_for_pre_votes_after_the_election_timeout() -> None:
+    lone = candidate()
+    lone.wait_for(State.PROSPECTIVE)
+    assert (lone.core.epoch, lone.asks("Vote")) == (EPOCH, [2, 3])
+
+
+def test_answer_to_a_vote_is_ignored_once_a_leader_is_followed() -> None:
+    for state in (prospective, candidate):
+        lone = state()
+        votes = lone.sent("Vote")
+        lone.ask(begin(3))
+        for send in votes:
+            assert lone.tell(send, vote_answer(EPOCH, True)) == []
+        assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 3)
+
+
+def test_observer_never_stands() -> None:
+    for state in (observer, observer_that_follows):
+        lone = state()
+        before = lone.core.state
+        lone.wait(20_000)
+        assert lone.asks("Vote") == []
+        assert (lone.core.state, lone.core.epoch) == (before, EPOCH)
+
+
+# --- the leader's end ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("successors", "wait_ms"), [((1, 3), 0), ((3, 1), 500), ((3, 2, 1), 500), ((3,), 1000)]
+)
+def test_successor_stands_after_a_wait_that_its_place_decides(
+    successors: tuple[int, ...], wait_ms: int
+) -> None:
+    lone = follower_that_has_fetched()
+    told = partition_of(lone.ask(end(3, EPOCH, successors)))
+    assert told.error_code == ErrorCode.NONE
+    if wait_ms:
+        lone.wait(wait_ms - 1)
+        assert lone.core.state is State.FOLLOWER
+        lone.wait(1)
+    assert lone.core.state is State.PROSPECTIVE
+
+
+def test_leader_that_resigns_is_learnt_of_and_succeeded_at_once() -> None:
+    lone = unattached()
+    lone.ask(end(2, EPOCH, (1, 3)))
+    assert (lone.core.state, lone.core.leader_id, lone.core.epoch) == (State.PROSPECTIVE, 2, EPOCH)
+
+
+def test_end_of_an_older_epoch_does_not_disturb_a_candidate() -> None:
+    lone = candidate()
+    told = partition_of(lone.ask(end(2, EPOCH - 1)))
+    assert (told.error_code, lone.core.state) == (ErrorCode.FENCED_LEADER_EPOCH, State.CANDIDATE)
+
+
+# --- starting -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("election", "state"),
+    [
+        (QuorumStateData(leader_id=-1, leader_epoch=EPOCH), State.UNATTACHED),
+        (QuorumStateData(leader_id=2, leader_epoch=EPOCH), State.FOLLOWER),
+        (QuorumStateData(leader_id=1, leader_epoch=EPOCH), State.RESIGNED),
+        (voted_for(1), State.CANDIDATE),
+        (voted_for(1, generation=9), State.UNATTACHED),  # another disk's vote
+        (voted_for(2), State.UNATTACHED),
+        (QuorumStateData(leader_id=2, leader_epoch=3), State.UNATTACHED),  # the log is of epoch 4
+    ],
+)
+def test_start_takes_up_the_state_that_quorum_state_tells(election: QuorumStateData, state: State) -> None:
+    lone = Lone(election)
+    assert lone.core.state is state
+    assert lone.core.epoch == max(election.leader_epoch, 4)
+    if state is State.FOLLOWER:
+        assert lone.asks("Fetch") == [2]
+    if state is State.CANDIDATE:
+        assert lone.asks("Vote") == [2, 3]
+        lone.tell(lone.sent("Vote")[0], vote_answer(EPOCH, True))
+        assert lone.core.state is State.LEADER
+
+
+@pytest.mark.parametrize(
+    "election",
+    [
+        QuorumStateData(leader_id=-1, leader_epoch=EPOCH),
+        QuorumStateData(leader_id=2, leader_epoch=EPOCH),
+        QuorumStateData(leader_id=1, leader_epoch=EPOCH),
+        voted_for(1),
+        voted_for(2),
+    ],
+)
+@pytest.mark.parametrize("log_end", [LOG_END, OffsetAndEpoch(0, 0)])
+def test_only_voter_leads_at_once_whatever_quorum_state_tells(
+    election: QuorumStateData, log_end: OffsetAndEpoch
+) -> None:
+    core = Lone(election, voters=[1], log_end=log_end).core
+    goes_on = election.voted_id == 1 and election.leader_id < 0  # a candidacy that had no rival
+    assert (core.state, core.epoch) == (State.LEADER, EPOCH if goes_on else EPOCH + 1)
+
+
+@pytest.mark.parametrize("candidate_id", [2, 3])
+def test_leader_of_before_votes_for_nobody_in_its_epoch_and_for_anybody_after(candidate_id: int) -> None:
+    lone = Lone(QuorumStateData(leader_id=1, leader_epoch=EPOCH))
+    assert not partition_of(lone.ask(vote(candidate_id, EPOCH))).vote_granted
+    assert partition_of(lone.ask(vote(candidate_id, EPOCH + 1))).vote_granted
+
+
+def test_candidate_of_before_votes_for_nobody_in_its_epoch_and_for_anybody_after() -> None:
+    lone = Lone(voted_for(1))
+    assert not partition_of(lone.ask(vote(2, EPOCH))).vote_granted
+    assert partition_of(lone.ask(vote(2, EPOCH + 1))).vote_granted
+
+
+def test_leader_of_before_that_reaches_nobody_lets_its_epoch_go_and_stands_again() -> None:
+    lone = Lone(QuorumStateData(leader_id=1, leader_epoch=EPOCH))
+    assert lone.asks("EndQuorumEpoch") == [2, 3]
+    lone.wait_for(State.UNATTACHED)
+    assert lone.core.epoch == EPOCH + 1
+    lone.wait_for(State.PROSPECTIVE)
+
+
+def test_nobody_is_said_to_lead_while_this_replica_only_stands() -> None:
+    lone = candidate()
+    assert LeadershipChanged(EPOCH, None) in lone.effects
