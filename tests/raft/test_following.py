@@ -1,0 +1,279 @@
+"""A follower, an observer and a replica that looks for the leader: what they ask, and what answers do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.raft.effects import (
+    AppendRecords,
+    HighWatermarkMoved,
+    ResetLog,
+    Send,
+    ShutdownCompleted,
+    SyncLog,
+    TruncateLog,
+)
+from kraftd.raft.events import ConnectionLost, SendFailed, ShutdownRequested
+from kraftd.raft.transitions import State
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.batch import build_batch
+from kraftd.wire.error_code import ErrorCode
+from tests.raft.lone import EPOCH, LOG_END, Lone, begin, fetch_answer, partition_of
+from tests.raft.world import directory_id
+
+
+def batch(base_offset: int = 10, epoch: int = EPOCH, values: Iterable[bytes] = (b"a",)) -> bytes:
+    return bytes(build_batch(list(values), base_offset, epoch, 0))
+
+
+def appended(lone: Lone) -> list[tuple[int, int, int]]:
+    found = [one for one in lone.effects if isinstance(one, AppendRecords)]
+    return [(one.base_offset, one.end_offset, one.epoch) for one in found]
+
+
+def fetch_of(lone: Lone) -> Send:
+    return lone.sent("Fetch")[0]
+
+
+@pytest.fixture
+def follower() -> Lone:
+    return Lone().follow(2)
+
+
+# --- asking -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("log_end", [LOG_END, OffsetAndEpoch(0, 0)])
+def test_fetch_tells_epoch_log_end_directory_and_high_watermark__kip1166(log_end: OffsetAndEpoch) -> None:
+    lone = Lone(QuorumStateData(leader_id=2, leader_epoch=EPOCH), log_end=log_end, fetch_max_bytes=12345)
+    message = fetch_of(lone).message
+    asked = message.topics[0].partitions[0]  # type: ignore[attr-defined]
+    assert (message.max_bytes, message.replica_state.replica_id) == (12345, 1)  # type: ignore[attr-defined]
+    assert (asked.fetch_offset, asked.last_fetched_epoch, asked.current_leader_epoch) == (*log_end, EPOCH)
+    assert (asked.replica_directory_id, asked.high_watermark) == (directory_id(1), -1)
+
+
+def test_next_fetch_tells_the_high_watermark_that_the_last_brought__kip1166(follower: Lone) -> None:
+    follower.tell(fetch_of(follower), fetch_answer(EPOCH, high_watermark=7))
+    assert HighWatermarkMoved(7) in follower.effects
+    assert fetch_of(follower).message.topics[0].partitions[0].high_watermark == 7  # type: ignore[attr-defined]
+
+
+def test_next_fetch_waits_until_what_the_last_brought_is_synced(follower: Lone) -> None:
+    follower.tell(fetch_of(follower), fetch_answer(EPOCH, records=batch(), high_watermark=11))
+    assert (appended(follower), follower.asks("Fetch")) == ([(10, 11, EPOCH)], [])
+    assert HighWatermarkMoved(10) in follower.effects and SyncLog(11) in follower.effects
+    follower.sync()
+    assert HighWatermarkMoved(11) in follower.effects
+    assert follower.asks("Fetch") == [2]
+
+
+# --- being answered -----------------------------------------------------------------------------------
+
+
+def test_answer_without_records_moves_the_high_watermark_only(follower: Lone) -> None:
+    follower.tell(fetch_of(follower), fetch_answer(EPOCH, high_watermark=10))
+    assert (appended(follower), HighWatermarkMoved(10) in follower.effects) == ([], True)
+    follower.tell(fetch_of(follower), fetch_answer(EPOCH, high_watermark=10))
+    assert not any(isinstance(one, HighWatermarkMoved) for one in follower.effects)
+
+
+@pytest.mark.parametrize(
+    ("records", "taken"),
+    [
+        (batch(), [(10, 11, EPOCH)]),
+        (batch() + batch(11)[:-3], [(10, 11, EPOCH)]),  # the leader cut its last batch short
+        (batch(epoch=4) + batch(11), [(10, 11, 4), (11, 12, EPOCH)]),
+        (batch() + batch(11, EPOCH + 1), [(10, 11, EPOCH)]),  # of an epoch that is not followed yet
+        (batch(epoch=EPOCH + 1), []),
+        (batch(epoch=3), []),  # of an epoch that the log has passed
+        (batch(9), []),
+        (batch(11), []),
+        (batch()[:20], []),
+        (b"no batch at all, but long enough to look like the header of one, and more", []),
+        (batch()[:-1] + b"?", []),
+    ],
+)
+def test_leading_batches_that_continue_the_log_are_appended_and_the_rest_is_left(
+    follower: Lone, records: bytes, taken: list[tuple[int, int, int]]
+) -> None:
+    follower.tell(fetch_of(follower), fetch_answer(EPOCH, records=records))
+    assert appended(follower) == taken
+    assert follower.core.state is State.FOLLOWER
+
+
+def test_log_is_cut_where_the_leader_says_that_it_parts(follower: Lone) -> None:
+    follower.tell(fetch_of(follower), fetch_answer(EPOCH, diverging=OffsetAndEpoch(8, 4)))
+    assert TruncateLog(8) in follower.effects
+    asked = fetch_of(follower).message.topics[0].partitions[0]  # type: ignore[attr-defined]
+    assert (asked.fetch_offset, asked.last_fetched_epoch) == (8, 4)
+
+
+def test_answer_of_the_epoch_before_is_ignored(follower: Lone) -> None:
+    old = fetch_of(follower)
+    follower.ask(begin(3, EPOCH + 1))
+    assert follower.tell(old, fetch_answer(EPOCH, records=batch())) == []
+    assert (follower.core.leader_id, follower.core.log_end_offset) == (3, 10)
+
+
+def test_answer_is_ignored_once_the_leader_is_doubted(follower: Lone) -> None:
+    old = fetch_of(follower)
+    follower.wait_for(State.PROSPECTIVE)
+    follower.tell(old, fetch_answer(EPOCH, records=batch()))
+    assert (appended(follower), follower.core.state) == ([], State.PROSPECTIVE)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER])
+def test_error_that_names_a_later_leader_is_followed(follower: Lone, error: ErrorCode) -> None:
+    follower.tell(fetch_of(follower), fetch_answer(EPOCH + 1, leader=3, error=error))
+    assert (follower.core.epoch, follower.core.leader_id, follower.asks("Fetch")) == (EPOCH + 1, 3, [3])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.INCONSISTENT_CLUSTER_ID,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    ],
+)
+def test_refusal_as_a_whole_is_asked_again_after_a_backoff(follower: Lone, error: ErrorCode) -> None:
+    answer = fetch_answer(EPOCH)
+    answer.responses, answer.error_code = [], error
+    follower.tell(fetch_of(follower), answer)
+    assert (follower.core.state, follower.core.leader_id) == (State.FOLLOWER, 2)
+    assert 2 not in follower.asks("Fetch")
+
+
+def test_answer_of_the_leader_is_what_keeps_it_in_office(follower: Lone) -> None:
+    for _ in range(5):
+        send = fetch_of(follower)
+        follower.wait(1_500)
+        assert follower.core.state is State.FOLLOWER
+        follower.tell(send, fetch_answer(EPOCH))
+    follower.wait_for(State.PROSPECTIVE, 2_100)
+
+
+# --- snapshots ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at", [(-1, 3), (20, -1)])
+def test_snapshot_id_that_is_none_is_not_fetched(follower: Lone, at: tuple[int, int]) -> None:
+    follower.tell(fetch_of(follower), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(*at)))
+    assert follower.asks("FetchSnapshot") == []
+    assert not any(isinstance(one, ResetLog) for one in follower.effects)
+
+
+def test_snapshot_id_is_fetched_from_the_leader_piece_by_piece__kip630(follower: Lone) -> None:
+    follower.tell(fetch_of(follower), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(20, 5)))
+    (send,) = follower.sent("FetchSnapshot")
+    asked = send.message.topics[0].partitions[0]  # type: ignore[attr-defined]
+    assert (asked.snapshot_id.end_offset, asked.snapshot_id.epoch, asked.position) == (20, 5, 0)
+    assert asked.current_leader_epoch == EPOCH
+
+
+# --- losing the leader --------------------------------------------------------------------------------
+
+
+def test_voter_stands_when_the_leader_is_silent_for_the_fetch_timeout(follower: Lone) -> None:
+    follower.wait(1_999)
+    assert follower.core.state is State.FOLLOWER
+    follower.wait(100)
+    assert follower.core.state is State.PROSPECTIVE
+
+
+def test_voter_stands_at_once_when_the_leaders_connection_is_lost(follower: Lone) -> None:
+    follower.step(ConnectionLost(2))
+    assert follower.core.state is State.PROSPECTIVE
+
+
+def test_connection_of_somebody_else_says_nothing_of_the_leader(follower: Lone) -> None:
+    follower.step(ConnectionLost(3))
+    assert follower.core.state is State.FOLLOWER
+
+
+@pytest.mark.parametrize("voters", [(1, 2, 3), (2, 3, 4)])
+@pytest.mark.parametrize("failure", ["BROKER_NOT_AVAILABLE in the answer", "connection", "request timeout"])
+def test_somebody_else_is_asked_while_the_leader_does_not_answer(
+    voters: tuple[int, ...], failure: str
+) -> None:
+    lone = Lone(voters=voters, request_timeout_ms=300, fetch_timeout_ms=60_000).follow(2)
+    send = fetch_of(lone)
+    if failure == "request timeout":
+        lone.wait(300)
+    elif failure == "connection":
+        lone.step(SendFailed(send.send_id))
+    else:
+        lone.tell(send, fetch_answer(EPOCH, error=ErrorCode.BROKER_NOT_AVAILABLE))
+    assert fetch_of(lone).destination.node_id != 2
+    for _ in range(10):
+        if 2 in lone.asks("Fetch"):
+            return  # and the leader again, in time
+        for other in lone.sent("Fetch"):
+            lone.tell(other, fetch_answer(EPOCH, leader=2, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        if not lone.sent("Fetch"):
+            lone.wait(20)
+    raise AssertionError("the leader is not asked again")
+
+
+# --- looking for it -----------------------------------------------------------------------------------
+
+
+def test_observer_asks_the_bootstrap_servers_in_turn_until_one_names_the_leader() -> None:
+    lone = Lone(QuorumStateData(), voters=(), log_end=OffsetAndEpoch(0, 0))
+    (first,) = lone.sent("Fetch")
+    assert first.destination.node_id <= -2
+    lone.step(SendFailed(first.send_id))
+    (second,) = lone.sent("Fetch")
+    assert second.destination.node_id not in (1, first.destination.node_id)
+    lone.tell(second, fetch_answer(EPOCH, leader=3, error=ErrorCode.FENCED_LEADER_EPOCH))
+    assert (lone.core.state, lone.core.leader_id, lone.asks("Fetch")) == (State.FOLLOWER, 3, [3])
+
+
+def test_observer_that_nobody_answers_goes_on_asking() -> None:
+    lone = Lone(QuorumStateData(), voters=(), request_timeout_ms=100)
+    for _ in range(3):
+        assert len(lone.sent("Fetch")) == 1
+        lone.wait(100)
+    assert (lone.core.state, lone.core.epoch) == (State.UNATTACHED, 4)
+
+
+def test_records_that_come_with_the_news_of_the_leader_are_taken_at_once() -> None:
+    lone = Lone(voters=(2, 3, 4))
+    lone.tell(fetch_of(lone), fetch_answer(EPOCH, records=batch(), high_watermark=10))
+    assert (lone.core.state, appended(lone)) == (State.FOLLOWER, [(10, 11, EPOCH)])
+
+
+def test_voter_that_is_unattached_asks_around_and_finds_the_leader() -> None:
+    lone = Lone()
+    lone.tell(fetch_of(lone), fetch_answer(EPOCH, leader=3, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 3)
+
+
+def test_leader_that_is_known_without_address_is_followed_once_somebody_tells_it() -> None:
+    lone = Lone(QuorumStateData(leader_id=7, leader_epoch=EPOCH))
+    assert (lone.core.state, lone.core.leader_id) == (State.UNATTACHED, 7)
+    lone.ask(begin(7))
+    assert (lone.core.state, lone.asks("Fetch")) == (State.FOLLOWER, [7])
+
+
+def test_more_endpoints_of_the_leader_are_taken_in_and_fewer_are_not(follower: Lone) -> None:
+    partition_of(follower.ask(begin(2, endpoints=("CONTROLLER", "OTHER"))))
+    assert follower.core.leader_endpoint("OTHER") is not None
+    partition_of(follower.ask(begin(2)))
+    assert follower.core.leader_endpoint("OTHER") is not None
+
+
+# --- leaving ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("voters", [(1, 2, 3), (2, 3, 4)])
+def test_follower_and_observer_leave_at_once(voters: tuple[int, ...]) -> None:
+    lone = Lone(voters=voters).follow(2)
+    lone.step(ShutdownRequested(5_000))
+    assert ShutdownCompleted() in lone.effects
+    assert lone.core.deadline_ms() is None

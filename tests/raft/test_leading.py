@@ -1,0 +1,320 @@
+"""A leader among others: announcing itself, giving up, leaving, and what it tells of the quorum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, TopicData
+from kraftd.messages.describe_quorum_request import PartitionData as DescribePartition
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.raft.effects import AppendAborted, AppendCommitted, HighWatermarkMoved, ShutdownCompleted
+from kraftd.raft.events import AppendRequested, CommitAwaited, ResignRequested, SendFailed, ShutdownRequested
+from kraftd.raft.transitions import State
+from kraftd.types import METADATA_TOPIC, OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+from tests.raft.lone import (
+    EPOCH,
+    Lone,
+    begin,
+    begin_answer,
+    end,
+    end_answer,
+    fetch,
+    fetch_answer,
+    partition_of,
+    vote,
+)
+from tests.raft.world import directory_id
+
+LEADS = EPOCH + 1  # the epoch in which the replica of these stories is elected
+END = 11  # of its log then
+VERSIONS = [13, 14, 15, 16, 17, 18]
+
+
+@pytest.fixture
+def leader() -> Lone:
+    """Leads epoch 6 from offset 10 on; its first batch ends at 11 and is synced by itself only."""
+    lone = Lone().lead()
+    lone.sync()
+    return lone
+
+
+def committed(lone: Lone) -> Lone:
+    lone.ask(fetch(2, LEADS, END, LEADS, max_wait_ms=500))
+    assert HighWatermarkMoved(END) in lone.effects
+    return lone
+
+
+# --- telling of itself --------------------------------------------------------------------------------
+
+
+def test_voters_that_do_not_fetch_are_told_of_the_leader_again_and_again(leader: Lone) -> None:
+    for send in Lone.sent(leader, "BeginQuorumEpoch"):
+        leader.tell(send, begin_answer(LEADS, leader=1))
+    told = 0
+    for _ in range(2):
+        leader.wait(1_000)
+        told += len(leader.sent("BeginQuorumEpoch"))
+    assert told >= 2
+
+
+def test_voter_that_fetches_needs_not_be_told(leader: Lone) -> None:
+    leader = Lone().lead()
+    for send in leader.sent("BeginQuorumEpoch"):
+        leader.tell(send, begin_answer(LEADS, leader=1))
+    leader.wait(900)
+    leader.ask(fetch(2, LEADS, 10, 4))
+    leader.wait(200)
+    assert leader.asks("BeginQuorumEpoch") == [3]
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH])
+def test_answer_of_a_later_epoch_ends_the_leadership(error: ErrorCode) -> None:
+    lone = Lone().lead()
+    lone.tell(lone.sent("BeginQuorumEpoch")[0], begin_answer(LEADS + 1, leader=3, error=error))
+    assert (lone.core.state, lone.core.epoch, lone.core.leader_id) == (State.FOLLOWER, LEADS + 1, 3)
+
+
+def test_fetch_of_a_voter_commits_what_a_majority_holds(leader: Lone) -> None:
+    assert leader.core.high_watermark == -1
+    answer = leader.ask(fetch(3, LEADS, END, LEADS))
+    assert partition_of(answer).high_watermark == END
+    assert HighWatermarkMoved(END) in leader.effects
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_fetch_of_every_version_says_how_far_a_voter_is(leader: Lone, version: int) -> None:
+    request = fetch(2, LEADS, END, LEADS)
+    if version < 15:
+        request.replica_id, request.replica_state.replica_id = 2, -1
+    if version < 17:  # directory ids came with KIP-853: without one a voter of a dynamic quorum is not known
+        request.topics[0].partitions[0].replica_directory_id = bytes(16)
+    if version < 18:
+        request.topics[0].partitions[0].high_watermark = (1 << 63) - 1
+    leader.ask(request, version)
+    assert (leader.core.high_watermark == END) is (version >= 17)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_fetch_of_every_version_counts_in_a_static_quorum(version: int) -> None:
+    leader = Lone(static=True).lead()
+    leader.sync()
+    request = fetch(2, LEADS, leader.core.log_end_offset, LEADS)
+    if version < 15:
+        request.replica_id, request.replica_state.replica_id = 2, -1
+    if version < 17:
+        request.topics[0].partitions[0].replica_directory_id = bytes(16)
+    if version < 18:
+        request.topics[0].partitions[0].high_watermark = (1 << 63) - 1
+    leader.ask(request, version)
+    assert leader.core.high_watermark == leader.core.log_end_offset
+
+
+def test_disk_that_was_replaced_under_a_voters_id_does_not_count__kip853(leader: Lone) -> None:
+    leader.ask(fetch(2, LEADS, END, LEADS, generation=1))
+    assert leader.core.high_watermark == -1
+
+
+# --- losing it ----------------------------------------------------------------------------------------
+
+
+def test_leader_whom_no_majority_fetches_from_resigns_within_one_and_a_half_fetch_timeouts() -> None:
+    leader = Lone().lead()
+    leader.wait(2_999)
+    assert leader.core.state is State.LEADER
+    leader.wait(1)
+    assert leader.core.state is State.RESIGNED
+
+
+def test_fetch_of_one_of_three_voters_keeps_the_leader(leader: Lone) -> None:
+    for _ in range(10):
+        leader.wait(2_000)
+        leader.ask(fetch(3, LEADS, 10, 4))
+    assert leader.core.state is State.LEADER
+
+
+def test_fetches_of_observers_do_not_keep_the_leader(leader: Lone) -> None:
+    for _ in range(3):
+        leader.wait(1_000)
+        leader.ask(fetch(9, LEADS, 10, 4))
+    assert leader.core.state is State.RESIGNED
+
+
+def test_single_voter_leads_on_though_nobody_fetches() -> None:
+    lone = Lone(voters=[1])
+    lone.wait(60_000)
+    assert lone.core.state is State.LEADER
+
+
+@pytest.mark.parametrize(
+    "message", [vote(2, LEADS + 1, last=(99, LEADS)), vote(2, LEADS + 1, last=(0, 0)), begin(3, LEADS + 1)]
+)
+def test_appends_are_aborted_and_fetches_refused_when_a_later_epoch_comes(
+    leader: Lone, message: Message
+) -> None:
+    committed(leader)
+    leader.step(AppendRequested("a", [b"x"], LEADS))
+    leader.step(CommitAwaited("read", LEADS))
+    assert leader.ask(fetch(9, LEADS, END, LEADS, high_watermark=99, max_wait_ms=500)) is None
+    leader.ask(message)
+    aborted = [one.append_id for one in leader.effects if isinstance(one, AppendAborted)]
+    assert sorted(aborted) == ["a", "read"]
+    errors = [
+        partition_of(one.message).error_code  # type: ignore[attr-defined]
+        for one in leader.effects
+        if type(getattr(one, "message", None)).__name__ == "FetchResponse"
+    ]
+    assert errors == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+# --- resigning ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epoch", [LEADS - 1, LEADS + 1])
+def test_resignation_from_another_epoch_is_ignored(leader: Lone, epoch: int) -> None:
+    leader.step(ResignRequested(epoch))
+    assert leader.core.state is State.LEADER
+
+
+@pytest.mark.parametrize("voters", [(1, 2, 3), (2, 3, 4)])
+def test_resignation_of_who_does_not_lead_is_ignored(voters: tuple[int, ...]) -> None:
+    lone = Lone(voters=voters).follow(2)
+    lone.step(ResignRequested(EPOCH))
+    assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 2)
+
+
+def test_successors_are_named_the_most_caught_up_first(leader: Lone) -> None:
+    committed(leader)
+    leader.ask(fetch(3, LEADS, 10, 4))
+    leader.step(ResignRequested(LEADS))
+    to_2, _ = leader.sent("EndQuorumEpoch")
+    told: Any = to_2.message
+    assert told.topics[0].partitions[0].preferred_successors == (2, 3)
+    candidates = told.topics[0].partitions[0].preferred_candidates
+    assert [(one.candidate_id, one.candidate_directory_id) for one in candidates] == [
+        (2, directory_id(2)),
+        (3, directory_id(3)),
+    ]
+
+
+def test_end_of_the_epoch_is_told_again_to_those_that_have_not_heard(leader: Lone) -> None:
+    leader.step(ResignRequested(LEADS))
+    to_2, to_3 = leader.sent("EndQuorumEpoch")
+    leader.tell(to_2, end_answer(LEADS, leader=1))
+    leader.step(SendFailed(to_3.send_id))
+    leader.wait(20)
+    assert leader.asks("EndQuorumEpoch") == [3]
+
+
+def test_leader_that_resigned_lets_the_epoch_go_after_an_election_timeout(leader: Lone) -> None:
+    leader.step(ResignRequested(LEADS))
+    leader.wait_for(State.UNATTACHED)
+    assert leader.core.epoch == LEADS + 1
+
+
+def test_leader_that_resigned_follows_the_next(leader: Lone) -> None:
+    leader.step(ResignRequested(LEADS))
+    partition_of(leader.ask(begin(3, LEADS + 1)))
+    assert (leader.core.state, leader.core.leader_id) == (State.FOLLOWER, 3)
+
+
+def test_end_of_the_epoch_by_another_leader_is_followed_and_succeeded(leader: Lone) -> None:
+    leader.ask(end(3, LEADS + 1, (2, 1)))
+    assert (leader.core.state, leader.core.epoch) == (State.FOLLOWER, LEADS + 1)
+    leader.wait(500)
+    assert leader.core.state is State.PROSPECTIVE
+
+
+# --- leaving ------------------------------------------------------------------------------------------
+
+
+def test_leader_that_leaves_waits_until_another_leads(leader: Lone) -> None:
+    leader.step(ShutdownRequested(5_000))
+    assert (leader.core.state, leader.asks("EndQuorumEpoch")) == (State.RESIGNED, [2, 3])
+    assert partition_of(leader.ask(vote(2, LEADS + 1, last=(END, LEADS)))).vote_granted
+    assert ShutdownCompleted() not in leader.effects
+    leader.ask(begin(2, LEADS + 1))
+    assert ShutdownCompleted() in leader.effects
+
+
+def test_leader_that_nobody_succeeds_leaves_when_its_time_is_over(leader: Lone) -> None:
+    leader.step(ShutdownRequested(5_000))
+    leader.wait(4_999)
+    assert not any(isinstance(one, ShutdownCompleted) for one in leader.effects)
+    leader.wait(1)
+    assert ShutdownCompleted(graceful=False) in leader.effects
+
+
+# --- DescribeQuorum -----------------------------------------------------------------------------------
+
+
+def describe(lone: Lone) -> Any:
+    message = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [DescribePartition(0)])])
+    return partition_of(lone.ask(message))
+
+
+def ends(replicas: Any) -> dict[int, int]:
+    return {one.replica_id: one.log_end_offset for one in replicas}
+
+
+def test_followers_and_observers_are_described_by_their_last_fetch__kip836(leader: Lone) -> None:
+    leader.ask(fetch(2, LEADS, 10, 4))
+    leader.now_ms += 5
+    leader.ask(fetch(9, LEADS, END, LEADS))
+    told = describe(leader)
+    assert (told.leader_id, told.leader_epoch, told.high_watermark) == (1, LEADS, -1)
+    assert ends(told.current_voters) == {1: END, 2: 10, 3: -1}
+    assert ends(told.observers) == {9: END}
+    assert [one.last_fetch_timestamp for one in told.observers] == [leader.now_ms]
+    assert [one.last_caught_up_timestamp for one in told.current_voters][1:] == [-1, -1]
+
+
+def test_follower_that_goes_back_is_described_so_and_the_high_watermark_stays(leader: Lone) -> None:
+    committed(leader)
+    leader.ask(fetch(2, LEADS, 10, 4))  # it lost its disk's tail
+    told = describe(leader)
+    assert (ends(told.current_voters)[2], told.high_watermark) == (10, END)
+
+
+def test_observer_that_is_silent_for_five_minutes_is_forgotten() -> None:
+    lone = Lone(voters=[1])
+    lone.sync()
+    lone.ask(fetch(9, lone.core.epoch, lone.core.log_end_offset, lone.core.epoch))
+    lone.wait(299_999)
+    assert ends(describe(lone).observers) == {9: END}
+    lone.wait(1)
+    assert ends(describe(lone).observers) == {}
+
+
+def test_static_voters_are_described_without_directory_ids() -> None:
+    lone = Lone(static=True).lead()
+    lone.sync()
+    assert [one.replica_directory_id for one in describe(lone).current_voters] == [bytes(16)] * 3
+
+
+# --- voters from two places ---------------------------------------------------------------------------
+
+
+def test_voters_of_the_log_win_over_configured_ones() -> None:
+    lone = Lone(QuorumStateData(leader_id=-1, leader_epoch=EPOCH), voters=(1, 2))
+    assert lone.core.voters.ids == [1, 2]
+    assert lone.core.kraft_version == 1
+
+
+def test_commit_is_told_by_whoever_fetches_at_the_new_end(leader: Lone) -> None:
+    committed(leader)
+    leader.step(AppendRequested("a", [b"x"], LEADS))
+    leader.sync()
+    leader.ask(fetch(3, LEADS, END + 1, LEADS))
+    assert AppendCommitted("a", END + 1) in leader.effects
+
+
+def test_late_answer_to_a_fetch_of_before_does_not_disturb_a_leader() -> None:
+    lone = Lone()
+    (old,) = lone.sent("Fetch")
+    lone.lead()
+    assert lone.tell(old, fetch_answer(EPOCH, leader=3, diverging=OffsetAndEpoch(1, 1))) == []
+    assert lone.core.state is State.LEADER
