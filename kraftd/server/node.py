@@ -425,7 +425,7 @@ class Node:
         self.replay.await_snapshot()
 
     def _on_snapshot_opened(self, event: SnapshotOpened) -> None:
-        self.replay.load(event.snapshot_id, event.batches)
+        self.replay.load(event.snapshot_id, event.messages)
         self._on_turn(None)
 
     def _on_controller_answered(self, event: ControllerAnswered) -> None:

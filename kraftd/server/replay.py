@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from kraftd.metadata.image import Image
 from kraftd.server.effects import Effect, ReadCommitted, TakeTurn
 from kraftd.types import OffsetAndEpoch
-from kraftd.wire.batch import iter_batches, values
-from kraftd.wire.record_frame import decode_record
+from kraftd.wire.batch import iter_batches
+from kraftd.wire.message import Message
+from kraftd.wire.record_frame import decode_batch
 
-# The id of a snapshot and the values of its records, a list a batch.
-Snapshot = tuple[OffsetAndEpoch, Iterator[list[memoryview]]]
+# The id of a snapshot and its records.
+Snapshot = tuple[OffsetAndEpoch, Iterator[Message]]
 
 READ_BYTES = 1 << 20
 RECORDS_A_TURN = 500  # about 5 ms
@@ -35,10 +36,10 @@ class Replay:
         """Nothing can be read of the log until a snapshot is loaded."""
         self._reading = True
 
-    def load(self, snapshot_id: OffsetAndEpoch, batches: Iterator[list[memoryview]]) -> None:
+    def load(self, snapshot_id: OffsetAndEpoch, messages: Iterator[Message]) -> None:
         """The snapshot that was awaited; it is applied in turns."""
         self._reading = False
-        self._slices = self._load(snapshot_id, batches)
+        self._slices = self._load(snapshot_id, messages)
 
     def more(self, high_watermark: int) -> Effect | None:
         """What to do now that everything below the high watermark is committed, if anything."""
@@ -67,17 +68,16 @@ class Replay:
             self._slices = None
         return self.more(high_watermark)
 
-    def _load(self, snapshot_id: OffsetAndEpoch, batches: Iterator[list[memoryview]]) -> Iterator[None]:
+    def _load(self, snapshot_id: OffsetAndEpoch, messages: Iterator[Message]) -> Iterator[None]:
         apply = self.image.apply
         last_offset, epoch = snapshot_id.offset - 1, snapshot_id.epoch
         left = RECORDS_A_TURN
-        for batch in batches:
-            for value in batch:
-                apply(decode_record(value).message, last_offset, epoch)
-                left -= 1
-                if not left:
-                    left = RECORDS_A_TURN
-                    yield None
+        for message in messages:
+            apply(message, last_offset, epoch)
+            left -= 1
+            if not left:
+                left = RECORDS_A_TURN
+                yield None
         self.next_offset = snapshot_id.offset
 
     def _apply(self, data: bytes | memoryview) -> Iterator[None]:
@@ -90,9 +90,9 @@ class Replay:
                 continue
             offset = header.base_offset
             epoch = header.leader_epoch
-            for value in values(batch):
+            for message in decode_batch(batch):
                 if offset >= self.next_offset:
-                    apply(decode_record(value).message, offset, epoch)
+                    apply(message, offset, epoch)
                 offset += 1
                 left -= 1
                 if not left:

@@ -17,6 +17,7 @@ from kraftd.storage.checkpoint import (
 from kraftd.storage.disk import Disk
 from kraftd.storage.log import MetadataLog
 from kraftd.types import OffsetAndEpoch
+from kraftd.wire.message import Message
 
 
 class OpenSnapshot(Effect, frozen=True, gc=False):
@@ -26,10 +27,10 @@ class OpenSnapshot(Effect, frozen=True, gc=False):
 
 
 class SnapshotOpened(Event, frozen=True, gc=False):
-    """A snapshot and the values of its records, a list a batch. Answers OpenSnapshot."""
+    """A snapshot and its records. Answers OpenSnapshot."""
 
     snapshot_id: OffsetAndEpoch
-    batches: Iterator[list[memoryview]]
+    messages: Iterator[Message]
 
 
 class SnapshotDownload:
@@ -91,7 +92,7 @@ class SnapshotDownload:
 
     def open(self, effect: OpenSnapshot) -> SnapshotOpened:
         reader = CheckpointReader(self._disk, checkpoint_path(self._log.directory, effect.snapshot_id))
-        return SnapshotOpened(effect.snapshot_id, reader.values())
+        return SnapshotOpened(effect.snapshot_id, reader.messages())
 
     def __repr__(self) -> str:
         return f"<SnapshotDownload {self._part!r}>"

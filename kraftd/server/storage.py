@@ -19,6 +19,7 @@ from kraftd.storage.quorum_state import QuorumStateFile
 from kraftd.storage.recovery import open_log
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import iter_batches
+from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord
 
 SCAN_BYTES = 4 << 20
@@ -85,12 +86,12 @@ class Storage:
             file.close()
         return PartialSnapshot(snapshot_id, position, tail)
 
-    def snapshot(self) -> tuple[OffsetAndEpoch, Iterator[list[memoryview]]] | None:
+    def snapshot(self) -> tuple[OffsetAndEpoch, Iterator[Message]] | None:
         """The newest snapshot that stands for a part of the log, and its records' values, a list a batch."""
         latest = self.log.latest_snapshot
         if latest is None or latest.offset == 0:
             return None
-        return latest, self._reader(latest).values()
+        return latest, self._reader(latest).messages()
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
         """A piece of a snapshot's file. Raises FileNotFoundError, StorageError."""

@@ -32,6 +32,7 @@ from kraftd.wire.batch import (
     values,
 )
 from kraftd.wire.message import Message
+from kraftd.wire.record_frame import decode_batch
 
 SUFFIX = ".checkpoint"
 PART_SUFFIX = ".checkpoint.part"
@@ -290,6 +291,14 @@ class CheckpointReader:
         for batch in self.batches():
             try:
                 yield values(batch)
+            except CorruptBatch as error:
+                raise self._corrupt(error.position, error.reason) from None
+
+    def messages(self) -> Iterator[Message]:
+        """The metadata records. Raises ProtocolError too, for a record that is none."""
+        for batch in self.batches():
+            try:
+                yield from decode_batch(batch)
             except CorruptBatch as error:
                 raise self._corrupt(error.position, error.reason) from None
 

@@ -1656,8 +1656,10 @@ static PyObject *read_record(Reader *r, Py_ssize_t end)
     return message;
 }
 
-/* A list of what is in the records of a batch: their messages, or views of their values. */
-static PyObject *read_batch(PyObject *view, int decoded)
+/* A list of what is in records of a batch: their messages, or views of their values.  It begins with the
+   record of a number, which is at a byte (0: behind the header), and has at most some of them; the number
+   and the byte are then those of the next one.  None, or NULL with an exception, as said above. */
+static PyObject *read_batch(PyObject *view, int decoded, Py_ssize_t *at, Py_ssize_t *number, Py_ssize_t most)
 {
     Py_buffer buffer;
     if (PyObject_GetBuffer(view, &buffer, PyBUF_SIMPLE) < 0)
@@ -1665,24 +1667,25 @@ static PyObject *read_batch(PyObject *view, int decoded)
     Reader r;
     r.data = buffer.buf;
     r.size = buffer.len;
-    r.at = HEADER_BYTES;
+    r.at = *at ? *at : HEADER_BYTES;
     r.source = view;
     r.view = r.reason = NULL;
     r.n_steps = 0;
     PyObject *list = NULL;
-    if (r.size < HEADER_BYTES)
+    if (r.size < HEADER_BYTES || r.at < HEADER_BYTES || r.at > r.size)
         goto done;
     uint32_t count = load32(r.data + COUNT_AT);
-    if (count > (r.size - HEADER_BYTES) / LEAST_RECORD_BYTES || count != (uint64_t)load32(r.data + DELTA_AT) + 1
+    if (*number < 0 || *number > count || most < 0 || count > (r.size - HEADER_BYTES) / LEAST_RECORD_BYTES || count != (uint64_t)load32(r.data + DELTA_AT) + 1
         || r.data[CRC_END + 1] & 7) /* compressed */
         goto done;
-    if (!(list = PyList_New(count)))
+    most = count - *number < most ? count - *number : most;
+    if (!(list = PyList_New(most)))
         goto done;
-    for (uint32_t i = 0; i < count; i++) {
+    for (Py_ssize_t i = 0; i < most; i++) {
         Py_ssize_t begin, end;
         PyObject *item = NULL;
         r.n_steps = 0;
-        if (next_value(&r, i, &begin, &end) == 0) {
+        if (next_value(&r, (uint32_t)(*number + i), &begin, &end) == 0) {
             Py_ssize_t behind = r.at;
             r.at = begin;
             item = decoded ? read_record(&r, end) : records_view(&r, begin, end);
@@ -1694,7 +1697,9 @@ static PyObject *read_batch(PyObject *view, int decoded)
         }
         PyList_SET_ITEM(list, i, item);
     }
-    if (r.at != r.size)
+    *at = r.at;
+    *number += most;
+    if (*number == count && r.at != r.size)
         Py_CLEAR(list);
 done:
     Py_XDECREF(r.reason);
@@ -1705,9 +1710,22 @@ done:
     return list;
 }
 
-static PyObject *batch_values(PyObject *Py_UNUSED(module), PyObject *view) { return read_batch(view, 0); }
+static PyObject *batch_values(PyObject *Py_UNUSED(module), PyObject *view)
+{
+    Py_ssize_t at = 0, number = 0;
+    return read_batch(view, 0, &at, &number, PY_SSIZE_T_MAX);
+}
 
-static PyObject *batch_messages(PyObject *Py_UNUSED(module), PyObject *view) { return read_batch(view, 1); }
+/* (view, byte or 0, number of a record, how many at most) -> (messages, byte of the next record) or None. */
+static PyObject *batch_messages(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *view;
+    Py_ssize_t at, number, most;
+    if (!PyArg_ParseTuple(args, "Onnn", &view, &at, &number, &most))
+        return NULL;
+    PyObject *list = read_batch(view, 1, &at, &number, most);
+    return list && list != Py_None ? Py_BuildValue("(Nn)", list, at) : list;
+}
 
 /* (message, version) of a metadata record as the value of a log record. */
 static PyObject *encode_record(PyObject *Py_UNUSED(module), PyObject *record)
@@ -1822,7 +1840,7 @@ static PyMethodDef methods[] = {
     {"encode_bytes", (PyCFunction)(void (*)(void))encode_bytes, METH_FASTCALL, "The bytes of a message."},
     {"encode_record", encode_record, METH_O, "A metadata record and its version as the value of a log record."},
     {"batch_values", batch_values, METH_O, "Views of the values of a metadata batch, or None."},
-    {"batch_messages", batch_messages, METH_O, "The messages of a metadata batch, or None."},
+    {"batch_messages", batch_messages, METH_VARARGS, "Some messages of a metadata batch and the byte behind them, or None."},
     {"build_batch", build_batch, METH_VARARGS, "The batch of some values."},
     {"clear_memo", clear_memo, METH_NOARGS, "Forget the values kept for sharing."},
     {NULL, NULL, 0, NULL},

@@ -23,8 +23,11 @@ class CEngine(Protocol):
     def batch_values(self, view: memoryview, /) -> list[memoryview] | None:
         """The values of a metadata batch; None for a batch that is not an ordinary one."""
 
-    def batch_messages(self, view: memoryview, /) -> list[Message] | None:
-        """The messages of a metadata batch; None for a batch that is not an ordinary one."""
+    def batch_messages(
+        self, view: memoryview, at: int, number: int, most: int, /
+    ) -> tuple[list[Message], int] | None:
+        """Some messages of a metadata batch from the record of a number on, which begins at a byte (0: the
+        first), and the byte behind them; None for a batch that is not an ordinary one."""
 
     def build_batch(
         self,

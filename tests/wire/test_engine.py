@@ -118,7 +118,11 @@ def test_nothing_is_left_behind_by_reading_writing_and_failing() -> None:
         jobs += [(C.decode, (cls, version, data[: random.randrange(len(data) + 1)])) for _ in range(3)]
     records = [VersionedRecord(PartitionRecord(at, bytes([at]) * 16, (1, 2, at)), 2) for at in range(50)]
     data = batch.build_batch([C.encode_record(record) for record in records], 0, 1, 2)
-    jobs += [(C.batch_values, (data,)), (C.batch_messages, (data,)), (C.batch_messages, (data[:-3],))]
+    jobs += [
+        (C.batch_values, (data,)),
+        (C.batch_messages, (data, 0, 0, 99)),
+        (C.batch_messages, (data[:-3], 0, 0, 99)),
+    ]
     jobs += [(C.encode_record, (record,)) for record in records]
 
     def all_jobs() -> int:
@@ -229,8 +233,9 @@ def test_a_batch_is_decoded_into_the_messages_of_its_records() -> None:
     records = [VersionedRecord(PartitionRecord(at, bytes(16), (at, at + 1)), 2) for at in range(300)]
     data = batch.build_batch([record_frame.encode_record(record) for record in records], 1000, 3, 4)
     whole = batch.read_batch(data)
-    assert C.batch_messages(whole.view) == [message for message, _ in records]
-    assert record_frame.decode_batch(whole) == [message for message, _ in records]
+    assert list(record_frame.decode_batch(whole)) == [message for message, _ in records]
+    messages, at = C.batch_messages(whole.view, 0, 0, 200)
+    assert messages + C.batch_messages(whole.view, at, 200, 200)[0] == [message for message, _ in records]
     assert [bytes(value) for value in C.batch_values(whole.view)] == [
         record_frame.python_encode_record(record) for record in records
     ]
