@@ -1,0 +1,355 @@
+"""Adding, removing and updating voters step by step, as a leader and as who wants to join (KIP-853,
+KIP-1186)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftd.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
+from kraftd.messages.add_raft_voter_response import AddRaftVoterResponse
+from kraftd.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftd.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from kraftd.messages.update_raft_voter_request import KRaftVersionFeature, UpdateRaftVoterRequest
+from kraftd.messages.update_raft_voter_request import Listener as UpdateListener
+from kraftd.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
+from kraftd.raft.effects import AppendCommitted, AppendRecords, Respond
+from kraftd.raft.events import KRaftVersionUpgradeRequested, ShutdownRequested
+from kraftd.raft.transitions import State
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
+from tests.raft.lone import EPOCH, Lone, begin, fetch, fetch_answer
+from tests.raft.world import directory_id
+
+LEADS = EPOCH + 1
+END = 11  # of the log of a leader that has just been elected
+REQUEST_TIMEOUT_MS = 1_000
+
+ADD_4 = AddRaftVoterRequest("cluster", 1000, 4, directory_id(4), [Listener("CONTROLLER", "n4", 9004)])
+ADD_4_EARLY = AddRaftVoterRequest(
+    "cluster", 1000, 4, directory_id(4), [Listener("CONTROLLER", "n4", 9004)], ack_when_committed=False
+)
+REMOVE_3 = RemoveRaftVoterRequest("cluster", 3, directory_id(3))
+
+
+def update(voter: int, port: int, epoch: int = LEADS) -> UpdateRaftVoterRequest:
+    return UpdateRaftVoterRequest(
+        "cluster",
+        epoch,
+        voter,
+        directory_id(voter),
+        [UpdateListener("CONTROLLER", f"n{voter}", port)],
+        KRaftVersionFeature(0, 1),
+    )
+
+
+UPDATE_2 = update(2, 9999)
+
+
+def supports(lowest: int = 0, highest: int = 1) -> ApiVersionsResponse:
+    return ApiVersionsResponse(supported_features=[SupportedFeatureKey("kraft.version", lowest, highest)])
+
+
+def error_of(lone: Lone) -> ErrorCode | None:
+    """The error in the answer that was just given to a change of the voters."""
+    for effect in lone.effects:
+        if isinstance(effect, Respond) and isinstance(
+            effect.message, AddRaftVoterResponse | RemoveRaftVoterResponse
+        ):
+            return ErrorCode(effect.message.error_code)  # type: ignore[call-arg]
+    return None
+
+
+@pytest.fixture
+def leader() -> Lone:
+    """Leads 1, 2 and 3 in epoch 6; its first batch is committed, and 4 is caught up with it."""
+    lone = Lone(request_timeout_ms=REQUEST_TIMEOUT_MS, fetch_timeout_ms=60_000).lead()
+    lone.sync()
+    lone.ask(fetch(2, LEADS, END, LEADS))
+    lone.ask(fetch(4, LEADS, END, LEADS))
+    assert lone.core.high_watermark == END
+    return lone
+
+
+def probed(leader: Lone, message: AddRaftVoterRequest = ADD_4) -> None:
+    """Ask for 4 to be added, and let it tell what it supports."""
+    assert leader.ask(message) is None
+    (probe,) = leader.sent("ApiVersions")
+    assert (probe.destination.host, probe.destination.port) == ("n4", 9004)
+    leader.tell(probe, supports())
+
+
+def commit(leader: Lone, *voters: int) -> None:
+    """Those voters, and the leader's disk, have everything."""
+    leader.sync()
+    for voter in voters:
+        leader.ask(fetch(voter, LEADS, leader.core.log_end_offset, LEADS))
+
+
+# --- adding -------------------------------------------------------------------------------------------
+
+
+def test_new_voter_is_asked_what_it_supports_then_written_then_committed_then_answered(leader: Lone) -> None:
+    probed(leader)
+    assert leader.core.voters.ids == [1, 2, 3, 4]  # in force before it is committed
+    assert error_of(leader) is None
+    leader.sync()
+    leader.ask(fetch(2, LEADS, END + 1, LEADS))
+    assert error_of(leader) is None  # two of four
+    leader.ask(fetch(4, LEADS, END + 1, LEADS))
+    assert error_of(leader) is ErrorCode.NONE
+
+
+def test_who_does_not_want_to_wait_for_the_commit_is_answered_before_it__kip1186(leader: Lone) -> None:
+    probed(leader, ADD_4_EARLY)
+    assert error_of(leader) is ErrorCode.NONE
+    assert leader.core.high_watermark == END
+    commit(leader, 2, 4)
+    assert error_of(leader) is None  # once is enough
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (supports(0, 0), ErrorCode.INVALID_REQUEST),
+        (ApiVersionsResponse(), ErrorCode.INVALID_REQUEST),
+        (ApiVersionsResponse(ErrorCode.INVALID_REQUEST), ErrorCode.REQUEST_TIMED_OUT),
+    ],
+)
+def test_new_voter_that_cannot_follow_the_quorum_is_not_added(
+    leader: Lone, answer: ApiVersionsResponse, error: ErrorCode
+) -> None:
+    leader.ask(ADD_4)
+    leader.tell(leader.sent("ApiVersions")[0], answer)
+    assert (error_of(leader), leader.core.voters.ids) == (error, [1, 2, 3])
+
+
+def test_answer_of_an_earlier_probe_does_not_count_for_a_later_one(leader: Lone) -> None:
+    leader.ask(ADD_4)
+    (old,) = leader.sent("ApiVersions")
+    leader.wait(REQUEST_TIMEOUT_MS)
+    assert error_of(leader) is ErrorCode.REQUEST_TIMED_OUT
+    leader.tell(old, supports())
+    assert leader.core.voters.ids == [1, 2, 3]
+
+
+# --- removing -----------------------------------------------------------------------------------------
+
+
+def test_removed_voter_does_not_count_for_the_commit_of_its_removal(leader: Lone) -> None:
+    assert leader.ask(REMOVE_3) is None
+    assert leader.core.voters.ids == [1, 2]
+    leader.sync()
+    leader.ask(fetch(3, LEADS, END + 1, LEADS))
+    assert error_of(leader) is None
+    leader.ask(fetch(2, LEADS, END + 1, LEADS))
+    assert error_of(leader) is ErrorCode.NONE
+
+
+def test_leader_that_was_removed_does_not_count_and_resigns_after_the_commit(leader: Lone) -> None:
+    leader.ask(RemoveRaftVoterRequest("cluster", 1, directory_id(1)))
+    commit(leader, 2)
+    assert (error_of(leader), leader.core.state) == (None, State.LEADER)
+    leader.ask(fetch(3, LEADS, END + 1, LEADS))
+    assert error_of(leader) is ErrorCode.NONE
+    assert (leader.core.state, leader.asks("EndQuorumEpoch")) == (State.RESIGNED, [2, 3])
+
+
+# --- one at a time ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [ADD_4, REMOVE_3])
+@pytest.mark.parametrize("second", [ADD_4, REMOVE_3, UPDATE_2])
+def test_second_change_is_told_to_come_again_while_one_is_under_way(
+    leader: Lone, first: Any, second: Any
+) -> None:
+    assert leader.ask(first) is None
+    assert leader.ask(second).error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_change_after_an_update_waits_for_its_commit(leader: Lone) -> None:
+    assert leader.ask(UPDATE_2).error_code == ErrorCode.NONE
+    assert leader.ask(REMOVE_3).error_code == ErrorCode.REQUEST_TIMED_OUT
+    commit(leader, 2)
+    assert leader.ask(REMOVE_3) is None
+
+
+@pytest.mark.parametrize("message", [ADD_4, REMOVE_3])
+def test_change_that_does_not_commit_in_time_is_answered_so(leader: Lone, message: Any) -> None:
+    if message is ADD_4:
+        probed(leader)
+    else:
+        leader.ask(message)
+    leader.wait(REQUEST_TIMEOUT_MS)
+    assert error_of(leader) is ErrorCode.REQUEST_TIMED_OUT
+
+
+@pytest.mark.parametrize("message", [ADD_4, REMOVE_3])
+def test_change_fails_when_the_leadership_is_lost(leader: Lone, message: Any) -> None:
+    leader.ask(message)
+    leader.ask(begin(3, LEADS + 1))
+    assert error_of(leader) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("message", [ADD_4, REMOVE_3, update(2, 9999, EPOCH)])
+def test_change_is_asked_of_the_leader_only(message: Any) -> None:
+    assert Lone().follow(2).ask(message).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("message", [ADD_4, REMOVE_3])
+def test_voters_of_a_static_quorum_do_not_change__kip853(message: Any) -> None:
+    lone = Lone(static=True).lead()
+    commit(lone, 2)
+    assert lone.ask(message).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_update_before_a_commit_in_the_epoch_is_told_to_come_again() -> None:
+    assert Lone().lead().ask(UPDATE_2).error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+# --- updating -----------------------------------------------------------------------------------------
+
+
+def test_leader_that_is_reached_elsewhere_than_the_voters_say_writes_that_with_its_first_record() -> None:
+    lone = Lone()
+    port = lone.config.listeners[0].port
+    assert lone.core.voters.listeners(1)[0].port == port
+    moved = Lone(
+        QuorumStateData(leader_id=-1, leader_epoch=EPOCH), voters=(1, 2, 3), max_kraft_version=2
+    )  # it supports more than they say
+    assert moved.core.voters.get(1) is not None
+    moved.lead()
+    assert moved.core.voters.get(1) == moved.config.voter_node
+    assert sum(isinstance(one, AppendRecords) for one in moved.effects) == 1
+
+
+def test_voter_whose_record_is_out_of_date_says_so_once_a_fetch_timeout() -> None:
+    lone = Lone(max_kraft_version=2, fetch_max_wait_ms=10).follow(2)
+    for _ in range(2):
+        told = serve(lone, 2_050, "UpdateRaftVoter")
+        assert len(told) == 1
+
+
+def test_voter_whose_record_is_right_says_nothing() -> None:
+    assert serve(Lone().follow(2), 5_000, "UpdateRaftVoter") == []
+
+
+def test_voter_says_that_it_is_out_of_date_even_when_a_fetch_was_under_way_at_the_time() -> None:
+    lone = Lone(max_kraft_version=2, fetch_timeout_ms=1_000, request_timeout_ms=5_000).follow(2)
+    (first,) = lone.sent("Fetch")
+    lone.wait(950)
+    lone.tell(first, fetch_answer(EPOCH))
+    (second,) = lone.sent("Fetch")
+    lone.wait(100)  # that one is under way when it is time
+    assert lone.asks("UpdateRaftVoter") == []
+    lone.tell(second, fetch_answer(EPOCH))
+    assert lone.asks("UpdateRaftVoter") == [2]
+
+
+def test_answer_to_an_update_that_names_a_later_leader_is_followed() -> None:
+    lone = Lone(max_kraft_version=2, fetch_max_wait_ms=10).follow(2)
+    (send,) = serve(lone, 2_100, "UpdateRaftVoter", answer=False)
+    answer = UpdateRaftVoterResponse(
+        error_code=ErrorCode.FENCED_LEADER_EPOCH, current_leader=CurrentLeader(3, EPOCH + 1, "n3", 9003)
+    )
+    lone.tell(send, answer)
+    assert (lone.core.state, lone.core.epoch, lone.core.leader_id) == (State.FOLLOWER, EPOCH + 1, 3)
+
+
+def test_voter_of_a_static_quorum_tells_every_leader_what_it_supports_once() -> None:
+    lone = Lone(static=True, fetch_max_wait_ms=10).follow(2)
+    assert len(serve(lone, 10_000, "UpdateRaftVoter")) == 1
+    lone.ask(begin(3, EPOCH + 1))
+    assert len(serve(lone, 10_000, "UpdateRaftVoter", leader=3, epoch=EPOCH + 1)) == 1
+
+
+def test_upgrade_writes_the_voters_as_they_told_of_themselves_and_updates_go_on__kip853() -> None:
+    lone = Lone(static=True, fetch_timeout_ms=60_000).lead()
+    lone.sync()
+    lone.ask(fetch(2, LEADS, lone.core.log_end_offset, LEADS))
+    for voter in (2, 3):
+        assert lone.ask(update(voter, 9000 + voter)).error_code == ErrorCode.NONE
+    lone.step(KRaftVersionUpgradeRequested("up", 1, LEADS))
+    assert lone.core.kraft_version == 1
+    assert [one.key.directory_id for one in lone.core.voters] == [directory_id(one) for one in (1, 2, 3)]
+    lone.sync()
+    lone.ask(fetch(2, LEADS, lone.core.log_end_offset, LEADS))
+    assert any(isinstance(one, AppendCommitted) for one in lone.effects)
+    assert lone.ask(UPDATE_2).error_code == ErrorCode.NONE
+    assert [one.port for one in lone.core.voters.listeners(2)] == [9999]
+
+
+# --- joining by itself --------------------------------------------------------------------------------
+
+
+def serve(
+    lone: Lone, duration_ms: int, kind: str, *, leader: int = 2, epoch: int = EPOCH, answer: bool = True
+) -> list[Any]:
+    """Answer its fetches for a while; returns its requests of that kind, which are granted."""
+    found: list[Any] = []
+    for _ in range(duration_ms // 10):
+        sends = [*lone.sent("Fetch"), *lone.sent(kind)]
+        lone.effects = []
+        for send in sends:
+            if type(send.message).__name__ == "FetchRequest":
+                effects = lone.tell(send, fetch_answer(epoch, leader=leader))
+            else:
+                found.append(send)
+                if not answer:
+                    return found
+                effects = lone.tell(send, _granted(kind, leader, epoch))
+            lone.effects = effects
+        pending = lone.effects
+        lone.effects = pending + lone.wait(10)
+    return found
+
+
+def _granted(kind: str, leader: int, epoch: int) -> Any:
+    if kind == "UpdateRaftVoter":
+        current = CurrentLeader(leader, epoch, f"n{leader}", 9000 + leader)
+        return UpdateRaftVoterResponse(current_leader=current)
+    return AddRaftVoterResponse() if kind == "AddRaftVoter" else RemoveRaftVoterResponse()
+
+
+JOINS: dict[str, Any] = {"auto_join": True, "fetch_max_wait_ms": 10}
+
+
+def test_controller_that_may_join_asks_to_be_added__kip1186() -> None:
+    (send, *_) = serve(Lone(voters=(2, 3, 4), **JOINS).follow(2), 2_500, "AddRaftVoter")
+    message: Any = send.message
+    assert (message.voter_id, message.voter_directory_id) == (1, directory_id(1))
+    assert message.ack_when_committed is False
+
+
+def test_controller_with_a_new_disk_has_its_old_voter_removed_first__kip1186() -> None:
+    lone = Lone(voters=(1, 2, 3), generation=7, **JOINS).follow(2)
+    (send, *_) = serve(lone, 2_500, "RemoveRaftVoter")
+    message: Any = send.message
+    assert (message.voter_id, message.voter_directory_id) == (1, directory_id(1))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"voters": (2, 3, 4), "fetch_max_wait_ms": 10},  # controller.quorum.auto.join.enable is false
+        {"voters": (2, 3, 4), **JOINS, "can_become_voter": False},  # a broker
+        {"voters": (2, 3, 4), **JOINS, "static": True},  # kraft.version 0
+    ],
+)
+def test_replica_that_may_not_join_does_not_ask(options: dict[str, Any]) -> None:
+    for kind in ("AddRaftVoter", "RemoveRaftVoter"):
+        assert serve(Lone(**options).follow(2), 5_000, kind) == []
+
+
+def test_change_of_a_leader_that_leaves_is_not_available(leader: Lone) -> None:
+    leader.step(ShutdownRequested(5_000))
+    assert leader.ask(REMOVE_3).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER  # it has resigned already
+
+
+def test_observer_is_no_voter_however_well_it_fetches(leader: Lone) -> None:
+    leader.ask(fetch(4, LEADS, END, LEADS))
+    assert leader.core.log.end == OffsetAndEpoch(END, LEADS)
+    assert 4 not in leader.core.voters.ids
