@@ -1,0 +1,41 @@
+"""Clusters whose controllers make snapshots all the time and keep next to nothing of their logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kraftd.storage.checkpoint import parse_checkpoint_name
+from kraftd.types import OffsetAndEpoch
+from tests.kafka.cluster import Cluster
+from tests.kafka.process import wait_until
+
+COMPACTING = {
+    "metadata.log.max.record.bytes.between.snapshots": 4000,
+    "internal.metadata.log.segment.bytes": 4096,
+    "metadata.max.retention.bytes": 6000,
+    "metadata.max.idle.interval.ms": 100,
+    "internal.metadata.delete.delay.millis": 100,
+}
+
+
+def snapshots(directory: Path) -> list[OffsetAndEpoch]:
+    """Those in a metadata directory that are no bootstrap checkpoint, oldest first."""
+    found = [parse_checkpoint_name(path.name) for path in directory.glob("*.checkpoint")]
+    return sorted(each for each in found if each is not None and each.offset)
+
+
+def first_segment(directory: Path) -> int:
+    return min(int(path.name[:20]) for path in directory.glob("*.log"))
+
+
+def fill(cluster: Cluster, prefix: str, count: int) -> list[str]:
+    """Make topics; their names."""
+    names = [f"{prefix}-{number}" for number in range(count)]
+    for name in names:
+        cluster.tool("topics", "--create", "--topic", name, "--partitions", 3, "--replication-factor", 1)
+    return names
+
+
+def wait_for_compaction(directory: Path) -> None:
+    """Until the log begins behind offset 0."""
+    wait_until(lambda: first_segment(directory) > 0, f"{directory} begins behind offset 0", 120)
