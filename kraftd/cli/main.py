@@ -16,6 +16,7 @@ from kraftd.cli.format import format_command
 from kraftd.cli.identity import random_uuid, version
 from kraftd.cli.quorum import quorum
 from kraftd.cli.snapshot import snapshot
+from kraftd.cli.simulate import sim
 from kraftd.cli.start import start
 from kraftd.cli.voters import add_controller, remove_controller
 
@@ -35,7 +36,7 @@ def kraftd() -> None:
     """
 
 
-for command in (format_command, start, snapshot, dump, quorum, random_uuid, version):
+for command in (format_command, start, snapshot, dump, quorum, sim, random_uuid, version):
     kraftd.add_command(command)
 for command in (add_controller, remove_controller):
     quorum.add_command(command)

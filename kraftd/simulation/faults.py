@@ -1,4 +1,4 @@
-"""The nemesis: what goes wrong, when. The plan is drawn before the world runs, whom a fault meets when it comes.
+"""The nemesis: what goes wrong, when. The plan is drawn before the world runs, whom a fault meets only then.
 
 Each fault has a number of its own to draw from, so that taking others out of the plan does not change it.
 """
@@ -34,7 +34,7 @@ class Fault(NamedTuple):
 
 
 def plan_faults(world: World) -> Iterator[Fault]:
-    """Faults of the world's kinds, one after the other, with gaps about as long as its options say."""
+    """Faults of the world's kinds, one after the other, with gaps as long as its options say."""
     dice, options = world.dice("faults"), world.options
     at_us = dice.between(0, 3 * SECOND)
     while at_us < options.safety_us:
@@ -43,7 +43,7 @@ def plan_faults(world: World) -> Iterator[Fault]:
 
 
 class Nemesis:
-    """Performs faults. One that cannot be done now, or would break what no quorum can survive, is left out."""
+    """Faults of the kinds of this world, one after the other, at gaps as its options say."""
 
     def __init__(self, world: World) -> None:
         self.world = world

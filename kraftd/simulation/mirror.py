@@ -1,4 +1,4 @@
-"""What one directory's log holds, kept beside it by the checkers: of each batch its place, epoch and checksum."""
+"""What a directory's log holds, kept beside it by the checkers: each batch's place, epoch and checksum."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The network: connections between processes, and what can happen to what they carry.
 
-A connection keeps the order of what it carries, different ones do not.  What falls into a cut is lost, or kept
-until the cut heals (as TCP would).  Real codecs: what arrives was encoded in a version both sides know.
+A connection keeps the order of what it carries, different ones do not.  What falls into a cut is lost, or
+kept until the cut heals (as TCP would).  Real codecs: what arrives was encoded in a version both sides know.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a world is like: drawn from the seed, so that different seeds try different corners (swarm testing)."""
+"""What a world is like: drawn from the seed, so that seeds try different corners (swarm testing)."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class Options(NamedTuple):
     def __repr__(self) -> str:
         kind = "dynamic" if self.dynamic else "static"
         return (
-            f"<{self.voter_count} {kind} voters, {self.observer_count} observers, {self.safety_us // SECOND} s, "
-            f"faults: {', '.join(self.faults)}>"
+            f"<{self.voter_count} {kind} voters, {self.observer_count} observers, "
+            f"{self.safety_us // SECOND} s, faults: {', '.join(self.faults)}>"
         )
 
 
@@ -93,7 +93,7 @@ def draw_options(seed: int) -> Options:
         observer_count=dice.choice((0, 0, 1, 1, 2, 5)),
         dynamic=dice.chance(0.65),
         auto_join=dice.chance(0.3),
-        safety_us=dice.choice((20, 40, 60)) * SECOND,
+        safety_us=dice.choice((30, 60, 90)) * SECOND,
         delay_us=(low_us, low_us * dice.choice((1, 3, 20))),
         slow_chance=dice.choice((0.0, 0.0, 0.01, 0.1)),
         loss=dice.choice((0.0, 0.0, 0.01, 0.1)),

@@ -1,7 +1,7 @@
 """One run of one replica: the consensus core, its files, and its effects performed in their order.
 
-What the daemon's runner does with a loop and a thread is done here with virtual time: an effect may be the last
-one before a crash, a sync takes as long as the disk wants.
+What the daemon's runner does with a loop and a thread is done here with virtual time: an effect may be the
+last one before a crash, a sync takes as long as the disk wants.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from kraftd.raft.events import (
     RecordsSynced,
     RequestAbandoned,
     RequestReceived,
-    SnapshotFinished,
     SnapshotTaken,
     Started,
 )
@@ -78,7 +77,7 @@ class Process:
         self.now_ms = 0
         self.led_before = -1  # the epoch in which this led when the step began
         self._armed_ms: int | None = None
-        durable = files.durable_state(host.static_voters)
+        durable = files.storage.durable_state(host.static_voters)
         dice = world.dice("core", host.id, host.starts)
         self.core = RaftCore(config, durable, dice, Purgatory(), Purgatory())
         self._perform: dict[type, Callable[[Any], None]] = {
@@ -198,7 +197,7 @@ class Process:
     # --- files ---
 
     def _persist_election(self, effect: raft.PersistElection) -> None:
-        self.files.persist_election(effect.state, effect.version)
+        self.files.storage.persist_election(effect.state, effect.version)
         self.host.persisted = effect.state.leader_epoch, effect.state.voted_id
 
     def _append(self, effect: raft.AppendRecords) -> None:
@@ -233,32 +232,35 @@ class Process:
         )
 
     def _reset(self, effect: raft.ResetLog) -> None:
-        self.files.log.truncate_fully_to(effect.snapshot_id)
+        self.files.download.reset_log(effect)
 
     def _begin_snapshot(self, effect: raft.BeginSnapshot) -> None:
-        self.files.begin_snapshot(effect.snapshot_id)
+        self.files.begin_snapshot(effect)
 
     def _write_snapshot(self, effect: raft.WriteSnapshot) -> None:
-        self.files.write_snapshot(effect.snapshot_id, effect.position, effect.data)
+        self.files.download.write(effect)
 
     def _finish_snapshot(self, effect: raft.FinishSnapshot) -> None:
-        self.world.schedule.after(self.host.sync_delay_us(), self._freeze, effect.snapshot_id)
+        self.world.schedule.after(self.host.sync_delay_us(), self._freeze, effect)
 
-    def _freeze(self, snapshot_id: OffsetAndEpoch) -> None:
-        if self.ended or not self.files.is_downloading(snapshot_id):
+    def _freeze(self, effect: raft.FinishSnapshot) -> None:
+        files = self.files
+        if self.ended or files.downloading != effect.snapshot_id:
             return  # given up meanwhile
         try:
-            size_bytes, control = self.files.finish_snapshot(snapshot_id)
+            finished = files.download.finish(effect)
+            files.download.named(finished)
         except SimulatedCrash as crash:
             self.world.cluster.crashed(self.host, type(crash).__name__)
         except StorageError as error:
             self.world.cluster.failed(self.host, error)
         else:
-            self.world.checks.snapshot_named(self, snapshot_id)
-            self.tell(SnapshotFinished(snapshot_id, size_bytes, control))
+            files.downloading = None
+            self.world.checks.snapshot_named(self, effect.snapshot_id)
+            self.tell(finished)
 
     def _abandon_snapshot(self, effect: raft.AbandonSnapshot) -> None:
-        self.files.abandon_snapshot(effect.snapshot_id)
+        self.files.abandon_snapshot(effect)
 
     # --- messages ---
 
@@ -276,7 +278,7 @@ class Process:
 
     def _respond_snapshot(self, effect: raft.RespondSnapshot) -> None:
         message: Any = effect.message
-        data = self.files.read_snapshot(effect.snapshot_id, effect.position, effect.max_bytes)
+        data = self.files.storage.read_snapshot(effect.snapshot_id, effect.position, effect.max_bytes)
         message.topics[0].partitions[0].unaligned_records = data
         self._answer(effect.request_id, message)
 
@@ -301,7 +303,7 @@ class Process:
         self.shutdown_completed = True
 
     def take_snapshot(self, *, then_clean: bool) -> bool:
-        """A snapshot of all that is committed here; the log before it may go. False when there is none to take."""
+        """A snapshot of all that is committed here; the log before it may go. False when there is none."""
         core, log = self.core, self.files.log
         end = core.high_watermark
         latest = log.latest_snapshot

@@ -47,8 +47,8 @@ class Schedule:
 class Clock:
     """What one host's clock shows: it may be off, and run fast or slow.
 
-    A process takes the wall clock once, when it starts, and counts monotonic time from then on; so a jump of the
-    wall clock shows with the next start, and may lead backwards.
+    A process takes the wall clock once, when it starts, and counts monotonic time from then on; so a jump of
+    the wall clock shows with the next start, and may lead backwards.
     """
 
     __slots__ = ("_started_us", "_wall_us", "offset_us", "rate_ppm")

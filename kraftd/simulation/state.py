@@ -27,8 +27,8 @@ class Registers:
         if self.next_offset < log.log_start:
             snapshot_id = log.snapshots[0]
             self.registers.clear()
-            for value in self.files.snapshot_values(snapshot_id):
-                self.apply(value)
+            for record in self.files.snapshot_values(snapshot_id):
+                self.apply(record)
             self.next_offset = snapshot_id.offset
         for batch in self.files.batches(self.next_offset, end_offset):
             if not batch.header.is_control:

@@ -183,8 +183,6 @@ class Workload:
                 self._wrong(operation, "is accepted twice")
             operation.outcome = "accepted"
             operation.base_offset, operation.end_offset = effect.base_offset, effect.end_offset
-            if operation.end_offset < operation.asked_end:
-                self._wrong(operation, f"comes before what was acknowledged to {operation.asked_end} (C2)")
             return
         if was != ("asked" if kind is raft.AppendRefused else "accepted"):
             self._wrong(operation, f"was {was} already, then {effect!r}")
@@ -193,7 +191,9 @@ class Workload:
             operation.outcome = "committed"
             committed = self.world.committed
             if effect.end_offset > committed.end or operation.end_offset > committed.end:
-                self._wrong(operation, f"is acknowledged, committed is {committed.end} (C2)")
+                self._wrong(operation, f"is acknowledged, committed is {committed.end}")
+            if operation.end_offset < operation.asked_end:
+                self._wrong(operation, f"misses what was acknowledged before, to {operation.asked_end}")
             self.acknowledged_end = max(self.acknowledged_end, operation.end_offset)
             self.acknowledged += 1
         else:

@@ -34,6 +34,7 @@ class ElectionChecker(Checker):
     def effects(self) -> dict[type, OnEffect]:
         return {
             raft.PersistElection: self.persisting,
+            raft.AppendRecords: self.leading,
             raft.Respond: self.responding,
             raft.RespondSnapshot: self._snapshot_sent,
             raft.Send: self.sending,
@@ -55,6 +56,12 @@ class ElectionChecker(Checker):
             self.fail("S2", f"{process!r}: epoch from {epoch} to {state.leader_epoch}")
         if state.leader_epoch == epoch and voted_id >= 0 and state.voted_id not in (voted_id, -1):
             self.fail("S3", f"{process!r}: vote from {voted_id} to {state.voted_id} in epoch {epoch}")
+
+    def leading(self, process: Process, _: raft.AppendRecords | None = None) -> None:
+        """S1, before a second leader writes anything."""
+        core = process.core
+        if core.is_leader and self._leaders.setdefault(core.epoch, process.id) != process.id:
+            self.fail("S1", f"{self._leaders[core.epoch]} and {process!r} lead epoch {core.epoch}")
 
     def responding(self, process: Process, effect: raft.Respond) -> None:
         message: Any = effect.message
@@ -81,7 +88,7 @@ class ElectionChecker(Checker):
         if process.host.persisted != (epoch, candidate_id):
             self.fail(
                 "S3",
-                f"{process!r} tells a vote for {candidate_id} in {epoch}, durable is {process.host.persisted}",
+                f"{process!r} tells a vote for {candidate_id} in {epoch}, durable: {process.host.persisted}",
             )
         where = process.id, process.host.directory_id, epoch
         vote = self._votes.setdefault(where, (candidate_id, directory_id))
@@ -133,11 +140,11 @@ class ElectionChecker(Checker):
             self._quorum.pop(process, None)
             return
         epoch = core.epoch
-        first = self._leaders.setdefault(epoch, process.id)
-        if first != process.id:
-            self.fail("S1", f"{first} and {process!r} lead epoch {epoch}")
+        self.leading(process)
         held = self._quorum.get(process)
-        if held is None or held[0] != epoch or len(core.voters) == 1:
+        if len(core.voters) == 1 or core.deadline_ms() is None:
+            self._quorum.pop(process, None)  # alone, or about to end
+        elif held is None or held[0] != epoch:
             self._quorum[process] = epoch, self._quorum_deadline(process), set()
         elif process.now_ms > held[1]:
             self.fail(
@@ -145,7 +152,8 @@ class ElectionChecker(Checker):
             )
         else:
             deadline_ms = core.deadline_ms()
-            if deadline_ms is None or deadline_ms > held[1] + 1:
+            assert deadline_ms is not None
+            if deadline_ms > held[1] + 1:
                 self.fail(
                     "S16", f"{process!r} looks again at {deadline_ms} ms, its quorum is due at {held[1]} ms"
                 )

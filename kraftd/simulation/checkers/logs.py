@@ -1,7 +1,7 @@
 """S4, S6, S9, S12 and what a disk owes (D1): the logs among each other, batch by batch.
 
-Log matching by induction: a batch of an epoch at an offset is registered once, with the batch before it; whoever
-else writes one there must write the same bytes behind the same batch.
+Log matching by induction: a batch of an epoch at an offset is registered once, with the batch before it;
+whoever else writes one there must write the same bytes behind the same batch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LogChecker(Checker):
         }
 
     def started(self, process: Process) -> None:
-        """D1: what was synced is there again, nothing else stands where it stood, and S4 holds of all of it."""
+        """D1: what was synced is there again, nothing else in its place, and S4 holds of all of it."""
         host, log = process.host, process.files.log
         latest = log.snapshots[0] if log.snapshots else None
         start_epoch = latest.epoch if latest is not None and latest.offset == log.log_start else 0

@@ -1,4 +1,4 @@
-"""S19: every parked fetch completes exactly once, in time, and as soon as there is something to tell (KIP-1166)."""
+"""S19: every parked fetch completes once, in time, and as soon as there is something to tell (KIP-1166)."""
 
 from __future__ import annotations
 

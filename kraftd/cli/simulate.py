@@ -1,0 +1,92 @@
+"""``kraftd sim``: controllers in simulated worlds, with everything going wrong that can."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftd.cli.failures import FAILED, OK
+
+if TYPE_CHECKING:
+    from kraftd.simulation.run import Outcome, Summary
+
+
+@click.command("sim")
+@click.option("--seed", type=int, help="Run this one seed.")
+@click.option("--seeds", type=click.IntRange(1), default=100, show_default=True, help="Run so many seeds.")
+@click.option("--first", type=int, default=0, show_default=True, help="The first of them.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="In so many processes.")
+@click.option("--trace", is_flag=True, help="Print every event of the one seed.")
+@click.option("--shrink/--no-shrink", default=True, show_default=True, help="Look for the fewest faults.")
+def sim(seed: int | None, seeds: int, first: int, jobs: int, trace: bool, shrink: bool) -> int:
+    """Run quorums of controllers through simulated faults and check that every invariant holds.
+
+    A seed is one world: its network, disks, clocks, faults and clients follow from the number, so that it runs
+    the same every time. What fails prints its seed; run that again with --seed, and with --trace to see every
+    event.
+    """
+    if seed is not None:
+        return _one(seed, trace, shrink)
+    if trace:
+        raise click.UsageError("--trace is for one seed: give --seed.")
+    return _many(first, seeds, jobs, shrink)
+
+
+def _one(seed: int, trace: bool, shrink: bool) -> int:
+    from kraftd.simulation.run import run_seed
+
+    outcome = run_seed(seed, tell=click.echo if trace else None)
+    click.echo(f"Seed {seed}: {outcome.world}")
+    click.echo(
+        f"Events: {outcome.steps + outcome.effects}, simulated: {outcome.simulated_us / 1e6:.1f} s, "
+        f"digest: {outcome.digest}"
+    )
+    if not outcome.failed:
+        click.echo("Every invariant held.")
+        return OK
+    _show(outcome, shrink and not trace)
+    return FAILED
+
+
+def _many(first: int, count: int, jobs: int, shrink: bool) -> int:
+    import time
+
+    from kraftd.simulation.run import Summary, run_seeds
+
+    summary = Summary()
+    started_s = time.monotonic()
+    for outcome in run_seeds(first, count, jobs):
+        summary.add(outcome)
+        if outcome.failed:
+            _show(outcome, shrink and len(summary.failures) == 1)
+    _sum_up(summary, time.monotonic() - started_s)
+    return FAILED if summary.failures else OK
+
+
+def _show(outcome: Outcome, shrink: bool) -> None:
+    click.echo(f"FAILED seed {outcome.seed}: {outcome.invariant}: {outcome.text}")
+    click.echo(f"  {outcome.world}")
+    if shrink:
+        from kraftd.simulation.shrink import planned
+        from kraftd.simulation.shrink import shrink as shrunk
+
+        faults = shrunk(outcome)
+        click.echo(f"  {len(faults)} of its {len(planned(outcome.seed))} planned faults are enough:")
+        for fault in faults:
+            click.echo(f"    {fault!r}")
+    click.echo(f"  kraftd sim --seed {outcome.seed} --trace")
+
+
+def _sum_up(summary: Summary, elapsed_s: float) -> None:
+    click.echo(
+        f"Seeds: {summary.seeds}, failed: {len(summary.failures)}, simulated: {summary.hours:.2f} h, "
+        f"in {elapsed_s:.0f} s"
+    )
+    click.echo(
+        f"Events: {summary.events} ({summary.steps} steps and their effects), "
+        f"{summary.events_per_cpu_s} a second of CPU"
+    )
+    click.echo("What happened, and how often:")
+    for kind, times in sorted(summary.kinds.items()):
+        click.echo(f"  {times:>9} {kind}")

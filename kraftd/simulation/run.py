@@ -1,0 +1,117 @@
+"""Running seeds: one, or many side by side; and what came of each."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import get_context
+
+from msgspec import Struct, field
+
+from kraftd.simulation.checkers.checks import Violation
+from kraftd.simulation.faults import Fault
+from kraftd.simulation.schedule import SECOND
+from kraftd.simulation.world import World
+
+HOUR_US = 3600 * SECOND
+
+
+class Outcome(Struct):
+    """What came of one seed. `invariant` is None where all held; `kinds` counts faults, acts and what they
+    led to; `cpu_s` is what the run cost."""
+
+    seed: int
+    world: str
+    invariant: str | None = None
+    text: str = ""
+    steps: int = 0
+    effects: int = 0
+    simulated_us: int = 0
+    settled_us: int = -1
+    cpu_s: float = 0.0
+    digest: str = ""
+    kinds: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> bool:
+        return self.invariant is not None
+
+    def __repr__(self) -> str:
+        fate = f"{self.invariant}: {self.text}" if self.failed else "all held"
+        return f"<Outcome of seed {self.seed}, {self.steps + self.effects} events: {fate}>"
+
+
+def run_seed(
+    seed: int, faults: Sequence[Fault] | None = None, tell: Callable[[str], None] | None = None
+) -> Outcome:
+    """Run one world to its end, or to the first invariant that does not hold."""
+    started_s = time.process_time()
+    world = World(seed, faults=faults, tell=tell)
+    outcome = Outcome(seed, repr(world.options))
+    try:
+        world.run()
+    except Violation as violation:
+        outcome.invariant, outcome.text = violation.invariant, violation.text
+    trace = world.trace
+    outcome.steps, outcome.effects, outcome.digest = trace.steps, trace.effects, trace.digest()
+    outcome.simulated_us = world.schedule.now_us
+    outcome.settled_us = world.liveness.settled_us
+    outcome.kinds = dict(trace.kinds)
+    outcome.cpu_s = time.process_time() - started_s
+    return outcome
+
+
+def _run_in_a_job(seed: int) -> Outcome:
+    gc.disable()  # a world is thrown away whole
+    outcome = run_seed(seed)
+    gc.collect()
+    return outcome
+
+
+def run_seeds(first: int, count: int, jobs: int = 1) -> Iterator[Outcome]:
+    """Run `count` seeds from `first` on, in as many processes as there are jobs; outcomes as they come."""
+    seeds = range(first, first + count)
+    if jobs == 1:
+        yield from map(_run_in_a_job, seeds)
+        return
+    with get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap_unordered(_run_in_a_job, seeds)
+
+
+class Summary:
+    """Many outcomes, added up."""
+
+    def __init__(self) -> None:
+        self.seeds = 0
+        self.events = 0
+        self.steps = 0
+        self.simulated_us = 0
+        self.cpu_s = 0.0
+        self.kinds: Counter[str] = Counter()
+        self.failures: list[Outcome] = []
+
+    def add(self, outcome: Outcome) -> None:
+        self.seeds += 1
+        self.steps += outcome.steps
+        self.events += outcome.steps + outcome.effects
+        self.simulated_us += outcome.simulated_us
+        self.cpu_s += outcome.cpu_s
+        self.kinds.update(outcome.kinds)
+        if outcome.failed:
+            self.failures.append(outcome)
+
+    @property
+    def events_per_cpu_s(self) -> int:
+        return int(self.events / self.cpu_s) if self.cpu_s else 0
+
+    @property
+    def hours(self) -> float:
+        return self.simulated_us / HOUR_US
+
+    def __repr__(self) -> str:
+        return (
+            f"<Summary of {self.seeds} seeds, {self.hours:.2f} simulated hours, {self.events} events "
+            f"({self.steps} steps), {self.events_per_cpu_s} a CPU second, {len(self.failures)} failed>"
+        )

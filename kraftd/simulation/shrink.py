@@ -1,0 +1,45 @@
+"""Making a failure small: the fewest planned faults after which the same invariant still breaks.
+
+Faults draw from numbers of their own, so one may be left out without changing the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraftd.simulation.faults import Fault, plan_faults
+from kraftd.simulation.run import Outcome, run_seed
+from kraftd.simulation.world import World
+
+MOST_RUNS = 300
+
+
+def planned(seed: int) -> list[Fault]:
+    """The faults that a seed plans."""
+    return list(plan_faults(World(seed, faults=())))
+
+
+def shrink(outcome: Outcome, most_runs: int = MOST_RUNS) -> list[Fault]:
+    """The faults that are needed for the same invariant to break; all of the plan if none can be spared."""
+    faults = planned(outcome.seed)
+    runs = 0
+
+    def fails(some: Sequence[Fault]) -> bool:
+        nonlocal runs
+        runs += 1
+        return run_seed(outcome.seed, some).invariant == outcome.invariant
+
+    size = max(1, len(faults) // 2)
+    while runs < most_runs:
+        shorter = False
+        at = 0
+        while at < len(faults) and runs < most_runs:
+            rest = faults[:at] + faults[at + size :]
+            if fails(rest):
+                faults, shorter = rest, True
+            else:
+                at += size
+        if size == 1 and not shorter:
+            break
+        size = max(1, size // 2) if not shorter or size > 1 else 1
+    return faults

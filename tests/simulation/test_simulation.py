@@ -1,0 +1,65 @@
+"""Worlds of many seeds keep every invariant, and each is the same whenever it is run."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftd.simulation.dice import SeededDice
+from kraftd.simulation.options import ACTS, FAULTS, draw_options
+from kraftd.simulation.run import Summary, run_seed, run_seeds
+from kraftd.simulation.schedule import MS, Clock, Schedule
+from kraftd.simulation.shrink import planned, shrink
+from tests.simulation.mutants import consensus
+
+SEEDS = 60
+
+
+@pytest.mark.parametrize("first", [1000, 2000])
+def test_every_invariant_holds_in_many_worlds_and_every_fault_and_act_occurs(first: int) -> None:
+    summary = Summary()
+    for outcome in run_seeds(first, SEEDS):
+        assert not outcome.failed, f"{outcome!r} in {outcome.world}: kraftd sim --seed {outcome.seed} --trace"
+        summary.add(outcome)
+    missing = [kind for kind in (*FAULTS, *ACTS, "voter added", "voter removed") if not summary.kinds[kind]]
+    assert not missing, f"never happened in {SEEDS} seeds: {missing}"
+
+
+@pytest.mark.parametrize("seed", [3, 17, 151, 258])
+def test_one_seed_makes_one_trace(seed: int) -> None:
+    assert run_seed(seed).digest == run_seed(seed).digest
+
+
+def test_the_trace_as_text_leaves_the_history_as_it_is() -> None:
+    lines: list[str] = []
+    assert run_seed(22, tell=lines.append).digest == run_seed(22).digest
+    assert lines
+
+
+def test_seeds_differ() -> None:
+    assert len({draw_options(seed) for seed in range(50)}) == 50
+    assert SeededDice(1, "a").uuid() != SeededDice(1, "b").uuid()
+
+
+def test_a_failure_shrinks_to_fewer_faults_that_still_break_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    consensus.hold_on_without_a_quorum(monkeypatch)
+    outcome = next(one for seed in range(60) if (one := run_seed(seed)).failed and len(planned(seed)) > 4)
+    faults = shrink(outcome, most_runs=25)
+    assert len(faults) < len(planned(outcome.seed))
+    assert run_seed(outcome.seed, faults).invariant == outcome.invariant
+
+
+def test_actions_of_one_moment_happen_in_the_order_in_which_they_were_planned() -> None:
+    schedule, seen = Schedule(), []
+    for number in range(5):
+        schedule.at(10, seen.append, number)
+    schedule.run_until(11)
+    assert seen == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("rate_ppm", [-50_000, 0, 50_000])
+def test_a_clock_says_when_it_will_show_a_time(rate_ppm: int) -> None:
+    clock = Clock(1_700_000_000_000 * MS, rate_ppm)
+    clock.start(5_000_000)
+    due_ms = clock.now_ms(5_000_000) + 1_234
+    moment_us = clock.when_us(due_ms)
+    assert clock.now_ms(moment_us) >= due_ms > clock.now_ms(moment_us - 2)
