@@ -76,10 +76,8 @@ class Connections:
         )
 
     def any_in_flight(self, now_ms: int) -> bool:
-        """Whether any request waits for its answer still; those past their time are given up by this."""
-        for node_id in [node_id for node_id, one in self._by_node.items() if now_ms >= one.until_ms]:
-            self.reset(node_id)
-        return any(one.phase is _Phase.IN_FLIGHT for one in self._by_node.values())
+        """Whether any request waits for its answer still, and in time."""
+        return any(one.phase is _Phase.IN_FLIGHT and now_ms < one.until_ms for one in self._by_node.values())
 
     def sent(self, destination: Destination, message: Message, now_ms: int) -> int:
         """Note a request; returns its send id."""
