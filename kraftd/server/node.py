@@ -46,7 +46,7 @@ from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import EncodeError, ProtocolError
 from kraftd.wire.message import Message
-from kraftd.wire.record_frame import VersionedRecord, encode_record
+from kraftd.wire.record_frame import VersionedRecord, encode_records
 
 A = TypeVar("A", bound=Message)
 Decide = Callable[[Context, Any, int], Decision[Any]]  # of the context, the request and its version
@@ -293,7 +293,7 @@ class Node:
         assert self.active_epoch is not None
         epoch = self.active_epoch
         self._append_id += 1
-        values = [encode_record(record) for record in records]
+        values = encode_records(records)
         accepted: raft_effects.AppendAccepted | None = None
         event = raft_events.AppendRequested(self._append_id, values, epoch, atomic)
         effects = self.core.step(event, self.now_ms)

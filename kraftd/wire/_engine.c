@@ -1728,7 +1728,7 @@ static PyObject *batch_messages(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 /* (message, version) of a metadata record as the value of a log record. */
-static PyObject *encode_record(PyObject *Py_UNUSED(module), PyObject *record)
+static PyObject *record_value(PyObject *record)
 {
     if (!PyTuple_Check(record) || PyTuple_GET_SIZE(record) != 2) {
         PyErr_SetString(PyExc_TypeError, "a pair of message and version is wanted");
@@ -1750,6 +1750,24 @@ static PyObject *encode_record(PyObject *Py_UNUSED(module), PyObject *record)
     PyObject *bytes = failed ? NULL : take_bytes(&w);
     Py_XDECREF(w.heap);
     return bytes;
+}
+
+static PyObject *encode_record(PyObject *Py_UNUSED(module), PyObject *record) { return record_value(record); }
+
+static PyObject *encode_records(PyObject *Py_UNUSED(module), PyObject *records)
+{
+    PyObject *items = PySequence_Fast(records, "a sequence of records is wanted");
+    PyObject *values = items ? PyList_New(0) : NULL;
+    for (Py_ssize_t i = 0; values && i < PySequence_Fast_GET_SIZE(items); i++) {
+        PyObject *record = Py_NewRef(PySequence_Fast_GET_ITEM(items, i));
+        PyObject *value = record_value(record);
+        Py_DECREF(record);
+        if (!value || PyList_Append(values, value) < 0)
+            Py_CLEAR(values);
+        Py_XDECREF(value);
+    }
+    Py_XDECREF(items);
+    return values;
 }
 
 /* One record of a metadata batch. */
@@ -1839,6 +1857,7 @@ static PyMethodDef methods[] = {
     {"encode", (PyCFunction)(void (*)(void))encode, METH_FASTCALL, "The bytes of a message as parts."},
     {"encode_bytes", (PyCFunction)(void (*)(void))encode_bytes, METH_FASTCALL, "The bytes of a message."},
     {"encode_record", encode_record, METH_O, "A metadata record and its version as the value of a log record."},
+    {"encode_records", encode_records, METH_O, "The same of many, as a list."},
     {"batch_values", batch_values, METH_O, "Views of the values of a metadata batch, or None."},
     {"batch_messages", batch_messages, METH_VARARGS, "Some messages of a metadata batch and the byte behind them, or None."},
     {"build_batch", build_batch, METH_VARARGS, "The batch of some values."},

@@ -20,6 +20,9 @@ class CEngine(Protocol):
     def encode_record(self, record: tuple[Message, int], /) -> bytes:
         """A metadata record and its version as the value of a log record."""
 
+    def encode_records(self, records: Sequence[tuple[Message, int]], /) -> list[bytes]:
+        """The same of many."""
+
     def batch_values(self, view: memoryview, /) -> list[memoryview] | None:
         """The values of a metadata batch; None for a batch that is not an ordinary one."""
 

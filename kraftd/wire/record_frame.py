@@ -5,7 +5,7 @@ Frame version (always 1), the record's key, the version of its body, each an uns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -38,6 +38,13 @@ def python_encode_record(record: VersionedRecord) -> bytes:
 encode_record: Callable[[VersionedRecord], bytes] = (
     python_encode_record if C_ENGINE is None else C_ENGINE.encode_record
 )
+
+
+def encode_records(records: Sequence[VersionedRecord]) -> list[bytes]:
+    """The records as values of log records, for one batch. Raises EncodeError as ``encode_record`` does."""
+    if C_ENGINE is not None:
+        return C_ENGINE.encode_records(records)
+    return [python_encode_record(record) for record in records]
 
 
 def decode_record(view: bytes | memoryview) -> VersionedRecord:

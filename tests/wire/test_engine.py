@@ -124,6 +124,7 @@ def test_nothing_is_left_behind_by_reading_writing_and_failing() -> None:
         (C.batch_messages, (data[:-3], 0, 0, 99)),
     ]
     jobs += [(C.encode_record, (record,)) for record in records]
+    jobs += [(C.encode_records, (records,)), (C.encode_records, ([*records, None],))]
 
     def all_jobs() -> int:
         for function, arguments in jobs:
@@ -231,7 +232,7 @@ def test_offsets_and_classes_that_are_none_are_refused() -> None:
 @needs_c
 def test_a_batch_is_decoded_into_the_messages_of_its_records() -> None:
     records = [VersionedRecord(PartitionRecord(at, bytes(16), (at, at + 1)), 2) for at in range(300)]
-    data = batch.build_batch([record_frame.encode_record(record) for record in records], 1000, 3, 4)
+    data = batch.build_batch(record_frame.encode_records(records), 1000, 3, 4)
     whole = batch.read_batch(data)
     assert list(record_frame.decode_batch(whole)) == [message for message, _ in records]
     messages, at = C.batch_messages(whole.view, 0, 0, 200)
