@@ -48,16 +48,21 @@ def readable_end(replica: Replica, leader: Leader, key: ReplicaKey) -> int:
 
 
 def answer(
-    replica: Replica, leader: Leader, fetch: FetchAsked, position: Position, *, may_park: bool
+    replica: Replica,
+    leader: Leader,
+    fetch: FetchAsked,
+    position: Position,
+    end_offset: int,
+    *,
+    may_park: bool,
 ) -> bool:
-    """Answer with what there is at that position: records, a diverging epoch, a snapshot id, a higher high
-    watermark, or nothing.
+    """Answer with what there is at that position, up to `end_offset` (`readable_end`): records, a diverging
+    epoch, a snapshot id, a higher high watermark, or nothing.
 
     Returns false, and answers nothing, when there is nothing and it may be parked for that.
     """
     fit, at = position
     high_watermark = leader.high_watermark
-    end_offset = readable_end(replica, leader, fetch.key)
     has_records = fit is VALID and fetch.offset < end_offset
     if fit is VALID and not has_records:
         if may_park and fetch.high_watermark >= high_watermark:
@@ -96,11 +101,11 @@ def nothing(replica: Replica, leader: Leader, version: int, listener: str) -> Me
 def wake(replica: Replica, leader: Leader, fetches: list[FetchAsked]) -> None:
     """Answer fetches that left the purgatory for a reason; they count as fetches of this moment."""
     for fetch in fetches:
+        end_offset = readable_end(replica, leader, fetch.key)
         if fetch.key.id >= 0:
-            end_offset = readable_end(replica, leader, fetch.key)
             leader.progress.fetched(fetch.key, fetch.offset, end_offset, replica.now_ms)
         position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
-        answer(replica, leader, fetch, position, may_park=False)
+        answer(replica, leader, fetch, position, end_offset, may_park=False)
 
 
 def records_appended(replica: Replica, leader: Leader) -> None:
@@ -121,9 +126,11 @@ def high_watermark_moved(replica: Replica, leader: Leader) -> None:
 def expire(replica: Replica) -> None:
     """Answer the fetches that waited as long as they wanted to, with nothing."""
     for fetch in replica.fetches.expire(replica.now_ms):
-        if isinstance(replica.role, Leader):
+        leader = replica.role
+        if isinstance(leader, Leader):
+            end_offset = readable_end(replica, leader, fetch.key)
             position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
-            answer(replica, replica.role, fetch, position, may_park=False)
+            answer(replica, leader, fetch, position, end_offset, may_park=False)
         else:
             refuse(replica, fetch, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 

@@ -67,9 +67,10 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
         asked.high_watermark,
     )
     position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
+    end_offset = fetch_answers.readable_end(replica, leader, fetch.key)
     if position.fit is VALID and fetch.key.id >= 0:
-        _note_progress(replica, leader, fetch)
-    if fetch_answers.answer(replica, leader, fetch, position, may_park=message.max_wait_ms > 0):
+        _note_progress(replica, leader, fetch, end_offset)
+    if fetch_answers.answer(replica, leader, fetch, position, end_offset, may_park=message.max_wait_ms > 0):
         return
     replica.fetches.park(
         fetch.request_id,
@@ -79,9 +80,8 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
     )
 
 
-def _note_progress(replica: Replica, leader: Leader, fetch: FetchAsked) -> None:
+def _note_progress(replica: Replica, leader: Leader, fetch: FetchAsked, end_offset: int) -> None:
     """A replica's fetch whose position is on this log says how far it has synced (S12)."""
-    end_offset = fetch_answers.readable_end(replica, leader, fetch.key)
     leader.progress.fetched(fetch.key, fetch.offset, end_offset, replica.now_ms)
     if leader.progress.is_voter(fetch.key):
         heard_from(replica, leader, fetch.key)

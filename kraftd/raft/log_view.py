@@ -28,10 +28,13 @@ VALID, DIVERGING, SNAPSHOT = Fit  # a member of an enum takes as long to look up
 
 
 class Position(NamedTuple):
-    """The relation, and the end of the last common epoch or the id of the snapshot to fetch."""
+    """The relation; and the end of the last common epoch, or the id of the snapshot to fetch (VALID: -1)."""
 
     fit: Fit
     at: OffsetAndEpoch
+
+
+_CONTINUES = Position(VALID, OffsetAndEpoch(-1, -1))
 
 
 class EpochStart(NamedTuple):
@@ -121,7 +124,7 @@ class LogView:
         if offset == 0 and snapshot is not None and snapshot != BOOTSTRAP_SNAPSHOT:
             return Position(SNAPSHOT, snapshot)  # cheaper than the whole log
         if offset == 0 and self.start_offset == 0:
-            return Position(VALID, OffsetAndEpoch(0, 0))
+            return _CONTINUES
         earliest = self.earliest_snapshot
         if (
             snapshot is not None
@@ -133,10 +136,10 @@ class LogView:
             )
         ):
             return Position(SNAPSHOT, snapshot)
+        if self._epochs and epoch == self._epochs[-1].epoch and offset <= self.end_offset:
+            return _CONTINUES  # what is below would say so too
         end = self.end_offset_for_epoch(epoch)
-        if end.epoch != epoch or end.offset < offset:
-            return Position(DIVERGING, end)
-        return Position(VALID, end if end.offset == offset else OffsetAndEpoch(offset, epoch))
+        return Position(DIVERGING, end) if end.epoch != epoch or end.offset < offset else _CONTINUES
 
     def truncation_offset(self, diverging: OffsetAndEpoch) -> int:
         """Where to cut this log when the leader's ended `diverging.epoch` (or the last below it) at its

@@ -142,7 +142,8 @@ def answer_twice(patch: Any) -> None:
         for fetch in fetches:
             for _ in range(2):
                 position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
-                fetch_answers.answer(replica, role, fetch, position, may_park=False)
+                end_offset = fetch_answers.readable_end(replica, role, fetch.key)
+                fetch_answers.answer(replica, role, fetch, position, end_offset, may_park=False)
 
     patch.setattr(fetch_answers, "wake", wake)
 

@@ -1,0 +1,84 @@
+"""Quick ways through the core and its log do exactly what the long ones do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftd.raft import answers, fetch_answers
+from kraftd.raft.core import RaftCore
+from kraftd.raft.events import AppendRequested, LogStartMoved, SnapshotTaken
+from kraftd.raft.log_view import Fit, LogView
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
+from tests.raft.test_mutants import history
+from tests.raft.world import World
+
+
+def trace(seed: int, patch: pytest.MonkeyPatch) -> list[Any]:
+    """What all replicas of one random history wanted done, and when."""
+    done: list[Any] = []
+    step = RaftCore.step
+
+    def traced(core: RaftCore, event: Any, now_ms: int) -> list[Any]:
+        effects = step(core, event, now_ms)
+        if effects:
+            done.append((core.epoch, now_ms, [repr(effect) for effect in effects]))
+        return effects
+
+    with patch.context() as patched:
+        patched.setattr(RaftCore, "step", traced)
+        history(seed)
+    return done
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_calm_leader_that_skips_what_is_not_due_does_the_same_as_one_that_always_looks(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = trace(seed, monkeypatch)
+    monkeypatch.setattr(RaftCore, "_is_calm", lambda core: False)
+    assert trace(seed, monkeypatch) == quick
+
+
+def test_answer_that_tells_nothing_new_is_one_object_until_it_would_be_another() -> None:
+    world = World()
+    world.add_voters([1])
+    world.start(1)
+    world.run(10)
+    replica = world.core(1)._replica
+    leader: Any = replica.role
+
+    def told(version: int, listener: str) -> Any:
+        said = fetch_answers.nothing(replica, leader, version, listener)
+        fresh, _ = answers.fetch(replica, version, listener, ErrorCode.NONE, leader.high_watermark)
+        assert said == fresh
+        assert fetch_answers.nothing(replica, leader, version, listener) is said
+        return said
+
+    callers = [(13, "CONTROLLER"), (17, "CONTROLLER"), (17, "OTHER"), (18, "CONTROLLER")]
+    first = [told(*caller) for caller in callers]
+    world.step(1, AppendRequested(1, [b"record"], world.core(1).epoch))
+    world.run(10)
+    moved = [told(*caller) for caller in callers]
+    assert all(now != then for now, then in zip(moved, first, strict=True))
+    end = OffsetAndEpoch(world.core(1).high_watermark, world.core(1).epoch)
+    world.step(1, SnapshotTaken(end, 100))
+    world.step(1, LogStartMoved(end.offset))
+    assert all(now != then for now, then in zip([told(*one) for one in callers], moved, strict=True))
+
+
+@pytest.mark.parametrize("with_snapshot", [False, True])
+def test_position_in_the_last_epoch_is_found_without_looking_at_the_others(with_snapshot: bool) -> None:
+    snapshots = {OffsetAndEpoch(4, 2): 10} if with_snapshot else {}
+    log = LogView(
+        4 if with_snapshot else 0, 12, [(2, 4), (3, 8)] if with_snapshot else [(1, 0), (3, 8)], snapshots
+    )
+    for offset in range(14):
+        for epoch in range(5):
+            end = log.end_offset_for_epoch(epoch)
+            fit = log.locate(offset, epoch).fit
+            if fit is not Fit.SNAPSHOT and offset:
+                continues = end.epoch == epoch and end.offset >= offset
+                assert fit is (Fit.VALID if continues else Fit.DIVERGING), (offset, epoch)
