@@ -16,6 +16,8 @@ from kraftd.net.splitter import FrameError, FrameSplitter
 from kraftd.net.transport import Transport
 from kraftd.wire.primitives import Buffer
 
+JOINED_BYTES = 65_536  # one write of one piece is cheaper than of several; not when that means to copy much
+
 
 class Handler(Protocol):
     """The side that understands frames."""
@@ -201,6 +203,8 @@ class Connection:
         transport = self._transport
         if out and transport is not None and not transport.is_closing():
             self._out = []
+            if len(out) > 1 and sum(map(len, out)) <= JOINED_BYTES:
+                out = [b"".join(out)]
             transport.writelines(out)
         if self._backlog:
             self._later()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
-from kraftd.net.connection import Connection
+from kraftd.net.connection import JOINED_BYTES, Connection
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
 from kraftd.net.transport import MemoryTransport
@@ -68,6 +68,27 @@ def test_all_answers_of_a_turn_go_out_in_one_write() -> None:
         connection.answer(slot, [b"x", b"y"])
     connection.flush()
     assert (transport.writes, transport.take()) == (1, b"xy" * 5)
+
+
+def test_small_answers_are_written_as_one_piece_and_large_ones_are_not_copied() -> None:
+    written: list[list[bytes]] = []
+
+    class Pieces(MemoryTransport):
+        def writelines(self, list_of_data: Iterable[bytes]) -> None:
+            written.append(list(list_of_data))
+
+    connection = Peer().connections.factory("CONTROLLER")()
+    connection.connection_made(Pieces())
+    large = bytes(JOINED_BYTES)
+    connection.data_received(framed(b"a") * 4)
+    connection.answer(0, [b"x", b"y"])
+    connection.answer(1, [b"z"])
+    connection.flush()
+    connection.answer(2, [b"x"])
+    connection.answer(3, [large])
+    connection.flush()
+    assert written[0] == [b"xyz"]
+    assert written[1] == [b"x", large] and written[1][1] is large
 
 
 def test_many_frames_are_handed_over_in_turns_and_reading_pauses_meanwhile() -> None:
