@@ -1,0 +1,209 @@
+"""A userspace network between controllers on loopback, whose every direction can be cut, slowed or reset.
+
+Each node is reached by others through its own door; who is calling is read from the client id of the first
+request (`raft-client-N`). What two nodes say to each other, on connections of either, goes by two one-way
+links. A cut link holds what is sent, as TCP does when packets are lost: it arrives late, after the cut.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.kafka.process import HOST, free_port
+
+Link = tuple[int, int]  # from node, to node
+OTHERS = -1  # whoever is no replica of the quorum
+_CHUNK_BYTES = 1 << 16
+_NO_LINGER = struct.pack("ii", 1, 0)  # close() sends a reset
+
+
+@dataclass
+class Rule:
+    """What happens to the bytes of one direction."""
+
+    delay_s: float = 0
+    bytes_per_s: float = 0  # 0: as fast as they come
+    passing: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.passing.set()
+
+
+class Proxy:
+    """All doors, served by one thread of its own. Methods may be called from any other thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._rules: dict[Link, Rule] = {}
+        self._open: dict[Link, set[_Passage]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._servers: dict[int, asyncio.Server] = {}
+        self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy", daemon=True)
+        self._thread.start()
+
+    def __repr__(self) -> str:
+        cut = [link for link, rule in self._rules.items() if not rule.passing.is_set()]
+        return f"<Proxy doors {sorted(self._servers)} cut {cut}>"
+
+    # -- doors
+
+    def door(self, node_id: int, port: int, at: int | None = None) -> int:
+        """Open the door to a node that listens on `port`; the door's own port. An older door goes on."""
+        own = at or free_port()
+
+        async def open_door() -> None:
+            async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                await self._serve(node_id, port, reader, writer)
+
+            self._servers[own] = await asyncio.start_server(serve, HOST, own)
+
+        self._run(open_door())
+        return own
+
+    def close(self) -> None:
+        async def end() -> None:
+            for server in self._servers.values():
+                server.close()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        self._run(end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    # -- faults
+
+    def cut(self, *links: Link) -> None:
+        """Nothing gets through these ways until `heal`; what is sent meanwhile arrives then."""
+        self._now(lambda: [self._rule(link).passing.clear() for link in links])
+
+    def part(self, node_id: int, *others: int) -> None:
+        """Cut both ways between a node and each of the others."""
+        self.cut(*[link for other in others for link in ((node_id, other), (other, node_id))])
+
+    def slow(self, *links: Link, delay_s: float = 0, bytes_per_s: float = 0) -> None:
+        """Every piece that goes these ways is late, or all of them together no faster than so much."""
+
+        def change() -> None:
+            for link in links:
+                self._rule(link).delay_s, self._rule(link).bytes_per_s = delay_s, bytes_per_s
+
+        self._now(change)
+
+    def reset(self, *links: Link) -> int:
+        """Reset all connections that these ways belong to, at both ends; how many."""
+
+        def reset() -> int:
+            found = {one for link in links for one in self._open.get(link, ())}
+            for passage in found:
+                passage.reset()
+            return len(found)
+
+        return self._now(reset)
+
+    def heal(self) -> None:
+        """Everything passes at once again."""
+
+        def restore() -> None:
+            for rule in self._rules.values():
+                rule.delay_s = rule.bytes_per_s = 0
+                rule.passing.set()
+
+        self._now(restore)
+
+    # -- the loop's side
+
+    def _rule(self, link: Link) -> Rule:
+        return self._rules.setdefault(link, Rule())
+
+    async def _serve(
+        self, node_id: int, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        onward: asyncio.StreamWriter | None = None
+        try:
+            head = await _first_frame(reader)
+            caller = _caller(head)
+            back, onward = await asyncio.open_connection(HOST, port)
+            passage = _Passage((writer, onward))
+            links = (caller, node_id), (node_id, caller)
+            for link in links:
+                self._open.setdefault(link, set()).add(passage)
+            try:
+                await asyncio.gather(
+                    self._pump(links[0], reader, onward, head), self._pump(links[1], back, writer, b"")
+                )
+            finally:
+                for link in links:
+                    self._open[link].discard(passage)
+        except (OSError, asyncio.IncompleteReadError):
+            _Passage((writer,) if onward is None else (writer, onward)).reset()
+        finally:
+            for one in (writer, onward):
+                if one is not None:
+                    one.close()
+
+    async def _pump(
+        self, link: Link, source: asyncio.StreamReader, target: asyncio.StreamWriter, chunk: bytes
+    ) -> None:
+        rule = self._rule(link)
+        while True:
+            if chunk:
+                if rule.delay_s:
+                    await asyncio.sleep(rule.delay_s)
+                if rule.bytes_per_s:
+                    await asyncio.sleep(len(chunk) / rule.bytes_per_s)
+                await rule.passing.wait()
+                target.write(chunk)
+                await target.drain()
+            chunk = await source.read(_CHUNK_BYTES)
+            if not chunk:
+                await rule.passing.wait()  # an end is news too
+                target.close()
+                return
+
+    def _now(self, change: Callable[[], Any]) -> Any:
+        async def do() -> Any:
+            return change()
+
+        return self._run(do())
+
+    def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
+
+
+class _Passage:
+    """The two ends of one connection through a door."""
+
+    def __init__(self, writers: tuple[asyncio.StreamWriter, ...]) -> None:
+        self._writers = writers
+
+    def reset(self) -> None:
+        for writer in self._writers:
+            held: socket.socket | None = writer.get_extra_info("socket")
+            if held is not None:
+                with suppress(OSError):
+                    held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+            writer.transport.abort()
+
+
+async def _first_frame(reader: asyncio.StreamReader) -> bytes:
+    size = await reader.readexactly(4)
+    return size + await reader.readexactly(int.from_bytes(size, "big"))
+
+
+def _caller(frame: bytes) -> int:
+    """The replica that a request is from: its header has key, version, correlation id, then the client id."""
+    length = int.from_bytes(frame[12:14], "big", signed=True)
+    client_id = frame[14 : 14 + max(length, 0)].decode(errors="replace")
+    number = client_id.removeprefix("raft-client-")
+    return int(number) if number.isdecimal() else OTHERS

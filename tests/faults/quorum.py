@@ -1,0 +1,287 @@
+"""A quorum of kraftd controllers that reach each other through the fault proxy, a writer, and the check after it.
+
+The writer and the questions of a test go to the controllers' own ports, past the proxy: they are the operator,
+who sees every side of a partition.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.load import BenchBroker
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.describe_quorum_response import PartitionData
+from kraftd.metadata.image import Image
+from kraftd.wire.error_code import ErrorCode
+from tests.faults.logs import Broken, ElectionWatch, Ledger, read_log
+from tests.faults.proxy import Proxy
+from tests.kafka.client import Client
+from tests.kafka.cluster import random_uuid
+from tests.kafka.process import HOST, wait_until
+from tests.kafka.quorum.controllers import DESCRIBE, Quorum
+
+VOTERS = (100, 101, 102)
+CREATE_VERSION = 7
+_WAIT_S = 3
+# Half of Kafka's timeouts: a host that is lost is missed sooner. The broker that topics are placed on never
+# misses a session, since it sends no heartbeats.
+PROPERTIES: dict[str, object] = {
+    "controller.quorum.fetch.timeout.ms": 1000,
+    "controller.quorum.election.timeout.ms": 500,
+    "controller.quorum.election.backoff.max.ms": 500,
+    "controller.quorum.request.timeout.ms": 1000,
+    "broker.session.timeout.ms": 3_600_000,
+    "kraftd.log.format": "json",
+}
+_PLACED_ON = 9
+
+
+class FaultyQuorum(Quorum):
+    """Three voters, each behind a door of the proxy, whose elections are watched from the start."""
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        static: bool = False,
+        proxied: bool = True,
+        properties: Mapping[str, object] | None = None,
+    ) -> None:
+        self.proxy = Proxy()
+        super().__init__(
+            home,
+            dict.fromkeys(VOTERS, "kraftd"),
+            static=static,
+            controller_properties={**PROPERTIES, **(properties or {})},
+        )
+        self.doors: dict[int, int] = {}
+        if proxied:
+            for node_id, controller in self.controllers.items():
+                self.doors[node_id] = self.proxy.door(node_id, controller.port)
+            self._tell_doors()
+        self.ledger = Ledger()
+        self.watch = ElectionWatch([one.data for one in self.controllers.values()], self.ledger)
+        self.watch.start()
+
+    def _tell_doors(self) -> None:
+        """The doors are the only addresses that any node is told of."""
+        if self.static:
+            voters = ",".join(f"{node_id}@{HOST}:{door}" for node_id, door in self.doors.items())
+            self._quorum = {"controller.quorum.voters": voters}
+        else:
+            servers = ",".join(f"{HOST}:{door}" for door in self.doors.values())
+            self._quorum = {"controller.quorum.bootstrap.servers": servers}
+        directories = {node_id: random_uuid() for node_id in self.doors}
+        self.initial = ",".join(
+            f"{node_id}@{HOST}:{door}:{directories[node_id]}" for node_id, door in self.doors.items()
+        )
+        for node_id, controller in self.controllers.items():
+            controller.properties |= self._quorum
+            controller.properties["advertised.listeners"] = f"CONTROLLER://{HOST}:{self.doors[node_id]}"
+            controller.write_properties()
+
+    def close(self) -> None:
+        self.watch.stop()
+        super().close()
+        self.proxy.close()
+
+    def start(self) -> None:
+        """Start all, and register the broker that topics are placed on."""
+        leader = self.start_controllers()
+        self.wait_for_voters(*VOTERS)
+        broker = BenchBroker(_PLACED_ON, self.controllers[leader].port, self.cluster_id)
+        broker.unfence()
+        broker.client.close()
+
+    def keep_data_in(self, node_id: int, directory: Path) -> None:
+        """Another place for a controller's data; before its first start."""
+        controller = self.controllers[node_id]
+        self.watch.directories.remove(controller.data)
+        self.watch.directories.append(directory)
+        controller.data = controller.properties["log.dirs"] = directory
+        controller.write_properties()
+
+    @contextmanager
+    def directory_exchanged(self, node_id: int) -> Iterator[None]:
+        """In the block the files of a controller that is down are changed behind its back."""
+        directory = self.controllers[node_id].data
+        self.watch.directories.remove(directory)
+        yield
+        self.watch.forget(directory)
+        self.watch.directories.append(directory)
+
+    def voting_directories(self) -> set[tuple[int, bytes]]:
+        """(id, directory id) of every voter; OSError while nobody leads."""
+        described = self.described()
+        if described is None:
+            raise OSError("nobody leads")
+        return {(one.replica_id, bytes(one.replica_directory_id)) for one in described.current_voters}
+
+    def voter_port(self, node_id: int) -> int:
+        """The port under which the voters' record has a voter; OSError while nobody leads."""
+        with Client(HOST, self.controller.port) as client:
+            nodes = client.call(DESCRIBE, 2).nodes
+        return next((node.listeners[0].port for node in nodes if node.node_id == node_id), -1)
+
+    def others(self, node_id: int) -> list[int]:
+        return [one for one in self.controllers if one != node_id]
+
+    def heal(self) -> None:
+        self.proxy.heal()
+        super().heal()
+
+    # -- what must hold
+
+    def check(self, acknowledged: Sequence[str] = ()) -> Image:
+        """Heal everything; then nothing acknowledged is missing on any disk or in the leader's memory, and all
+        logs and elections are as they must be. Raises Broken."""
+        self.heal()
+        described = self.settled()
+        logs = [read_log(one.data) for one in self.controllers.values()]
+        image = self.ledger.check(logs, described.high_watermark)
+        missing = [name for name in acknowledged if name not in image.topic_names()]
+        if missing:
+            raise Broken(
+                f"C2: {len(missing)} of {len(acknowledged)} acknowledged topics are lost: {missing[:5]}"
+            )
+        forgotten = self._unknown_to_leader(acknowledged)
+        if forgotten:
+            raise Broken(f"C1: the leader does not know {forgotten[:5]}, which its log has")
+        self.watch.look()
+        if self.watch.broken:
+            raise Broken(self.watch.broken[0])
+        return image
+
+    def settled(self) -> PartitionData:
+        """What the leader says once all voters have everything that is committed."""
+        found: list[PartitionData] = []
+
+        def level() -> bool:
+            described = self.described()
+            if described is None:
+                return False
+            found[:] = [described]
+            return len(described.current_voters) == len(self.controllers) and all(
+                one.log_end_offset >= described.high_watermark for one in described.current_voters
+            )
+
+        wait_until(level, "all voters are level")
+        return found[0]
+
+    def _unknown_to_leader(self, names: Sequence[str]) -> list[str]:
+        if not names:
+            return []
+        request = CreateTopicsRequest([CreatableTopic(name, 1, 1) for name in names], 30_000, True)
+        with Client(HOST, self.controller.port) as client:
+            answer = client.call(request, CREATE_VERSION)
+        return [one.name for one in answer.topics if one.error_code != ErrorCode.TOPIC_ALREADY_EXISTS]
+
+    def described_by(self, node_id: int) -> PartitionData | None:
+        """What one controller says of the quorum as its leader; None if it says that it does not lead."""
+        with Client(self.host_of(node_id), self.controllers[node_id].port, timeout_s=_WAIT_S) as client:
+            partition: PartitionData = client.call(DESCRIBE, 2).topics[0].partitions[0]
+        return None if partition.error_code else partition
+
+    def wait_until_led_by_one_of(self, *ids: int) -> int:
+        """Until a majority among these has a leader of its own; its id. The rest is not asked."""
+        found: list[int] = []
+
+        def led() -> bool:
+            for node_id in ids:
+                described = self.described_by(node_id)
+                if described is not None and described.high_watermark > 0:
+                    found.append(node_id)
+                    return True
+            return False
+
+        wait_until(led, f"one of {ids} leads", poll_s=0.01)
+        return found[0]
+
+    def host_of(self, node_id: int) -> str:
+        return HOST
+
+
+class Writer(threading.Thread):
+    """Creates topics one after another at whoever leads, and keeps the names that were acknowledged."""
+
+    def __init__(self, quorum: FaultyQuorum, prefix: str, pause_s: float = 0.003) -> None:
+        super().__init__(name=f"writer-{prefix}", daemon=True)
+        self.acknowledged: list[str] = []
+        self._quorum, self._prefix, self._pause_s = quorum, prefix, pause_s
+        self._stopping = threading.Event()
+        self._client: Client | None = None
+
+    def __repr__(self) -> str:
+        return f"<Writer {self._prefix} acknowledged {len(self.acknowledged)}>"
+
+    def run(self) -> None:
+        numbers = itertools.count()
+        while not self._stopping.wait(self._pause_s):
+            self._turn(f"{self._prefix}-{next(numbers)}")
+        self._hang_up()
+
+    def _turn(self, name: str) -> None:
+        """Ask for one topic; whatever is wrong, the next is asked of whoever leads then."""
+        try:
+            if self._client is None:
+                self._client = self._dial()
+            if self._client is not None and create(self._client, name) == ErrorCode.NONE:
+                self.acknowledged.append(name)
+                return
+        except OSError:
+            pass
+        self._hang_up()
+        self._stopping.wait(0.02)
+
+    def _dial(self) -> Client | None:
+        """A connection to the first controller that says it leads; the others are asked in turn."""
+        for node_id, controller in list(self._quorum.controllers.items()):
+            if controller.alive and not controller.frozen:
+                try:
+                    if self._quorum.described_by(node_id) is not None:
+                        host = self._quorum.host_of(node_id)
+                        return Client(host, controller.port, client_id="writer", timeout_s=_WAIT_S)
+                except OSError:
+                    continue
+        return None
+
+    def _hang_up(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def wait_for_more(self, count: int = 15) -> None:
+        """Until so many more are acknowledged."""
+        target = len(self.acknowledged) + count
+        wait_until(lambda: len(self.acknowledged) >= target, f"{target} topics are acknowledged", poll_s=0.01)
+
+    def stop(self) -> list[str]:
+        self._stopping.set()
+        self.join(60)
+        return self.acknowledged
+
+
+def create(client: Client, name: str, timeout_ms: int = 2000) -> ErrorCode:
+    """Ask for one topic; how it was answered."""
+    code: Any = client.call(CreateTopicsRequest([CreatableTopic(name, 1, 1)], timeout_ms), CREATE_VERSION)
+    return ErrorCode(code.topics[0].error_code)
+
+
+@contextmanager
+def surviving(quorum: FaultyQuorum, prefix: str) -> Iterator[Writer]:
+    """A writer for the time of the block; afterwards everything is healed and checked."""
+    writer = Writer(quorum, prefix)
+    writer.start()
+    try:
+        writer.wait_for_more()
+        yield writer
+        quorum.heal()
+        writer.wait_for_more()
+    finally:
+        names = writer.stop()
+    quorum.check(names)

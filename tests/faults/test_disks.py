@@ -1,0 +1,173 @@
+"""Disks of controllers fill up, fail, are slow, empty, or of yesterday while topics are created."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.faults.disks import SmallDisk, failing_fsync, lacking, strace_lacking
+from tests.faults.quorum import VOTERS, FaultyQuorum, surviving
+from tests.kafka.process import HOST, free_port, wait_until
+
+needs_mount = pytest.mark.skipif(lacking() is not None, reason=f"not run: {lacking()}")
+needs_strace = pytest.mark.skipif(strace_lacking() is not None, reason=f"not run: {strace_lacking()}")
+
+
+@pytest.fixture(scope="module")
+def disks() -> dict[int, SmallDisk]:
+    return {}
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory, disks: dict[int, SmallDisk]) -> Iterator[FaultyQuorum]:
+    """Three voters, each on a small disk of its own where that can be made, who join by themselves."""
+    joining = {"controller.quorum.auto.join.enable": "true"}
+    with ExitStack() as stack:
+        home = tmp_path_factory.mktemp("disks")
+        if lacking() is None:
+            for node_id in VOTERS:
+                disks[node_id] = stack.enter_context(SmallDisk(home / f"disk-{node_id}"))
+        quorum = stack.enter_context(FaultyQuorum(home, properties=joining))
+        for node_id, disk in disks.items():
+            quorum.keep_data_in(node_id, disk.path / "data")
+        quorum.start()
+        yield quorum
+
+
+@needs_mount
+def test_a_leader_whose_disk_is_full_gives_way(three: FaultyQuorum, disks: dict[int, SmallDisk]) -> None:
+    with surviving(three, "full-leader") as writer:
+        leader, epoch = three.wait_for_leader(), three.epoch()
+        with disks[leader].full():
+            assert three.wait_for_leader(after_epoch=epoch) != leader
+            writer.wait_for_more()
+
+
+@needs_mount
+def test_a_follower_whose_disk_is_full_catches_up_later(
+    three: FaultyQuorum, disks: dict[int, SmallDisk]
+) -> None:
+    with surviving(three, "full-follower") as writer:
+        leader = three.wait_for_leader()
+        with disks[three.others(leader)[0]].full():
+            writer.wait_for_more(50)
+
+
+@needs_mount
+def test_disks_that_are_all_full_hold_everything_up_until_there_is_room(
+    three: FaultyQuorum, disks: dict[int, SmallDisk]
+) -> None:
+    with surviving(three, "all-full") as writer, ExitStack() as stack:
+        for disk in disks.values():
+            stack.enter_context(disk.full())
+        wait_until(lambda: all(_noticed(three, node_id) for node_id in VOTERS), "every node says so")
+        stack.close()
+        writer.wait_for_more()
+
+
+def _noticed(quorum: FaultyQuorum, node_id: int) -> bool:
+    controller = quorum.controllers[node_id]
+    return not controller.alive or "the disk is full" in controller.log_text()
+
+
+@needs_strace
+@pytest.mark.parametrize("role", ["leader", "follower"])
+def test_a_node_whose_fsync_fails_ends_and_nothing_is_lost(three: FaultyQuorum, role: str) -> None:
+    """An fsync that failed says nothing of what is on disk: only a new start knows."""
+    with surviving(three, f"fsync-{role}") as writer:
+        leader, epoch = three.wait_for_leader(), three.epoch()
+        node = three.controllers[leader if role == "leader" else three.others(leader)[0]]
+        with failing_fsync(node):
+            wait_until(lambda: not node.alive, "it ends")
+        assert node.exit_code not in (0, None)
+        if role == "leader":
+            assert three.wait_for_leader(after_epoch=epoch) != leader
+        writer.wait_for_more()
+
+
+@needs_strace
+def test_a_leader_with_a_slow_disk_goes_on_leading(three: FaultyQuorum) -> None:
+    with surviving(three, "slow-disk") as writer:
+        leader, epoch = three.wait_for_leader(), three.epoch()
+        with failing_fsync(three.controllers[leader], delay_us=100_000):
+            writer.wait_for_more()
+        assert (three.wait_for_leader(), three.epoch()) == (leader, epoch)
+
+
+def test_a_stale_directory_does_not_win_an_election(three: FaultyQuorum) -> None:
+    with surviving(three, "stale") as writer:
+        leader = three.wait_for_leader()
+        stale, other = three.others(leader)
+        three.controllers[stale].kill()
+        writer.wait_for_more(50)
+        for node_id in (leader, other):
+            three.controllers[node_id].kill()
+        assert three.start_controllers(stale, other) == other
+
+
+@pytest.mark.parametrize("role", ["follower", "leader"])
+def test_an_old_copy_of_a_directory_is_brought_up_to_date(three: FaultyQuorum, role: str) -> None:
+    """Safe as long as the others have a majority without it: what it forgot, they know."""
+    with surviving(three, f"old-{role}") as writer:
+        leader = three.wait_for_leader()
+        node = three.controllers[leader if role == "leader" else three.others(leader)[0]]
+        node.kill()
+        copy = node.home / f"copy-{role}"
+        shutil.copytree(node.data, copy)
+        three.start_controllers(node.node_id)
+        three.wait_for_voters(*VOTERS)
+        writer.wait_for_more(50)
+        node.kill()
+        three.wait_for_leader()
+        writer.wait_for_more()
+        with three.directory_exchanged(node.node_id):
+            shutil.rmtree(node.data)
+            shutil.copytree(copy, node.data)
+        three.start_controllers(node.node_id)
+        three.wait_for_voters(*VOTERS)
+
+
+@pytest.mark.parametrize("role", ["follower", "leader"])
+def test_a_wiped_directory_joins_anew(three: FaultyQuorum, role: str) -> None:
+    """KIP-853: with a new directory id it is another replica; the old one is removed, this one added."""
+    with surviving(three, f"wiped-{role}") as writer:
+        leader = three.wait_for_leader()
+        node = three.controllers[leader if role == "leader" else three.others(leader)[0]]
+        before = three.voting_directories()
+        node.kill()
+        writer.wait_for_more()
+        shutil.rmtree(node.data)
+        node.format(three.cluster_id, "--no-initial-controllers")
+        node.start()
+        others = {one for one in before if one[0] != node.node_id}
+
+        def replaced() -> bool:
+            now = three.voting_directories()
+            return len(now) == len(VOTERS) and now & before == others
+
+        wait_until(replaced, f"{node.node_id} votes with its new directory")
+
+
+def test_every_voter_may_change_its_port(three: FaultyQuorum) -> None:
+    """UpdateRaftVoter; in the end nothing but the voters' record knows where they are."""
+    with surviving(three, "moved") as writer:
+        for node_id, node in three.controllers.items():
+            assert node.stop() == 0
+            node.port = free_port()
+            node.properties["listeners"] = f"CONTROLLER://{HOST}:{node.port}"
+            door = three.proxy.door(node_id, node.port)
+            node.properties["advertised.listeners"] = f"CONTROLLER://{HOST}:{door}"
+            node.write_properties()
+            node.start()
+            wait_until(
+                lambda node_id=node_id, door=door: three.voter_port(node_id) == door,
+                f"the voters' record has the new port of {node_id}",
+            )
+            three.wait_for_voters(*VOTERS)
+            writer.wait_for_more()
+        for node in three.controllers.values():
+            node.kill()
+        three.start_controllers()

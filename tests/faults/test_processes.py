@@ -1,0 +1,76 @@
+"""Controllers are killed, frozen, stopped and started again while topics are created."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import parse_response
+from tests.faults.quorum import CREATE_VERSION, VOTERS, FaultyQuorum, surviving
+from tests.kafka.client import Client, api_key
+from tests.kafka.process import HOST
+
+
+def test_a_killed_leader_loses_nothing(three: FaultyQuorum) -> None:
+    with surviving(three, "killed-leader") as writer:
+        epoch, leader = three.epoch(), three.controller
+        leader.kill()
+        assert three.wait_for_leader(after_epoch=epoch) != leader.node_id
+        writer.wait_for_more()
+
+
+def test_a_killed_follower_catches_up(three: FaultyQuorum) -> None:
+    with surviving(three, "killed-follower") as writer:
+        follower = three.others(three.wait_for_leader())[0]
+        three.controllers[follower].kill()
+        writer.wait_for_more()
+
+
+def test_all_three_killed_come_back_with_everything(three: FaultyQuorum) -> None:
+    with surviving(three, "killed-all"):
+        for controller in three.controllers.values():
+            controller.kill()
+
+
+def test_a_leader_that_was_frozen_comes_back_as_nobody(three: FaultyQuorum) -> None:
+    with surviving(three, "frozen") as writer:
+        leader, epoch = three.controller, three.epoch()
+        request = CreateTopicsRequest([CreatableTopic("from-the-past", 1, 1)], 10_000)
+        with Client(HOST, leader.port) as client:
+            leader.freeze()
+            client.socket.sendall(client.frame(request, CREATE_VERSION))
+            three.wait_for_leader(after_epoch=epoch)
+            writer.wait_for_more()
+            leader.thaw()
+            _, answer = parse_response(api_key(request), CREATE_VERSION, client.receive_frame())
+        assert answer.topics[0].error_code == ErrorCode.NOT_CONTROLLER  # type: ignore[attr-defined]
+        writer.wait_for_more()
+    assert "from-the-past" not in three.check().topic_names()
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(VOTERS))[::2], ids=str)
+def test_everything_is_shut_down_and_started_in_any_order(
+    three: FaultyQuorum, order: tuple[int, ...]
+) -> None:
+    with surviving(three, "-".join(map(str, order))) as writer:
+        for node_id in order:
+            three.controllers[node_id].signal(15)
+        for node_id in order:
+            assert three.controllers[node_id].stop() == 0
+        for node_id in order[1:]:
+            three.controllers[node_id].start()
+        three.wait_for_leader()
+        writer.wait_for_more()
+        three.controllers[order[0]].start()
+
+
+def test_restarts_one_after_another_go_on_serving(three: FaultyQuorum) -> None:
+    with surviving(three, "rolled") as writer:
+        for controller in three.controllers.values():
+            assert controller.stop() == 0
+            writer.wait_for_more(5)
+            three.start_controllers(controller.node_id)
+            three.wait_for_voters(*VOTERS)
