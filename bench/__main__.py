@@ -14,13 +14,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench.failover import failovers
 from bench.measure import MEASUREMENTS as OF_ONE
 from bench.measure import QUICK, Figures, Plan
 from bench.quorum import three_controllers
 from tests.kafka.fetch import KAFKA_VERSION
 
 RESULTS = Path(__file__).with_name("results")
-MEASUREMENTS = {**OF_ONE, "quorum": three_controllers}
+MEASUREMENTS = {**OF_ONE, "quorum": three_controllers, "failover": failovers}
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,12 @@ FIGURES = {
     "three_create_1000_topics_ms": Figure("3 controllers: one request of 1,000 topics", "ms", 0, "3x"),
     "three_creates_per_s": Figure("3 controllers: creates per second, 50 clients", "", 0, "5x", True),
     "three_idle_cpu_percent": Figure("3 controllers: idle, CPU of all", "% of a core", 2, "2x"),
+    "failover_killed_p50_ms": Figure("leader killed, to the next leader, p50", "ms", 0, "10x"),
+    "failover_killed_max_ms": Figure("leader killed, the worst", "ms", 0, ""),
+    "failover_frozen_p50_ms": Figure("leader's host lost, to the next leader, p50", "ms", 0, ""),
+    "failover_frozen_max_ms": Figure("leader's host lost, the worst", "ms", 0, ""),
+    "failover_stopped_p50_ms": Figure("leader told to stop, to the next leader, p50", "ms", 0, ""),
+    "failover_stopped_max_ms": Figure("leader told to stop, the worst", "ms", 0, ""),
 }
 
 

@@ -197,7 +197,7 @@ def check_voter_changes(log: DirectoryLog, high_watermark: int) -> None:
 
 
 class ElectionWatch(threading.Thread):
-    """Reads the quorum-state of directories again and again: epochs never go back, no vote changes (S1-S3)."""
+    """Reads the quorum-state of directories over and over: epochs never go back, no vote changes (S1-S3)."""
 
     def __init__(self, directories: Iterable[Path], ledger: Ledger) -> None:
         super().__init__(name="election-watch", daemon=True)

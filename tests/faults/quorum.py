@@ -1,7 +1,7 @@
-"""A quorum of kraftd controllers that reach each other through the fault proxy, a writer, and the check after it.
+"""A quorum of kraftd controllers that reach each other through the fault proxy, a writer, and the check after.
 
-The writer and the questions of a test go to the controllers' own ports, past the proxy: they are the operator,
-who sees every side of a partition.
+The writer and the questions of a test go to the controllers' own ports, past the proxy: they are the
+operator, who sees every side of a partition.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ class FaultyQuorum(Quorum):
     # -- what must hold
 
     def check(self, acknowledged: Sequence[str] = ()) -> Image:
-        """Heal everything; then nothing acknowledged is missing on any disk or in the leader's memory, and all
-        logs and elections are as they must be. Raises Broken."""
+        """Heal everything; then nothing acknowledged is missing on any disk or in the leader's memory, and
+        all logs and elections are as they must be. The image of the logs. Raises Broken."""
         self.heal()
         described = self.settled()
         logs = [read_log(one.data) for one in self.controllers.values()]
