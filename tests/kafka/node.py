@@ -139,6 +139,12 @@ class Controller(Node):
         fixed = {"process.roles": "controller", "listeners": f"CONTROLLER://{HOST}:{port}"}
         super().__init__(f"controller-{node_id}", node_id, home, port, {**fixed, **properties})
 
+    def move(self, port: int) -> None:
+        """Another port, from the next start on."""
+        self.port = port
+        self.properties["listeners"] = f"CONTROLLER://{HOST}:{port}"
+        self.write_properties()
+
     @property
     def metadata_dir(self) -> Path:
         return self.data / "__cluster_metadata-0"

@@ -64,13 +64,15 @@ class ManualClock:
 class House:
     """`sync_by_itself` False leaves syncs to `sync()`, so that a test can look at what waits for them."""
 
+    seed = 1
+
     def __init__(self, tmp_path: Path, disk: MemoryDisk | None = None, **settings: Any) -> None:
         path = tmp_path / "controller.properties"
         extra = "".join(f"{key.replace('__', '.')}={value}\n" for key, value in settings.items())
         path.write_text(PROPERTIES + extra)
         self.config = load(path)
         self.disk = disk or MemoryDisk()
-        self.dice = SeededDice()
+        self.dice = SeededDice(self.seed)
         self.clock = ManualClock()
         if disk is None:
             self._format()
@@ -187,7 +189,9 @@ class House:
 
     # -- brokers
 
-    def register(self, broker_id: int = 1, incarnation: int = 1, **fields: Any) -> Any:
+    def registration(
+        self, broker_id: int = 1, incarnation: int = 1, **fields: Any
+    ) -> BrokerRegistrationRequest:
         values = {
             "broker_id": broker_id,
             "cluster_id": CLUSTER_ID,
@@ -197,7 +201,11 @@ class House:
             "log_dirs": (bytes(14) + bytes([1, broker_id]),),
             **fields,
         }
-        return self.ask(ApiKey.BROKER_REGISTRATION, 4, BrokerRegistrationRequest(**values))
+        return BrokerRegistrationRequest(**values)
+
+    def register(self, broker_id: int = 1, incarnation: int = 1, **fields: Any) -> Any:
+        request = self.registration(broker_id, incarnation, **fields)
+        return self.ask(ApiKey.BROKER_REGISTRATION, 4, request)
 
     def beat(self, broker_id: int, broker_epoch: int, **fields: Any) -> Any:
         request = BrokerHeartbeatRequest(broker_id, broker_epoch, **fields)

@@ -10,7 +10,7 @@ from tests.kafka.node import Kind
 from tests.kafka.quorum.controllers import Quorum
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def three(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
     """Three controllers of one kind in a dynamic quorum, and broker 1."""
     with Quorum(tmp_path_factory.mktemp("three"), dict.fromkeys((100, 101, 102), kind)) as quorum:

@@ -105,6 +105,11 @@ class Quorum(Cluster):
         if down:
             self.start_controllers(*down)
         self.wait_for_voters(*self.controllers)
+        brokers = [broker for broker in self.brokers.values() if not broker.alive]
+        for broker in brokers:
+            broker.start()
+        for broker in brokers:
+            broker.wait_ready()
 
     def make_lead(self, target: int) -> None:
         """Let that controller lead: the others cannot stand while one is frozen and one waits long.
@@ -142,6 +147,16 @@ class Quorum(Cluster):
             self.start_controllers(leader)
             self.wait_for_voters(*self.controllers)
 
+    def become_dynamic(self) -> None:
+        """Bootstrap servers instead of static voters in every controller's file, from the next start on."""
+        servers = ",".join(one.address for one in self.controllers.values())
+        self._quorum = {"controller.quorum.bootstrap.servers": servers}
+        self.static = False
+        for controller in self.controllers.values():
+            del controller.properties["controller.quorum.voters"]
+            controller.properties.update(self._quorum)
+            controller.write_properties()
+
     # -- asking
 
     def quorum_by(self, node_id: int) -> PartitionData:
@@ -162,6 +177,12 @@ class Quorum(Cluster):
                 if partition.error_code == ErrorCode.NONE:
                     found.append(partition)
         return max(found, key=lambda partition: partition.leader_epoch, default=None)
+
+    def voters_addresses(self) -> set[str]:
+        """Where the voters are reached, as the leader's voter set says."""
+        with Client(HOST, self.controller.port, timeout_s=5) as client:
+            nodes = client.call(DESCRIBE, 2).nodes
+        return {f"{listener.host}:{listener.port}" for node in nodes for listener in node.listeners}
 
     def leader(self) -> int | None:
         described = self.described()
@@ -208,6 +229,10 @@ class Quorum(Cluster):
         """Kafka's metadata-quorum tool, by way of all controllers that run."""
         servers = ",".join(one.address for one in self.controllers.values() if one.alive)
         return tools().run("metadata-quorum", "--bootstrap-controller", servers, *arguments).check()
+
+    def try_controller_tool(self, name: str, *arguments: object) -> ToolRun:
+        """Run a tool of Kafka's against the leader, whatever its exit code."""
+        return tools().run(name, "--bootstrap-controller", self.controller.address, *arguments)
 
     # -- afterwards
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kafka.quorum.controllers import Quorum, writing
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
+from kraftd.wire.error_code import ErrorCode
+from tests.kafka.client import Client
+from tests.kafka.process import HOST
+from tests.kafka.quorum.controllers import DESCRIBE, Quorum, writing
 
 pytestmark = pytest.mark.kafka
+
+CONTROLLERS = 2  # DescribeCluster's type of endpoint (KIP-919)
 
 
 def test_a_quorum_elects_one_leader_and_all_voters_are_level(healed: Quorum) -> None:
@@ -17,6 +25,26 @@ def test_a_quorum_elects_one_leader_and_all_voters_are_level(healed: Quorum) -> 
     status = healed.quorum_status()
     assert status["LeaderId"] == str(described.leader_id)
     assert status["ClusterId"] == healed.cluster_id
+
+
+def test_every_controller_says_who_leads_and_only_the_leader_decides(healed: Quorum) -> None:
+    healed.wait_for_voters(100, 101, 102)
+    leader = healed.wait_for_leader()
+    topic = CreateTopicsRequest([CreatableTopic("decided-once", 1, 1)], timeout_ms=5000)
+    for node_id in sorted(healed.controllers, key=lambda one: one == leader):
+        with Client(HOST, healed.controllers[node_id].port) as client:
+            cluster = client.call(DescribeClusterRequest(endpoint_type=CONTROLLERS), 2)
+            assert cluster.controller_id == leader
+            assert {node.broker_id for node in cluster.brokers} == {100, 101, 102}
+            versions = client.call(ApiVersionsRequest("test", "1"), 4)
+            levels = {one.name: one.max_version_level for one in versions.finalized_features}
+            assert versions.finalized_features_epoch > 0
+            assert (levels["metadata.version"], levels["kraft.version"]) == (30, 1)
+            is_leader = node_id == leader
+            quorum = client.call(DESCRIBE, 2).topics[0].partitions[0]
+            assert quorum.error_code == (0 if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            created = client.call(topic, 7).topics[0]
+            assert created.error_code == (0 if is_leader else ErrorCode.NOT_CONTROLLER)
 
 
 def test_kills_of_leaders_lose_nothing_that_was_acknowledged(healed: Quorum) -> None:

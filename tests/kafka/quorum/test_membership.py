@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from kraftd.cli.main import main
 from kraftd.types import uuid_text
 from tests.kafka.java import tools
-from tests.kafka.node import Controller, Kind
-from tests.kafka.process import HOST, free_port, wait_until
+from tests.kafka.node import Kind
+from tests.kafka.process import free_port, wait_until
 from tests.kafka.quorum.controllers import Quorum
 
 pytestmark = pytest.mark.kafka
@@ -102,24 +103,11 @@ def test_describe_shows_every_replica_and_its_lag(
 def test_a_voter_that_comes_back_with_another_port_is_updated(growing: Quorum) -> None:
     moved = next(one for node_id, one in growing.controllers.items() if node_id != growing.leader())
     moved.stop()
-    move(moved, free_port())
+    moved.move(free_port())
     moved.start()
-
-    def known() -> bool:
-        out = growing.quorum_tool("describe", "--status").out
-        return moved.address in out
-
-    wait_until(known, f"the voters' record has {moved.address}")
+    wait_until(lambda: moved.address in growing.voters_addresses(), f"the voters' record has {moved.address}")
+    assert moved.address in growing.quorum_tool("describe", "--status").out
     growing.wait_for_voters(100, 101, 102, 103)
-
-
-def move(controller: Controller, port: int) -> None:
-    """Another port in its file."""
-    controller.port = port
-    for key in ("listeners", "advertised.listeners"):
-        if key in controller.properties:
-            controller.properties[key] = f"CONTROLLER://{HOST}:{port}"
-    controller.write_properties()
 
 
 def test_a_voter_that_returns_with_an_empty_disk_replaces_itself(growing: Quorum) -> None:
@@ -166,3 +154,29 @@ def test_the_last_voter_cannot_be_removed(growing: Quorum, capsys: pytest.Captur
         main(["quorum", "remove-controller", "--bootstrap", servers(growing), *map(str, arguments)])
     assert ended.value.code == 1
     assert "VOTER_NOT_FOUND" in capsys.readouterr().err
+
+
+def test_a_static_quorum_becomes_dynamic_and_takes_in_another_voter(
+    kind: Kind, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Quorum(tmp_path, dict.fromkeys((100, 101, 102), kind), static=True) as quorum:
+        quorum.start_controllers()
+        quorum.wait_for_voters(100, 101, 102)
+        wait_until(
+            lambda: (
+                quorum.try_controller_tool("features", "upgrade", "--feature", "kraft.version=1").code == 0
+            ),
+            "kraft.version is 1",
+        )
+        assert directory_of(quorum, 101) != directory_of(quorum, 102)
+        servers_now = servers(quorum)
+        quorum.become_dynamic()
+        for controller in quorum.controllers.values():
+            controller.stop()
+            quorum.start_controllers(controller.node_id)
+            quorum.wait_for_voters(100, 101, 102)
+        added = quorum.add_observer(103, kind)
+        wait_until_level(quorum, 103)
+        arguments = ("--bootstrap", servers_now, "--config", added.properties_file)
+        kraftd(capsys, "quorum", "add-controller", *arguments)
+        quorum.wait_for_voters(100, 101, 102, 103)

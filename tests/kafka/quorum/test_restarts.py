@@ -1,0 +1,89 @@
+"""Controllers that come back otherwise than they left: with an old disk, other ports, all at once."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+
+import pytest
+
+from tests.kafka.process import free_port
+from tests.kafka.quorum.controllers import Quorum, writing
+
+pytestmark = pytest.mark.kafka
+
+
+def a_follower(quorum: Quorum) -> int:
+    leader = quorum.wait_for_leader()
+    return next(node_id for node_id in quorum.controllers if node_id != leader)
+
+
+def test_a_voter_that_comes_back_with_an_old_copy_of_its_directory_catches_up(healed: Quorum) -> None:
+    node_id = a_follower(healed)
+    controller = healed.controllers[node_id]
+    controller.stop()
+    old = controller.home / "old"
+    shutil.copytree(controller.data, old)
+    healed.start_controllers(node_id)
+    healed.wait_for_voters(100, 101, 102)
+    with writing(healed, "old-copy") as writer:
+        writer.wait_for_more()
+        controller.kill()
+        shutil.rmtree(controller.data)
+        old.rename(controller.data)
+        healed.start_controllers(node_id)
+        healed.wait_for_voters(100, 101, 102)
+        writer.wait_for_more()
+
+
+def test_a_leader_that_was_frozen_finds_another_in_its_place_and_follows(healed: Quorum) -> None:
+    with writing(healed, "frozen") as writer:
+        writer.wait_for_more()
+        epoch, frozen = healed.epoch(), healed.controller
+        frozen.freeze()
+        assert healed.wait_for_leader(after_epoch=epoch) != frozen.node_id
+        writer.wait_for_more()
+        frozen.thaw()
+        healed.wait_for_voters(100, 101, 102)
+        writer.wait_for_more()
+
+
+def test_a_follower_that_was_frozen_catches_up_and_disturbs_nobody(healed: Quorum) -> None:
+    with writing(healed, "asleep") as writer:
+        frozen = healed.controllers[a_follower(healed)]
+        epoch = healed.epoch()
+        frozen.freeze()
+        writer.wait_for_more(200)
+        frozen.thaw()
+        healed.wait_for_voters(100, 101, 102)
+        assert healed.epoch() == epoch
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations((100, 101, 102)))[::2], ids=str)
+def test_everything_stops_and_starts_again_in_any_order_under_load(
+    healed: Quorum, order: tuple[int, int, int]
+) -> None:
+    with writing(healed, f"order-{order[0]}") as writer:
+        writer.wait_for_more()
+        for node_id in order:
+            healed.controllers[node_id].signal(15)
+        for node_id in order:
+            healed.controllers[node_id].stop()
+        for node_id in order:
+            healed.controllers[node_id].start()
+        healed.wait_for_voters(100, 101, 102)
+        writer.wait_for_more()
+
+
+def test_all_voters_come_back_with_other_ports_one_after_the_other(healed: Quorum) -> None:
+    with writing(healed, "moved") as writer:
+        for controller in healed.controllers.values():
+            controller.stop()
+            controller.move(free_port())
+            healed.start_controllers(controller.node_id)
+            healed.wait_until(
+                lambda controller=controller: controller.address in healed.voters_addresses(),
+                f"the voters' record has {controller.address}",
+            )
+            healed.wait_for_voters(100, 101, 102)
+            writer.wait_for_more()
