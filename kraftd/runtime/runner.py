@@ -7,7 +7,7 @@ connection that got answers is flushed once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kraftd.net.connection import Connection
@@ -18,13 +18,13 @@ from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers
-from kraftd.runtime.syncer import Syncer
+from kraftd.runtime.syncer import RETRY_S, Syncer
 from kraftd.server import effects, events
 from kraftd.server.node import Node
 from kraftd.server.registration import AskController
 from kraftd.server.snapshot_download import OpenSnapshot, SnapshotDownload
 from kraftd.server.storage import Storage
-from kraftd.storage.errors import CorruptStorage, StorageError
+from kraftd.storage.errors import CorruptStorage, DiskFull, StorageError
 
 SWEEP_S = 5.0
 MOST_SNAPSHOT_BYTES = 16 << 20  # in one answer, whatever was asked for
@@ -55,11 +55,16 @@ class Runner:
         self.quorum = QuorumPeers(node.identity.node_id, self._wiring, times, self.step, log)
         self.controller = ControllerPeer(node.identity.node_id, self._wiring, times, self.step)
         self.download = SnapshotDownload(storage.disk, storage.log)
-        self.syncer = Syncer(storage.log, loop.call_soon_threadsafe, self._synced, self.fail)
+        self.syncer = Syncer(
+            storage.log, loop.call_soon_threadsafe, self._synced, self.fail, self._disk_filled, self._has_room
+        )
         self.on_idle: Callable[[], None] | None = None  # called after steps while the daemon stops
         self.on_loaded: Callable[[], None] | None = None
         self.shutdown_completed = False
         self._failed = failed
+        self._held: list[Any] | None = None  # effects that wait for room on the disk
+        self._waits_for_room = False
+        self._waiting_events: list[Any] = []  # behind them
         self._dead = False
         self._by_id: dict[int, Connection] = {}
         self._dirty: list[Connection] = []
@@ -96,14 +101,26 @@ class Runner:
         """Hand an event to the node and perform what follows."""
         if self._dead:
             return
+        if self._held is not None:
+            self._put_off(event)
+            return
         try:
-            node = self.node
-            perform = self._perform
-            by_id = self._by_id
-            dirty = self._dirty
-            for effect in node.step(event, self.clock.now_ms()):
+            self._carry_out(self.node.step(event, self.clock.now_ms()))
+        except Exception as error:
+            self.fail(error)
+
+    def _carry_out(self, made: Iterable[Any]) -> None:
+        """Effects in their order. On a full disk the first that cannot be done waits, and all behind it."""
+        node = self.node
+        perform = self._perform
+        by_id = self._by_id
+        dirty = self._dirty
+        left = iter(made)
+        effect = None
+        try:
+            for effect in left:
                 kind = type(effect)
-                if type(effect) is effects.Answer:
+                if kind is effects.Answer:
                     connection = by_id.get(effect.connection_id)
                     if connection is not None:
                         connection.answer(effect.slot, effect.parts)
@@ -111,17 +128,59 @@ class Runner:
                             dirty.append(connection)
                 else:
                     perform[kind](effect)
-            if dirty:
-                self._dirty = []
-                for connection in dirty:
-                    connection.flush()
-            deadline_ms = node.deadline_ms()
-            if deadline_ms is not None and (self._timer is None or deadline_ms < self._timer_ms):
-                self._arm(deadline_ms)
-            if self.on_idle is not None:
-                self.on_idle()
+        except DiskFull as error:
+            self._hold([effect, *left], error)
+        if dirty:
+            self._dirty = []
+            for connection in dirty:
+                connection.flush()
+        deadline_ms = node.deadline_ms()
+        if deadline_ms is not None and (self._timer is None or deadline_ms < self._timer_ms):
+            self._arm(deadline_ms)
+        if self.on_idle is not None:
+            self.on_idle()
+
+    # -- a full disk
+
+    def _disk_filled(self, error: DiskFull) -> None:
+        self.step(events.DiskFilled(str(error)))
+
+    def _has_room(self) -> None:
+        self.step(events.DiskHasRoom())
+
+    def _hold(self, left: list[Any], error: DiskFull) -> None:
+        """What has to be on disk before anything else may happen cannot be written: nothing else happens."""
+        if not self._waits_for_room:
+            self.log.error("the disk is full: this node waits for room", error=str(error))
+        self._waits_for_room = True
+        self._held = left
+        self.loop.call_later(RETRY_S, self._go_on)
+
+    def _go_on(self) -> None:
+        """Try again what was held, then take in what came meanwhile."""
+        held, self._held = self._held, None
+        if held is None or self._dead:
+            return
+        try:
+            self._carry_out(held)
         except Exception as error:
             self.fail(error)
+        if self._held is None:
+            self._waits_for_room = False
+            self.log.info("the disk has room again: this node goes on")
+            put_off, self._waiting_events = self._waiting_events, []
+            for event in put_off:
+                self.step(event)
+            self.step(raft_events.DeadlineReached())
+
+    def _put_off(self, event: Any) -> None:
+        """Keep what may not be forgotten until there is room. Whoever asks something is sent away."""
+        if type(event) is events.FramesReceived:
+            connection = self._by_id.get(event.connection_id)
+            if connection is not None:
+                connection.close("the disk is full")
+        elif type(event) is not raft_events.DeadlineReached:
+            self._waiting_events.append(event)
 
     def fail(self, error: BaseException) -> None:
         """Something that this process must not survive."""

@@ -34,5 +34,15 @@ class CommittedRead(Event, frozen=True):
         return f"<CommittedRead {len(self.data)} bytes from {self.offset}>"
 
 
+class DiskFilled(Event, frozen=True):
+    """There is no room for what has been appended: nothing more should be, until DiskHasRoom."""
+
+    text: str
+
+
+class DiskHasRoom(Event, frozen=True):
+    """What could not be written has been."""
+
+
 class TurnCame(Event, frozen=True):
     """The turn of the loop that a TakeTurn asked for."""

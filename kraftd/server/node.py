@@ -30,7 +30,14 @@ from kraftd.server.effects import (
     Effect,
     Say,
 )
-from kraftd.server.events import CommittedRead, ConnectionClosed, FramesReceived, TurnCame
+from kraftd.server.events import (
+    CommittedRead,
+    ConnectionClosed,
+    DiskFilled,
+    DiskHasRoom,
+    FramesReceived,
+    TurnCame,
+)
 from kraftd.server.finalized import FinalizedFeatures
 from kraftd.server.identity import Identity
 from kraftd.server.intake import NotServed, read_call
@@ -74,6 +81,7 @@ class Node:
         self.image = context.image
         self.active_epoch: int | None = None  # the epoch in which this node takes decisions
         self.stopping = False
+        self.disk_full = False  # nothing new is decided then; what is known is still told
         self.now_ms = 0
         self.finalized = FinalizedFeatures()
         self.parked = ParkedAnswers()
@@ -91,6 +99,8 @@ class Node:
             ConnectionClosed: self._on_connection_closed,
             CommittedRead: self._on_committed_read,
             TurnCame: self._on_turn,
+            DiskFilled: self._on_disk_filled,
+            DiskHasRoom: self._on_disk_has_room,
             SnapshotOpened: self._on_snapshot_opened,
             ControllerAnswered: self._on_controller_answered,
             raft_events.Started: self._on_started,
@@ -291,6 +301,8 @@ class Node:
         not.
         """
         assert self.active_epoch is not None
+        if self.disk_full:
+            raise Refusal(ErrorCode.NOT_CONTROLLER, "The controller's disk is full.")
         epoch = self.active_epoch
         self._append_id += 1
         values = encode_records(records)
@@ -376,6 +388,22 @@ class Node:
             self._postponed = [c for c in self._postponed if c.connection_id != event.connection_id]
         for call in self._unanswered.pop(event.connection_id, ()):
             self._tell_core(raft_events.RequestAbandoned(call))
+
+    # -- the disk
+
+    def _on_disk_filled(self, event: DiskFilled) -> None:
+        """Give the lead to a voter that has room, if there is another; take no decision until there is room.
+
+        What was appended stays, and is written as soon as it can be. Nobody was told that it holds.
+        """
+        self.disk_full = True
+        self.say("error", "the disk is full: no writes until there is room", error=event.text)
+        if self.core.is_leader and len(self.core.voters) > 1:
+            self._tell_core(raft_events.ResignRequested(self.core.epoch))
+
+    def _on_disk_has_room(self, _: DiskHasRoom) -> None:
+        self.disk_full = False
+        self.say("info", "the disk has room again: writes go on")
 
     # -- commits and leadership
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 FENCE = "fence stale brokers"
 AGAIN_MS = 10  # a task that has more to do lets requests have their turn first
 AFTER_ERROR_MS = 300_000
+FULL_DISK_MS = 1_000
 
 Task = Callable[[Context], Decision[Any]]
 
@@ -51,6 +52,10 @@ class Periodic:
         """Run the tasks whose time has come."""
         now_ms = node.now_ms
         if self.deadline_ms is None or now_ms < self.deadline_ms:
+            return
+        if node.disk_full:
+            self._due = {name: max(due_ms, now_ms + FULL_DISK_MS) for name, due_ms in self._due.items()}
+            self._settle()
             return
         for name, due_ms in list(self._due.items()):
             if due_ms > now_ms or name not in self._due:

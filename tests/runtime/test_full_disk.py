@@ -1,0 +1,49 @@
+"""A daemon on a file system without room: it waits, says so, and goes on by itself."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.cli.run import fill, mounted
+from tests.runtime.daemon_process import Client, DaemonProcess
+from tests.runtime.test_daemon import creation, register
+from tests.runtime.test_snapshots import wait_until
+
+
+def create(client: Client, name: str) -> int:
+    return int(client.ask(ApiKey.CREATE_TOPICS, 7, creation(name)).topics[0].error_code)
+
+
+def test_a_full_disk_stops_writes_and_room_lets_them_go_on(tmp_path: Path) -> None:
+    with mounted(tmp_path / "small", "size=1m") as small:
+        settings = {"metadata__max__idle__interval__ms": 20, "broker__session__timeout__ms": 600_000}
+        daemon = DaemonProcess(small, None, **settings).format()
+        daemon.log = tmp_path / "kraftd.log"  # not there
+        daemon.start()
+        try:
+            client = daemon.client()
+            epoch = register(client)
+            beat = BrokerHeartbeatRequest(1, epoch, current_metadata_offset=epoch)
+            assert not client.ask(ApiKey.BROKER_HEARTBEAT, 1, beat).is_fenced
+            assert create(client, "before") == ErrorCode.NONE
+            filler = fill(small)
+            # No-ops need room too: one of the next finds none.
+            wait_until(lambda: "the disk is full" in daemon.log.read_text(), "it notices")
+            other = daemon.client()
+            assert create(other, "meanwhile") == ErrorCode.NOT_CONTROLLER
+            assert other.api_versions().finalized_features_epoch >= 0
+            filler.unlink()
+            wait_until(lambda: "the disk has room again" in daemon.log.read_text(), "it goes on")
+            assert create(other, "after") == ErrorCode.NONE
+            assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+            again = daemon.start().client()
+            wait_until(lambda: create(again, "after") != ErrorCode.NOT_CONTROLLER, "it leads again")
+            assert create(again, "before") == ErrorCode.TOPIC_ALREADY_EXISTS
+            assert create(again, "after") == ErrorCode.TOPIC_ALREADY_EXISTS
+            assert daemon.stop() == 0
+        finally:
+            daemon.stop(signal.SIGKILL)
