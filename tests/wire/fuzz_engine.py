@@ -216,15 +216,18 @@ def some_at_a_time(c: Any, view: memoryview) -> list[Message] | None:
 
 
 def fuzz_batches(random: Random, c: Any) -> None:
-    values = []
+    records, values = [], []
     for _ in range(random.choice((1, 2, 70))):
         cls = message_class(random.choice(RECORDS))
         table = table_of(cls)
         version = random.randint(*table.valid)
         record = VersionedRecord(make(random, cls, table, table.root, version), version)
+        records.append(record)
         values.append(record_frame.python_encode_record(record))
         assert c.encode_record(record) == values[-1]
         without_memory(random, c.encode_record, record)
+    assert c.encode_records(records) == values
+    without_memory(random, c.encode_records, records)
     data = batch.build_batch(values, 7, 3, 1_700_000_000_000)
     assert c.build_batch(values, 7, 3, 1_700_000_000_000, batch.crc32c) == data
     without_memory(random, c.build_batch, values, 7, 3, 1_700_000_000_000, zlib.crc32)
