@@ -40,7 +40,7 @@ from kraftd.raft.events import (
 )
 from kraftd.raft.leader import heard_from
 from kraftd.raft.log_view import BOOTSTRAP_SNAPSHOT
-from kraftd.raft.replica import Replica
+from kraftd.raft.replica import ConsensusBroken, Replica
 from kraftd.raft.roles import Download, Follower, Leader
 from kraftd.raft.voters import replica_key
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, OffsetAndEpoch
@@ -232,7 +232,17 @@ def _end_download(replica: Replica) -> None:
 
 
 def on_snapshot_taken(replica: Replica, event: SnapshotTaken) -> None:
-    replica.log.add_snapshot(event.snapshot_id, event.size_bytes)
+    """Raises ConsensusBroken for one that holds what is not committed, or names another epoch than the log
+    (S10)."""
+    snapshot_id, log = event.snapshot_id, replica.log
+    if snapshot_id.offset > replica.high_watermark:
+        raise ConsensusBroken(f"{replica!r} took snapshot {snapshot_id} of what is not committed")
+    end = log.end_offset_for_epoch(snapshot_id.epoch)
+    if snapshot_id.offset > log.start_offset and (
+        end.epoch != snapshot_id.epoch or snapshot_id.offset > end.offset
+    ):
+        raise ConsensusBroken(f"{replica!r} took snapshot {snapshot_id}, which is not of its log")
+    log.add_snapshot(event.snapshot_id, event.size_bytes)
 
 
 def on_snapshots_deleted(replica: Replica, event: SnapshotsDeleted) -> None:
@@ -241,5 +251,8 @@ def on_snapshots_deleted(replica: Replica, event: SnapshotsDeleted) -> None:
 
 
 def on_log_start_moved(replica: Replica, event: LogStartMoved) -> None:
+    """Raises ConsensusBroken where no snapshot ends: what is below would be lost (S10)."""
+    if all(one.offset != event.log_start_offset for one in replica.log.snapshots):
+        raise ConsensusBroken(f"{replica!r} is to start at {event.log_start_offset}, where no snapshot ends")
     replica.log.move_start(event.log_start_offset)
     replica.history.forget_before(event.log_start_offset)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kraftd.fetch.purgatory import Purgatory
+from kraftd.messages import fetch_snapshot_request as snapshot_request
 from kraftd.messages import fetch_snapshot_response
 from kraftd.messages.fetch_response import (
     FetchableTopicResponse,
@@ -26,23 +27,29 @@ from kraftd.raft.effects import (
     Effect,
     FinishSnapshot,
     ResetLog,
+    Respond,
     Send,
     WriteSnapshot,
 )
 from kraftd.raft.events import (
     DeadlineReached,
+    LogStartMoved,
+    RequestReceived,
     ResponseReceived,
     SendFailed,
     SnapshotFinished,
     SnapshotRefused,
+    SnapshotTaken,
     Started,
 )
 from kraftd.raft.history import ControlRecordHistory
 from kraftd.raft.log_view import LogView
+from kraftd.raft.replica import ConsensusBroken
+from kraftd.raft.transitions import State
 from kraftd.raft.voters import VoterSet
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
-from tests.raft.world import LISTENER, START_MS, SeededDice, node_config
+from tests.raft.world import LISTENER, START_MS, SeededDice, World, node_config
 
 WANTED = OffsetAndEpoch(100, 3)
 COPY = bytes(range(200))
@@ -162,3 +169,75 @@ def test_damaged_download_is_begun_anew_and_nothing_else_meanwhile(follower: Fol
     effects = follower.step(SnapshotRefused(WANTED))
     effects = follower.is_told_of(WANTED, follower.asked(effects))
     assert brought(effects) == [BeginSnapshot(WANTED)]
+
+
+# --- whose answers count ------------------------------------------------------------------------------
+
+
+def piece_of(epoch: int, leader_id: int, error: ErrorCode = ErrorCode.NONE) -> FetchSnapshotResponse:
+    leader = fetch_snapshot_response.LeaderIdAndEpoch(leader_id, epoch)
+    wanted = fetch_snapshot_response.SnapshotId(WANTED.offset, WANTED.epoch)
+    piece = PartitionSnapshot(0, error, wanted, leader, len(COPY), POSITION - 20, COPY[POSITION - 20 :])
+    nodes = [fetch_snapshot_response.NodeEndpoint(3, "n3", 9003)] if leader_id == 3 else []
+    return FetchSnapshotResponse(topics=[TopicSnapshot(METADATA_TOPIC, [piece])], node_endpoints=nodes)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "leader_id", "state"),
+    [(4, 3, State.FOLLOWER), (4, -1, State.UNATTACHED), (2, 2, State.FOLLOWER)],
+)
+def test_piece_of_another_epoch_is_not_written_and_a_later_epoch_is_followed(
+    follower: Follower, epoch: int, leader_id: int, state: State
+) -> None:
+    send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
+    effects = follower.step(ResponseReceived(send.send_id, piece_of(epoch, leader_id)))
+    assert brought(effects) == []
+    assert (follower.core.state, follower.core.epoch) == (state, max(epoch, 3))
+
+
+def test_piece_that_comes_after_the_leader_was_given_up_is_ignored(follower: Follower) -> None:
+    send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
+    follower.now_ms += 3_000
+    follower.step(DeadlineReached())
+    assert follower.core.state is State.PROSPECTIVE
+    assert brought(follower.step(ResponseReceived(send.send_id, piece_of(3, 2)))) == []
+
+
+def test_fetch_snapshot_of_a_follower_names_the_leader(follower: Follower) -> None:
+    follower.step(Started())
+    partition = snapshot_request.PartitionSnapshot(0, 3, snapshot_request.SnapshotId(100, 3), 0, bytes(16))
+    topics = [snapshot_request.TopicSnapshot(METADATA_TOPIC, [partition])]
+    message = snapshot_request.FetchSnapshotRequest("cluster", 3, 100, topics)
+    (effect,) = [
+        one for one in follower.step(RequestReceived("r", message, 1, LISTENER)) if isinstance(one, Respond)
+    ]
+    told = effect.message.topics[0].partitions[0]  # type: ignore[attr-defined]
+    assert (told.error_code, told.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 2)
+
+
+# --- its own snapshots --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("snapshot_id", [OffsetAndEpoch(4, 1), OffsetAndEpoch(3, 2), OffsetAndEpoch(2, 0)])
+@pytest.mark.parametrize("leads", [True, False])
+def test_snapshot_of_what_is_not_committed_or_of_another_epoch_ends_the_process(
+    snapshot_id: OffsetAndEpoch, leads: bool
+) -> None:
+    world = World()
+    world.add_voters([1, 2])
+    for node_id in (1, 2):
+        world.start(node_id)
+    world.run(5_000)
+    node_id = next(one for one in (1, 2) if world.core(one).is_leader is leads)
+    assert (world.core(node_id).high_watermark, world.core(node_id).epoch) == (3, 1)
+    with pytest.raises(ConsensusBroken):
+        world.step(node_id, SnapshotTaken(snapshot_id, 100))
+
+
+def test_log_starts_at_the_end_of_a_snapshot_or_not_at_all() -> None:
+    world = World()
+    world.add_voters([1])
+    world.start(1)
+    world.run(10)
+    with pytest.raises(ConsensusBroken):
+        world.step(1, LogStartMoved(3))
