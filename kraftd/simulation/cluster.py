@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.raft.config import RaftConfig
 from kraftd.raft.voters import NO_VOTERS, VoterSet
+from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files, format_disk
 from kraftd.simulation.mirror import LogMirror
 from kraftd.simulation.process import Process
@@ -128,7 +129,8 @@ class Cluster:
             files = Files(
                 host.disk, host.id, world.options.segment_bytes, world.dice("files", host.id), now_ms
             )
-            process = Process(world, host, self._config(host), files)
+            kind = ControllerProcess if world.options.controllers else Process
+            process = kind(world, host, self._config(host), files)
         except (DiskFull, StorageFailure) as error:
             host.disk = host.disk.after_crash(everything_survives)
             world.note("start failed", host.id, type(error).__name__)
@@ -167,6 +169,7 @@ class Cluster:
         if process is not None:
             host.voters = process.core.voters
             process.ended = True
+            process.note_end()
             host.process = None
             self.world.network.process_ended(process, silent=silent)
             self.world.workload.process_ended(process)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kraftd.raft.effects import Destination, Send
-from kraftd.raft.events import ConnectionLost, RequestAbandoned, RequestReceived, ResponseReceived, SendFailed
+from kraftd.raft.events import ConnectionLost, RequestReceived, ResponseReceived, SendFailed
 from kraftd.simulation.files import LISTENER
 from kraftd.simulation.schedule import SECOND
 from kraftd.wire.codec import decode, encode_bytes
@@ -215,9 +215,7 @@ class Network:
             link.source.tell(ConnectionLost(link.node_id))
 
     def _tell_target(self, link: Link) -> None:
-        for request in list(link.target.requests):
-            if request.link is link:
-                link.target.tell(RequestAbandoned(request))
+        link.target.link_closed(link)
 
     def __repr__(self) -> str:
         return f"<Network {self.messages} messages, {len(self.cut)} cuts, {len(self._kept)} kept>"

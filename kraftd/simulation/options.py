@@ -71,9 +71,10 @@ class Options(NamedTuple):
     fetch_max_bytes: int
     old_versions: bool
     segment_bytes: int
+    controllers: bool
 
     def __repr__(self) -> str:
-        kind = "dynamic" if self.dynamic else "static"
+        kind = ("dynamic" if self.dynamic else "static") + (" controllers," if self.controllers else "")
         return (
             f"<{self.voter_count} {kind} voters, {self.observer_count} observers, "
             f"{self.safety_us // SECOND} s, faults: {', '.join(self.faults)}>"
@@ -110,4 +111,5 @@ def draw_options(seed: int) -> Options:
         fetch_max_bytes=dice.choice((200, 2_000, 1 << 20)),
         old_versions=dice.chance(0.15),
         segment_bytes=dice.choice((2_000, 20_000, 1 << 30)),
+        controllers=dice.chance(0.25),
     )

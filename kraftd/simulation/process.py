@@ -28,7 +28,7 @@ from kraftd.raft.events import (
 )
 from kraftd.simulation.files import Files
 from kraftd.simulation.network import Link, Request
-from kraftd.simulation.state import Registers
+from kraftd.simulation.state import Metadata, Registers
 from kraftd.storage.errors import StorageError
 from kraftd.storage.memory_disk import SimulatedCrash
 from kraftd.types import OffsetAndEpoch
@@ -71,7 +71,7 @@ class Process:
         self.links: dict[Destination, Link] = {}
         self.incoming: list[Link] = []
         self.requests: dict[Any, None] = {}  # received, not answered
-        self.state = Registers(files)
+        self.state: Registers | Metadata = self._make_state()
         self.crash_after_effects: int | None = None
         self.shutdown_completed = False
         self.now_ms = 0
@@ -104,6 +104,12 @@ class Process:
     def __repr__(self) -> str:
         return f"<Process {self.host.starts} of {self.core!r}>"
 
+    def _make_state(self) -> Registers | Metadata:
+        return Registers(self.files)
+
+    def note_end(self) -> None:
+        """The process is gone."""
+
     # --- being driven ---
 
     def start(self) -> None:
@@ -118,6 +124,11 @@ class Process:
             self.world.schedule.at(resumes_us, self.tell, event)
             return
         self.step(event)
+
+    def link_closed(self, link: Link) -> None:
+        """A connection to this process is gone, and with it whoever waits there for an answer."""
+        for request in [one for one in self.requests if one.link is link]:
+            self.tell(RequestAbandoned(request))
 
     def step(self, event: Event) -> None:
         """One event and its effects; the process may end on the way."""
@@ -140,7 +151,7 @@ class Process:
         effects = core.step(event, now_ms)
         code = CODES.get(kind)
         if code is None:
-            code = CODES[kind] = _code(kind)
+            code = CODES[kind] = code_of(kind)
         world.trace.step(
             now_us, self.id, code, core.epoch, core.log_end_offset, core.high_watermark, len(effects)
         )
@@ -157,7 +168,13 @@ class Process:
         if self.shutdown_completed:
             world.cluster.stopped(self.host)
             return
-        deadline_ms = core.deadline_ms()
+        self._look_at_the_clock()
+
+    def _due_ms(self) -> int | None:
+        return self.core.deadline_ms()
+
+    def _look_at_the_clock(self) -> None:
+        deadline_ms = self._due_ms()
         if deadline_ms is not None and (self._armed_ms is None or deadline_ms < self._armed_ms):
             self._arm(deadline_ms)
 
@@ -188,7 +205,7 @@ class Process:
             self.world.schedule.at(self.host.paused_until_us, self._deadline, deadline_ms)
             return
         self._armed_ms = None
-        due_ms = self.core.deadline_ms()
+        due_ms = self._due_ms()
         if due_ms is not None and due_ms > self.host.clock.now_ms(now_us):
             self._arm(due_ms)
         else:
@@ -331,5 +348,6 @@ class Process:
         return True
 
 
-def _code(kind: type) -> int:
+def code_of(kind: type) -> int:
+    """The number of an event type in the trace."""
     return sum(kind.__name__.encode())

@@ -335,5 +335,12 @@ class Workload:
         leader.tell(ResignRequested(leader.core.epoch))
         return True
 
+    def ask_controller(self, process: Any, effect: Any) -> None:
+        """Only whole controllers ask."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Everything has come to rest: whatever is left to be checked."""
+
     def __repr__(self) -> str:
         return f"<Workload {self.acknowledged} of {len(self.operations)} operations acknowledged>"

@@ -7,6 +7,7 @@ from typing import Any
 
 from kraftd.raft.replica import ConsensusBroken
 from kraftd.raft.transitions import IllegalTransition
+from kraftd.simulation.admin import AdminWorkload
 from kraftd.simulation.checkers.checks import Checks, Violation
 from kraftd.simulation.checkers.liveness import Liveness
 from kraftd.simulation.cluster import Cluster
@@ -50,7 +51,7 @@ class World:
         self.checks = Checks(self)
         self.cluster = Cluster(self)
         self.network = Network(self)
-        self.workload = Workload(self)
+        self.workload = AdminWorkload(self) if self.options.controllers else Workload(self)
         self.faults = list(plan_faults(self)) if faults is None else list(faults)
         self.nemesis = Nemesis(self)
         self.liveness = Liveness(self)

@@ -14,7 +14,6 @@ from kraftd.raft.log_view import Fit
 from kraftd.raft.voters import replica_key
 from kraftd.simulation.checkers.checks import Checker, OnEffect
 from kraftd.simulation.files import CLUSTER_ID
-from kraftd.simulation.network import Request
 from kraftd.simulation.process import Process
 
 if TYPE_CHECKING:
@@ -70,9 +69,9 @@ class ElectionChecker(Checker):
             return
         answer = message.topics[0].partitions[0]
         request = effect.request_id
-        if not answer.vote_granted or not isinstance(request, Request):
+        asked: Any = getattr(request, "message", None)
+        if not answer.vote_granted or asked is None:
             return
-        asked: Any = request.message
         partition = asked.topics[0].partitions[0]
         if not partition.pre_vote:
             self._vote(process, partition.replica_epoch, partition.replica_id, partition.replica_directory_id)

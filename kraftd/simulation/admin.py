@@ -1,0 +1,282 @@
+"""What brokers and administrators ask of controllers, and that their answers fit one order (C2-C7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kraftd.messages import alter_partition_request as alter
+from kraftd.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraftd.metadata.features import supported_features
+from kraftd.raft.events import RequestReceived
+from kraftd.simulation.checkers.controllers import ControllerChecker, Registered, TopicOperation
+from kraftd.simulation.controller_process import ControllerProcess
+from kraftd.simulation.files import CLUSTER_ID, LISTENER
+from kraftd.simulation.process import Process
+from kraftd.simulation.schedule import MS, SECOND
+from kraftd.simulation.workload import Call, Workload
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+
+if TYPE_CHECKING:
+    from kraftd.simulation.world import World
+
+BROKERS = (1001, 1002, 1003, 1004)
+NAMES = tuple(f"topic-{i}" for i in range(6))
+PATIENCE_US = 4 * SECOND
+TOPIC_CONFIG = 2
+Then = Callable[[Any], None]  # told the answer, or None when none came in time
+
+
+class Broker:
+    """A fake broker: registers, sends heartbeats, restarts."""
+
+    def __init__(self, broker_id: int) -> None:
+        self.id = broker_id
+        self.epoch = -1
+        self.incarnation = b""
+        self.asking = False
+        self.silent_until_us = 0
+
+
+class AdminWorkload(Workload):
+    """Topics come and go, ISRs shrink and grow, configs change; brokers die and return."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.checker = ControllerChecker(world)
+        self.brokers = [Broker(broker_id) for broker_id in BROKERS]
+        self.supported = supported_features()
+        self._waiting: dict[int, tuple[Call, Process]] = {}
+        self._acts |= {
+            "create topic": self.append,
+            "delete topic": self._delete_topic,
+            "alter configs": self._alter_configs,
+            "alter partition": self._alter_partition,
+            "producer ids": self._allocate,
+            "broker restarts": self._restart_broker,
+        }
+        self._table = ["create topic"] * 12 + ["delete topic"] * 6 + ["alter configs"] * 6
+        self._table += ["alter partition"] * 12 + ["producer ids"] * 3 + ["broker restarts"]
+        self._table += ["client fetch"] * 6 + ["snapshot"] * 2 + ["stranger"] * 2
+        self._table += ["add voter", "remove voter", "resign", "describe"]
+
+    def start(self) -> None:
+        super().start()
+        for broker in self.brokers:
+            self.world.schedule.after(self.dice.between(1, SECOND), self._beat, broker)
+
+    # --- asking ---
+
+    def _ask(self, process: Process, kind: str, message: Message, version: int, then: Then) -> None:
+        """Ask one controller; `then` gets the answer, or None once it is clear or likely that none comes."""
+        self._number += 1
+        call = Call(self._number, kind, message, then)
+        self._waiting[call.number] = call, process
+        self.world.schedule.after(PATIENCE_US, self._give_up, call.number)
+        process.tell(RequestReceived(call, message, version, LISTENER))
+
+    def answered(self, process: Process, call: Call, message: Any) -> None:
+        self._waiting.pop(call.number, None)
+        super().answered(process, call, message)
+
+    def _give_up(self, number: int) -> None:
+        waiting = self._waiting.pop(number, None)
+        if waiting is not None:
+            call = waiting[0]
+            then, call.then = call.then, None
+            if then is not None:
+                then(None)
+
+    def process_ended(self, process: Process) -> None:
+        super().process_ended(process)
+        for number in [number for number, (_, at) in self._waiting.items() if at is process]:
+            self._give_up(number)
+
+    @property
+    def under_way(self) -> list[Any]:
+        return [
+            one for one, (call, _) in self._waiting.items() if call.kind in ("create topic", "delete topic")
+        ]
+
+    def ask_controller(self, process: ControllerProcess, effect: Any) -> None:
+        """Carry a node's own request to whoever it takes for the active controller."""
+        target = self.world.cluster.hosts[effect.destination.node_id].process
+
+        def then(answer: Any) -> None:
+            if not process.ended:
+                self.world.schedule.after(1 * MS, process.controller_answered, effect.ask_id, answer)
+
+        cut = self.world.network.cut
+        if target is None or (process.id, target.id) in cut or (target.id, process.id) in cut:
+            then(None)
+        else:
+            self.world.schedule.after(1 * MS, self._carry, target, effect.message, then)
+
+    def _carry(self, target: Process, message: Message, then: Then) -> None:
+        if target.ended:
+            then(None)
+        else:
+            self._ask(target, "controller registration", message, 0, then)
+
+    # --- topics ---
+
+    def append(self) -> bool:
+        """Create a topic: what liveness asks for, too."""
+        name = self.dice.choice(NAMES)
+        topic = CreatableTopic(name, self.dice.between(1, 3), self.dice.between(1, 3))
+        return self._topic("create topic", name, CreateTopicsRequest([topic], 1000), 7)
+
+    def _delete_topic(self) -> bool:
+        name = self.dice.choice(NAMES)
+        return self._topic("delete topic", name, DeleteTopicsRequest([DeleteTopicState(name)], (), 1000), 6)
+
+    def _topic(self, kind: str, name: str, message: Message, version: int) -> bool:
+        process = self._anyone()
+        if process is None:
+            return False
+        operation = TopicOperation(kind == "create topic", name, self.world.schedule.now_us)
+
+        def then(answer: Any) -> None:
+            code = None
+            if answer is not None:
+                one = answer.topics[0] if kind == "create topic" else answer.responses[0]
+                code, operation.topic_id = one.error_code, one.topic_id
+            self.checker.topic_answered(process, operation, code)
+
+        self.checker.operations.append(operation)
+        self._ask(process, kind, message, version, then)
+        return True
+
+    def _alter_configs(self) -> bool:
+        process = self._anyone()
+        if process is None:
+            return False
+        value = str(self.dice.between(1, 9) * 3_600_000)
+        change = AlterableConfig("retention.ms", self.dice.choice((0, 0, 1)), value)
+        resource = AlterConfigsResource(TOPIC_CONFIG, self.dice.choice(NAMES), [change])
+        self._ask(
+            process, "alter configs", IncrementalAlterConfigsRequest([resource]), 1, lambda answer: None
+        )
+        return True
+
+    # --- brokers ---
+
+    def _beat(self, broker: Broker) -> None:
+        """Every half a second: a heartbeat, or a registration where there is none yet."""
+        world = self.world
+        if not world.ending:
+            world.schedule.after(self.dice.between(300 * MS, 700 * MS), self._beat, broker)
+        process = world.cluster.leader()
+        if process is None or broker.asking or broker.silent_until_us > world.schedule.now_us:
+            return
+        broker.asking = True
+        if broker.epoch < 0:
+            self._register(broker, process)
+            return
+        offset = world.committed.end if self.dice.chance(0.9) else 0
+        message = BrokerHeartbeatRequest(broker.id, broker.epoch, offset, False, False)
+
+        def then(answer: Any) -> None:
+            broker.asking = False
+            if answer is not None and answer.error_code in (
+                ErrorCode.STALE_BROKER_EPOCH,
+                ErrorCode.BROKER_ID_NOT_REGISTERED,
+            ):
+                broker.epoch = -1
+
+        self._ask(process, "heartbeat", message, 1, then)
+        world.trace.kinds["heartbeat"] += 1
+
+    def _register(self, broker: Broker, process: Process) -> None:
+        if not broker.incarnation:
+            broker.incarnation = self.dice.uuid()
+        incarnation = broker.incarnation
+        message = BrokerRegistrationRequest(
+            broker.id,
+            CLUSTER_ID,
+            incarnation,
+            [Listener("PLAINTEXT", f"b{broker.id}", 9092, 0)],
+            [Feature(name, low, high) for name, (low, high) in self.supported.items()],
+            None,
+            False,
+            (bytes([1]) * 12 + broker.id.to_bytes(4, "big"),),
+        )
+
+        def then(answer: Any) -> None:
+            broker.asking = False
+            if answer is not None and not answer.error_code and incarnation == broker.incarnation:
+                broker.epoch = answer.broker_epoch
+                self.checker.registered(Registered(broker.id, incarnation, answer.broker_epoch))
+                self.world.trace.kinds["broker registered"] += 1
+
+        self._ask(process, "register", message, 4, then)
+
+    def _restart_broker(self) -> bool:
+        broker = self.dice.choice(self.brokers)
+        broker.epoch, broker.incarnation = -1, b""
+        broker.silent_until_us = self.world.schedule.now_us + self.dice.choice((0, 1, 8)) * SECOND
+        return True
+
+    def _alter_partition(self) -> bool:
+        """A partition's leader proposes another ISR, from what some controller knows: it may be stale."""
+        alive = [host.process for host in self.world.cluster.alive()]
+        process = self.dice.choice(alive) if alive and self.dice.chance(0.2) else self.world.cluster.leader()
+        leader = self.world.cluster.leader()
+        if not isinstance(process, ControllerProcess) or leader is None:
+            return False
+        image = process.node.image
+        led = [
+            (topic.id, index, state)
+            for topic in image.topics.values()
+            for index, state in topic.partitions.items()
+            if state.leader in image.brokers
+        ]
+        if not led:
+            return False
+        topic_id, index, state = self.dice.choice(led)
+        members = [one for one in state.replicas if one == state.leader or self.dice.chance(0.7)]
+        epochs = {one: image.brokers[one].epoch if one in image.brokers else -1 for one in members}
+        partition = alter.PartitionData(
+            index,
+            state.leader_epoch,
+            (),
+            [alter.BrokerState(one, epochs[one]) for one in members],
+            state.leader_recovery_state,
+            state.partition_epoch,
+        )
+        topics = [alter.TopicData(topic_id, [partition])]
+        message = alter.AlterPartitionRequest(state.leader, image.brokers[state.leader].epoch, topics)
+
+        def then(answer: Any) -> None:
+            if answer is not None and not answer.error_code and not answer.topics[0].partitions[0].error_code:
+                self.world.trace.kinds["isr altered"] += 1
+
+        self._ask(leader, "alter partition", message, 3, then)
+        return True
+
+    def _allocate(self) -> bool:
+        process = self.world.cluster.leader()
+        broker = self.dice.choice(self.brokers)
+        if process is None or broker.epoch < 0:
+            return False
+
+        def then(answer: Any) -> None:
+            if answer is not None and not answer.error_code:
+                self.checker.allocated(answer.producer_id_start, answer.producer_id_len)
+                self.world.trace.kinds["producer ids allocated"] += 1
+
+        self._ask(process, "producer ids", AllocateProducerIdsRequest(broker.id, broker.epoch), 0, then)
+        return True
+
+    def end(self) -> None:
+        self.checker.at_rest()

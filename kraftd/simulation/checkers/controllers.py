@@ -1,0 +1,141 @@
+"""C1-C7: what controllers decide and answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kraftd.metadata.image import Image
+from kraftd.simulation.checkers.checks import Checker
+from kraftd.simulation.checkers.linearizability import History, linearizable
+from kraftd.simulation.controller_process import ControllerProcess
+from kraftd.simulation.process import Process
+from kraftd.simulation.state import Metadata, image_values
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.simulation.world import World
+
+NOT_DECIDED = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+class Registered(NamedTuple):
+    """A registration that a broker was told of."""
+
+    broker_id: int
+    incarnation: bytes
+    epoch: int
+
+
+class TopicOperation:
+    """A topic created or deleted, from when to when, and with what answer (None: nobody knows)."""
+
+    __slots__ = ("asked_us", "code", "creates", "done_us", "name", "topic_id")
+
+    def __init__(self, creates: bool, name: str, asked_us: int) -> None:
+        self.creates = creates
+        self.name = name
+        self.asked_us = asked_us
+        self.done_us: int | None = None
+        self.code: int | None = None
+        self.topic_id = b""
+
+    def __repr__(self) -> str:
+        what = "create" if self.creates else "delete"
+        return f"<{what} {self.name} {self.asked_us}..{self.done_us}: {self.code}>"
+
+
+class ControllerChecker(Checker):
+    """Fed by the workload with what its clients were told."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.operations: list[TopicOperation] = []
+        self._epochs: dict[int, Registered] = {}
+        self._blocks: list[tuple[int, int]] = []
+
+    # --- answers ---
+
+    def topic_answered(self, process: Process, operation: TopicOperation, code: int | None) -> None:
+        """C2: what is answered stands in the committed log."""
+        if code is None or code in NOT_DECIDED:
+            return
+        operation.done_us, operation.code = self.world.schedule.now_us, code
+        state = process.state
+        if code or process.ended or not isinstance(state, Metadata):
+            return
+        self.world.trace.kinds["topic created" if operation.creates else "topic deleted"] += 1
+        mark = min(self.world.committed.end, process.core.high_watermark)
+        state.catch_up(mark)
+        if operation.creates and state.next_offset == mark and operation.topic_id not in state.created:
+            self.fail("C2", f"{operation!r} is acknowledged by {process!r}, and not committed to {mark}")
+
+    def registered(self, one: Registered) -> None:
+        """C3: the epochs of a broker only grow; the same incarnation may be told its own again."""
+        before = self._epochs.get(one.broker_id)
+        if before is not None and (one.epoch < before.epoch or (one.epoch == before.epoch and one != before)):
+            self.fail("C3", f"{one} after {before}")
+        self._epochs[one.broker_id] = one
+
+    def allocated(self, start: int, length: int) -> None:
+        """C6: no two blocks of producer ids overlap."""
+        for first, after in self._blocks:
+            if start < after and first < start + length:
+                self.fail("C6", f"producer ids [{start}, {start + length}) overlap [{first}, {after})")
+        self._blocks.append((start, start + length))
+
+    # --- at rest ---
+
+    def at_rest(self) -> None:
+        """All images are equal, and sound; the history of each topic name fits one order."""
+        committed = self.world.committed.end
+        first: list[bytes] | None = None
+        for host in self.world.cluster.hosts.values():
+            process = host.process
+            assert isinstance(process, ControllerProcess)
+            process.state.catch_up(committed)
+            image = process.node.image
+            values = image_values(image)
+            if not process.node.replay.complete or process.core.high_watermark < committed:
+                continue
+            if values != process.state.values() or (first is not None and values != first):
+                self.fail("C1", f"{process!r} has another image than its log")
+            first = values
+            self._sound(process, image)
+        for name in {operation.name for operation in self.operations}:
+            history = [one for one in self.operations if one.name == name]
+            if not linearizable(_history(history)):
+                self.fail("C2", f"no order explains what was answered of {name}: {history[-12:]}")
+
+    def _sound(self, process: Process, image: Image) -> None:
+        names: dict[str, bytes] = {}
+        for topic in image.topics.values():
+            if (
+                names.setdefault(topic.name, topic.id) != topic.id
+                or image.topic_named(topic.name) is not topic
+            ):
+                self.fail("C7", f"{process!r}: two topics are named {topic.name}")
+            for index, state in topic.partitions.items():
+                where = f"{process!r}: {topic.name}-{index} {state!r}"
+                if not set(state.isr) <= set(state.replicas):
+                    self.fail("C4", f"{where}: the ISR is not among the replicas")
+                if state.leader >= 0 and state.leader not in state.isr:
+                    self.fail("C4", f"{where}: the leader is not in the ISR")
+                broker = image.brokers.get(state.leader)
+                if state.leader >= 0 and (broker is None or not broker.is_active):
+                    self.fail("C5", f"{where}: the leader is {broker!r}")
+
+
+def _history(operations: list[TopicOperation]) -> History:
+    """What each operation may have seen and done: (from, to, seen before or None for anything, state after)."""
+    history: History = []
+    for one in operations:
+        if one.code is None:
+            history.append((one.asked_us, None, None, one.creates))
+        elif one.code == ErrorCode.NONE:
+            history.append((one.asked_us, one.done_us, not one.creates, one.creates))
+        elif one.code == ErrorCode.TOPIC_ALREADY_EXISTS:
+            history.append((one.asked_us, one.done_us, True, True))
+        elif one.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            history.append((one.asked_us, one.done_us, False, False))
+        # everything else was refused for what it was, and tells nothing of the topic
+    return history

@@ -1,0 +1,241 @@
+"""One run of a whole controller: the node (consensus core, image, decisions), reached by frames."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kraftd.controller.context import Context, ControllerSettings
+from kraftd.controller.heartbeats import BrokerHeartbeats
+from kraftd.metadata.features import default_bootstrap_records
+from kraftd.metadata.image import Image
+from kraftd.raft import effects as raft
+from kraftd.raft.config import RaftConfig
+from kraftd.raft.core import RaftCore
+from kraftd.raft.effects import Effect
+from kraftd.raft.events import Event, RequestAbandoned, RequestReceived, ShutdownRequested
+from kraftd.server import effects as server
+from kraftd.server.events import CommittedRead, ConnectionClosed, FramesReceived, TurnCame
+from kraftd.server.identity import Identity
+from kraftd.server.node import Node
+from kraftd.server.registration import AskController, ControllerAnswered
+from kraftd.server.snapshot_download import OpenSnapshot
+from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files
+from kraftd.simulation.network import Link, Request
+from kraftd.simulation.process import EffectCrash, Process, code_of
+from kraftd.simulation.state import Metadata, Registers
+from kraftd.storage.errors import StorageError
+from kraftd.storage.memory_disk import SimulatedCrash
+from kraftd.wire.frames import encode_request, parse_response
+from kraftd.wire.message import Message
+
+if TYPE_CHECKING:
+    from kraftd.simulation.cluster import Host
+    from kraftd.simulation.world import World
+
+TURN_US = 5
+
+
+def api_of(message: Message) -> int:
+    """The API key of a request."""
+    key: int = sys.modules[type(message).__module__].SCHEMA[1]
+    return key
+
+
+class WatchedCore:
+    """The node's consensus core, with the checkers looking at every event and effect."""
+
+    def __init__(self, core: RaftCore, process: ControllerProcess) -> None:
+        self._core = core
+        self._process = process
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._core, name)
+
+    def step(self, event: Event, now_ms: int) -> list[Effect]:
+        process, core = self._process, self._core
+        checks, trace = process.world.checks, process.world.trace
+        process.led_before = core.epoch if core.is_leader else -1
+        if type(event) is RequestReceived:
+            process.requests[event.request_id] = None
+        elif type(event) is RequestAbandoned:
+            process.requests.pop(event.request_id, None)
+        checks.before_step(process, event)
+        made = core.step(event, now_ms)
+        for effect in made:
+            if trace.tell is not None:
+                trace.say(process.world.schedule.now_us, f"{process.id}:   core: {effect!r}")
+            for check in checks.on_effect.get(type(effect), ()):
+                check(process, effect)
+            if type(effect) is raft.PersistElection:
+                process.host.persisted = effect.state.leader_epoch, effect.state.voted_id
+            elif type(effect) in (raft.Respond, raft.RespondRecords, raft.RespondSnapshot):
+                process.requests.pop(effect.request_id, None)  # type: ignore[attr-defined]
+        checks.after_step(process)
+        return made
+
+
+class ControllerProcess(Process):
+    """See the module. Requests come and go as frames; who asked is found by connection and slot."""
+
+    def __init__(self, world: World, host: Host, config: RaftConfig, files: Files) -> None:
+        super().__init__(world, host, config, files)
+        dice = world.dice("node", host.id, host.starts)
+        settings = ControllerSettings(
+            cluster_id=CLUSTER_ID,
+            node_id=host.id,
+            static_voter_ids=tuple(host.static_voters.ids),
+            session_timeout_ms=3_000,
+        )
+        heartbeats = BrokerHeartbeats(settings.session_timeout_ms)
+        now_ms = host.clock.now_ms(world.schedule.now_us)
+        context = Context(Image(), now_ms, settings, heartbeats, dice)
+        identity = Identity(host.id, CLUSTER_ID, dice.uuid(), config.listeners)
+        bootstrap = files.storage.bootstrap or default_bootstrap_records()
+        watched: Any = WatchedCore(self.core, self)
+        self.node = Node(identity, watched, context, bootstrap, files.storage.snapshot())
+        self._written = host.persisted
+        self._connections: dict[Any, int] = {}
+        self._slots: dict[tuple[int, int], Any] = {}
+        self._last = 0
+        self._perform |= self._node_effects()
+
+    def __repr__(self) -> str:
+        return f"<ControllerProcess {self.host.starts} of {self.node!r}, {self.core!r}>"
+
+    def _make_state(self) -> Registers | Metadata:
+        return Metadata(self.files)
+
+    def _node_effects(self) -> dict[type, Callable[[Any], None]]:
+        return {
+            server.Answer: self._send_answer,
+            server.AnswerRecords: self._send_records,
+            server.AnswerSnapshot: self._send_snapshot,
+            server.ReadCommitted: self._read_committed,
+            server.TakeTurn: self._take_turn,
+            OpenSnapshot: self._open_snapshot,
+            AskController: self._ask_controller,
+        }
+
+    def note_end(self) -> None:
+        self.host.persisted = self._written  # what was checked and not written does not count
+
+    def _due_ms(self) -> int | None:
+        return self.node.deadline_ms()
+
+    def step(self, event: Event) -> None:
+        """One event and its effects; the process may end on the way."""
+        world, core = self.world, self.core
+        now_us = world.schedule.now_us
+        now_ms = self.now_ms = self.host.clock.now_ms(now_us)
+        if world.trace.tell is not None:
+            world.trace.say(now_us, f"{self.id}: {event!r}")
+        kind = type(event)
+        if kind is RequestReceived:
+            event = self._as_frames(event)
+        elif kind is ShutdownRequested:
+            self.node.stop()
+        made = self.node.step(event, now_ms)
+        code, end = code_of(kind), core.log_end_offset
+        world.trace.step(now_us, self.id, code, core.epoch, end, core.high_watermark, len(made))
+        try:
+            for effect in made:
+                self._do(effect)
+        except (SimulatedCrash, EffectCrash) as crash:
+            world.cluster.crashed(self.host, type(crash).__name__)
+            return
+        except StorageError as error:
+            world.cluster.failed(self.host, error)
+            return
+        if self.shutdown_completed:
+            world.cluster.stopped(self.host)
+        else:
+            self._look_at_the_clock()
+
+    def _do(self, effect: Effect) -> None:
+        if self.crash_after_effects is not None:
+            if self.crash_after_effects == 0:
+                raise EffectCrash
+            self.crash_after_effects -= 1
+        if self.world.trace.tell is not None:
+            self.world.trace.say(self.world.schedule.now_us, f"{self.id}:     {effect!r}")
+        perform = self._perform.get(type(effect))
+        if perform is not None:
+            perform(effect)
+
+    def _persist_election(self, effect: raft.PersistElection) -> None:
+        self.files.storage.persist_election(effect.state, effect.version)
+        self._written = effect.state.leader_epoch, effect.state.voted_id
+
+    # --- frames ---
+
+    def link_closed(self, link: Link) -> None:
+        connection_id = self._connections.pop(link, None)
+        if connection_id is not None:
+            self.tell(ConnectionClosed(connection_id))
+
+    def _connection(self, request: Any) -> int:
+        """A connection for each link, and one for each call of a client."""
+        of = request.link if isinstance(request, Request) else request
+        found = self._connections.get(of)
+        if found is None:
+            self._last += 1
+            found = self._connections[of] = self._last
+        return found
+
+    def _as_frames(self, event: Any) -> FramesReceived:
+        self._last += 1
+        connection_id, slot = self._connection(event.request_id), self._last
+        self._slots[connection_id, slot] = event.request_id, api_of(event.message), event.version
+        parts = encode_request(api_of(event.message), event.version, slot, "simulated", event.message)
+        frame = memoryview(b"".join(parts))[4:]
+        return FramesReceived(connection_id, slot, [frame], LISTENER, "host")
+
+    def _send_answer(self, effect: server.Answer) -> None:
+        self._give(effect.connection_id, effect.slot, effect.parts)
+
+    def _send_records(self, effect: server.AnswerRecords) -> None:
+        data = self.files.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+        self._give(effect.call.connection_id, effect.call.slot, effect.fill(data))
+
+    def _send_snapshot(self, effect: server.AnswerSnapshot) -> None:
+        data = self.files.storage.read_snapshot(effect.snapshot_id, effect.position, effect.max_bytes)
+        self._give(effect.call.connection_id, effect.call.slot, effect.fill(data))
+
+    def _give(self, connection_id: int, slot: int, parts: list[Any]) -> None:
+        asked = self._slots.pop((connection_id, slot), None)
+        if asked is None:
+            self.world.checks.fail("S19", f"{self!r} answers {connection_id}/{slot} again")
+        request, key, version = asked
+        if not parts:
+            return
+        _, message = parse_response(key, version, memoryview(b"".join(parts))[4:])
+        self._answer(request, message)
+
+    # --- what the node asks for ---
+
+    def _read_committed(self, effect: server.ReadCommitted) -> None:
+        self.world.schedule.after(TURN_US, self._read, effect)
+
+    def _read(self, effect: server.ReadCommitted) -> None:
+        if not self.ended:
+            data = self.files.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+            self.tell(CommittedRead(effect.offset, data))
+
+    def _take_turn(self, _: server.TakeTurn) -> None:
+        self.world.schedule.after(TURN_US, self.tell, TurnCame())
+
+    def _open_snapshot(self, effect: OpenSnapshot) -> None:
+        self.world.schedule.after(TURN_US, self._opened, effect)
+
+    def _opened(self, effect: OpenSnapshot) -> None:
+        if not self.ended:
+            self.tell(self.files.download.open(effect))
+
+    def _ask_controller(self, effect: AskController) -> None:
+        self.world.workload.ask_controller(self, effect)
+
+    def controller_answered(self, ask_id: int, message: Message | None) -> None:
+        """What came of an AskController."""
+        self.tell(ControllerAnswered(ask_id, message))
