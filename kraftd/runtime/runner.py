@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from time import monotonic_ns
 from typing import Any
 
 from kraftd.net.connection import Connection
@@ -17,6 +18,7 @@ from kraftd.net.outbound import Times
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.runtime.clock import Clock
+from kraftd.runtime.holds import LoopHolds
 from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers
 from kraftd.runtime.syncer import RETRY_S, Syncer
 from kraftd.server import effects, events
@@ -61,6 +63,7 @@ class Runner:
         self.on_idle: Callable[[], None] | None = None  # called after steps while the daemon stops
         self.on_loaded: Callable[[], None] | None = None
         self.shutdown_completed = False
+        self.holds = LoopHolds(log)
         self._failed = failed
         self._held: list[Any] | None = None  # effects that wait for room on the disk
         self._waits_for_room = False
@@ -104,10 +107,12 @@ class Runner:
         if self._held is not None:
             self._put_off(event)
             return
+        began_ns = monotonic_ns()
         try:
             self._carry_out(self.node.step(event, self.clock.now_ms()))
         except Exception as error:
             self.fail(error)
+        self.holds.note(event, monotonic_ns() - began_ns)
 
     def _carry_out(self, made: Iterable[Any]) -> None:
         """Effects in their order. On a full disk the first that cannot be done waits, and all behind it."""
@@ -274,6 +279,16 @@ class Runner:
 
     def _sync(self, _: raft_effects.SyncLog) -> None:
         self.syncer.ask()
+
+    def tidy(self) -> None:
+        """Have the files deleted that the log does not need any more, though nothing may be appended soon."""
+        done = self.loop.run_in_executor(None, self.storage.log.sync)
+        done.add_done_callback(self._tidied)
+
+    def _tidied(self, done: asyncio.Future[int]) -> None:
+        error = done.exception()
+        if error is not None and not isinstance(error, DiskFull):  # the next sync meets that too
+            self.fail(error)
 
     def _synced(self, end_offset: int) -> None:
         self.step(raft_events.RecordsSynced(end_offset))

@@ -1,0 +1,62 @@
+"""How long single steps hold the event loop, as plain numbers that metrics and logs are made from.
+
+While a step runs, nobody else is served: the house wants none over 10 ms (`TOO_LONG_MS`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+from kraftd.server.events import FramesReceived
+from kraftd.wire.api import ApiKey, is_known
+
+BOUNDS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+TOO_LONG_MS = 10
+_NS = 1_000_000  # in a millisecond
+
+
+class LoopHolds:
+    """A histogram: `counts[i]` steps took at most `BOUNDS_MS[i]`, and more than the bound before; the last
+    count is of those above all bounds. `total_ns` is the time of all `steps` together.
+    """
+
+    __slots__ = ("_log", "counts", "longest", "longest_ns", "steps", "total_ns")
+
+    def __init__(self, log: Any) -> None:
+        self.counts = [0] * (len(BOUNDS_MS) + 1)
+        self.steps = 0
+        self.total_ns = 0
+        self.longest_ns = 0
+        self.longest = ""  # what it was
+        self._log = log
+
+    def note(self, event: Any, took_ns: int) -> None:
+        """A step of that event took so long. One that took too long has a debug line in the log."""
+        self.steps += 1
+        self.total_ns += took_ns
+        if took_ns <= _NS:
+            self.counts[0] += 1
+            return
+        self.counts[bisect_left(BOUNDS_MS, took_ns / _NS)] += 1
+        if took_ns > self.longest_ns:
+            self.longest_ns, self.longest = took_ns, cause(event)
+        if took_ns > TOO_LONG_MS * _NS:
+            self._log.debug("the event loop was held", took_ms=round(took_ns / _NS, 1), by=cause(event))
+
+    @property
+    def too_long(self) -> int:
+        """How many steps took longer than `TOO_LONG_MS`."""
+        return sum(self.counts[BOUNDS_MS.index(TOO_LONG_MS) + 1 :])
+
+    def __repr__(self) -> str:
+        longest = f", the longest {self.longest_ns / _NS:.1f} ms by {self.longest}" if self.longest else ""
+        return f"<LoopHolds {self.steps} steps, {self.too_long} over {TOO_LONG_MS} ms{longest}>"
+
+
+def cause(event: Any) -> str:
+    """What an event was: the APIs of requests, the kind of anything else."""
+    if not isinstance(event, FramesReceived):
+        return type(event).__name__
+    keys = (int.from_bytes(frame[:2], "big") for frame in event.frames)
+    return ", ".join(sorted({ApiKey(key).name if is_known(key) else f"API {key}" for key in keys}))
