@@ -35,9 +35,9 @@ class BenchBroker:
     Raises RuntimeError when the controller refuses it.
     """
 
-    def __init__(self, broker_id: int, port: int, cluster_id: str) -> None:
+    def __init__(self, broker_id: int, port: int, cluster_id: str, host: str = HOST) -> None:
         self.broker_id = broker_id
-        self.client = Client(HOST, port, client_id=f"broker-{broker_id}", timeout_s=60)
+        self.client = Client(host, port, client_id=f"broker-{broker_id}", timeout_s=60)
         offered = self.client.call(ApiVersionsRequest("bench", "1"), version=4).supported_features
         request = BrokerRegistrationRequest(
             broker_id=broker_id,

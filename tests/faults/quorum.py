@@ -1,4 +1,4 @@
-"""A quorum of kraftd controllers that reach each other through the fault proxy, a writer, and the check after.
+"""A quorum of kraftd controllers that reach each other through the fault proxy, a writer, and the check.
 
 The writer and the questions of a test go to the controllers' own ports, past the proxy: they are the
 operator, who sees every side of a partition.
@@ -92,9 +92,9 @@ class FaultyQuorum(Quorum):
 
     def start(self) -> None:
         """Start all, and register the broker that topics are placed on."""
-        leader = self.start_controllers()
+        leader = self.controllers[self.start_controllers()]
         self.wait_for_voters(*VOTERS)
-        broker = BenchBroker(_PLACED_ON, self.controllers[leader].port, self.cluster_id)
+        broker = BenchBroker(_PLACED_ON, leader.port, self.cluster_id, leader.host)
         broker.unfence()
         broker.client.close()
 
@@ -124,7 +124,7 @@ class FaultyQuorum(Quorum):
 
     def voter_port(self, node_id: int) -> int:
         """The port under which the voters' record has a voter; OSError while nobody leads."""
-        with Client(HOST, self.controller.port) as client:
+        with self.connect(self.wait_for_leader()) as client:
             nodes = client.call(DESCRIBE, 2).nodes
         return next((node.listeners[0].port for node in nodes if node.node_id == node_id), -1)
 
@@ -177,13 +177,13 @@ class FaultyQuorum(Quorum):
         if not names:
             return []
         request = CreateTopicsRequest([CreatableTopic(name, 1, 1) for name in names], 30_000, True)
-        with Client(HOST, self.controller.port) as client:
+        with self.connect(self.wait_for_leader()) as client:
             answer = client.call(request, CREATE_VERSION)
         return [one.name for one in answer.topics if one.error_code != ErrorCode.TOPIC_ALREADY_EXISTS]
 
     def described_by(self, node_id: int) -> PartitionData | None:
         """What one controller says of the quorum as its leader; None if it says that it does not lead."""
-        with Client(self.host_of(node_id), self.controllers[node_id].port, timeout_s=_WAIT_S) as client:
+        with self.connect(node_id, _WAIT_S) as client:
             partition: PartitionData = client.call(DESCRIBE, 2).topics[0].partitions[0]
         return None if partition.error_code else partition
 
@@ -202,8 +202,10 @@ class FaultyQuorum(Quorum):
         wait_until(led, f"one of {ids} leads", poll_s=0.01)
         return found[0]
 
-    def host_of(self, node_id: int) -> str:
-        return HOST
+    def connect(self, node_id: int, timeout_s: float = 30) -> Client:
+        """A connection to a controller's own port."""
+        controller = self.controllers[node_id]
+        return Client(controller.host, controller.port, timeout_s=timeout_s)
 
 
 class Writer(threading.Thread):
@@ -244,8 +246,7 @@ class Writer(threading.Thread):
             if controller.alive and not controller.frozen:
                 try:
                     if self._quorum.described_by(node_id) is not None:
-                        host = self._quorum.host_of(node_id)
-                        return Client(host, controller.port, client_id="writer", timeout_s=_WAIT_S)
+                        return self._quorum.connect(node_id, _WAIT_S)
                 except OSError:
                     continue
         return None

@@ -8,15 +8,14 @@ import pytest
 
 from kraftd.wire.error_code import ErrorCode
 from tests.faults.quorum import VOTERS, FaultyQuorum, create, surviving
-from tests.kafka.client import Client
-from tests.kafka.process import HOST, wait_until
+from tests.kafka.process import wait_until
 
 ALL_LINKS = list(itertools.permutations(VOTERS, 2))
 
 
 def assert_commits_nothing(quorum: FaultyQuorum, leader: int, name: str) -> None:
     """What is asked of a leader that is alone is not acknowledged, and it gives up before long."""
-    with Client(HOST, quorum.controllers[leader].port, timeout_s=20) as client:
+    with quorum.connect(leader, timeout_s=20) as client:
         assert create(client, name, timeout_ms=10_000) == ErrorCode.NOT_CONTROLLER
     wait_until(lambda: quorum.described_by(leader) is None, f"{leader} resigns")
 

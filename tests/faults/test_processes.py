@@ -10,8 +10,7 @@ from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRe
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import parse_response
 from tests.faults.quorum import CREATE_VERSION, VOTERS, FaultyQuorum, surviving
-from tests.kafka.client import Client, api_key
-from tests.kafka.process import HOST
+from tests.kafka.client import api_key
 
 
 def test_a_killed_leader_loses_nothing(three: FaultyQuorum) -> None:
@@ -39,7 +38,7 @@ def test_a_leader_that_was_frozen_comes_back_as_nobody(three: FaultyQuorum) -> N
     with surviving(three, "frozen") as writer:
         leader, epoch = three.controller, three.epoch()
         request = CreateTopicsRequest([CreatableTopic("from-the-past", 1, 1)], 10_000)
-        with Client(HOST, leader.port) as client:
+        with three.connect(leader.node_id) as client:
             leader.freeze()
             client.socket.sendall(client.frame(request, CREATE_VERSION))
             three.wait_for_leader(after_epoch=epoch)

@@ -74,6 +74,8 @@ def answers_api_versions(port: int) -> bool:
 class Node(Process):
     """A process that reads a Kafka properties file and keeps its data in a directory."""
 
+    host = HOST
+
     def __init__(
         self, name: str, node_id: int, home: Path, port: int, properties: Mapping[str, object]
     ) -> None:
@@ -93,7 +95,7 @@ class Node(Process):
 
     @property
     def address(self) -> str:
-        return f"{HOST}:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def command(self) -> Sequence[str]:
         return java_command("kafka.Kafka", str(self.properties_file), jvm=self.jvm, flags=_LOG_FLAGS)
@@ -169,7 +171,7 @@ class Controller(Node):
         """Wait until it answers ApiVersions with finalized features: its first records are committed."""
 
         def finalized() -> bool:
-            with Client(HOST, self.port) as client:
+            with Client(self.host, self.port) as client:
                 return bool(client.call(ApiVersionsRequest("test", "1"), version=4).finalized_features)
 
         self.wait(finalized, "answers ApiVersions with finalized features", timeout_s)

@@ -161,7 +161,8 @@ class Quorum(Cluster):
 
     def quorum_by(self, node_id: int) -> PartitionData:
         """What one controller says of the quorum: others than the leader say an error. OSError if none."""
-        with Client(HOST, self.controllers[node_id].port, timeout_s=5) as client:
+        controller = self.controllers[node_id]
+        with Client(controller.host, controller.port, timeout_s=5) as client:
             partition: PartitionData = client.call(DESCRIBE, 2).topics[0].partitions[0]
         return partition
 
