@@ -153,7 +153,8 @@ def response_header_version(key: int, version: int) -> int:
 
     An ApiVersions response always has 0: who asks does not know yet what the other side speaks (KIP-511).
     """
-    return 1 if key != ApiKey.API_VERSIONS and flexible(key, version) else 0
+    row = registry.APIS.get(key)
+    return 1 if row is not None and version >= row[7] and key != ApiKey.API_VERSIONS else 0
 
 
 def response_version(key: int, version: int) -> int:

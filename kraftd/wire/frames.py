@@ -22,8 +22,9 @@ from kraftd.wire.primitives import Buffer
 
 LENGTH = Struct(">i")
 KEY_AND_VERSION = Struct(">hh")
-RESPONSE_V0 = Struct(">ii")
-RESPONSE_V1 = Struct(">iix")
+# Size and correlation id, and in header version 1 an empty tag section.
+pack_v0 = Struct(">ii").pack
+pack_v1 = Struct(">iix").pack
 
 
 def parse_request_header(frame: Buffer) -> tuple[RequestHeader, int, int, int]:
@@ -44,11 +45,11 @@ def parse_request_header(frame: Buffer) -> tuple[RequestHeader, int, int, int]:
 def encode_response(key: int, version: int, correlation_id: int, response: Message) -> list[Buffer]:
     """A response in an API version as parts to write, the length first; raises as ``encode`` does."""
     parts = encode(response, version)
-    size = sum(map(len, parts)) + 4
+    size = (len(parts[0]) if len(parts) == 1 else sum(map(len, parts))) + 4
     if response_header_version(key, version):
-        head = RESPONSE_V1.pack(size + 1, correlation_id)
+        head = pack_v1(size + 1, correlation_id)
     else:
-        head = RESPONSE_V0.pack(size, correlation_id)
+        head = pack_v0(size, correlation_id)
     return prefixed(head, parts)
 
 
