@@ -43,6 +43,7 @@ def become_follower(replica: Replica, epoch: int, leader_id: int, listeners: Lis
             leader_listeners=listeners,
             voted=replica.voted if same_epoch else None,
         )
+    replica.measured.leader_found(replica.now_ms)
 
 
 def become_prospective(replica: Replica, cause: Cause) -> None:
@@ -57,6 +58,8 @@ def become_prospective(replica: Replica, cause: Cause) -> None:
     )
     if votes.won:
         become_candidate(replica)
+    else:
+        replica.measured.election_began(replica.now_ms)
 
 
 def become_candidate(replica: Replica) -> None:
@@ -70,6 +73,8 @@ def become_candidate(replica: Replica) -> None:
     )
     if votes.won:
         become_leader(replica)
+    else:
+        replica.measured.election_began(replica.now_ms)
 
 
 def lose_pre_vote(replica: Replica) -> None:

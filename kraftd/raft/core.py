@@ -64,6 +64,7 @@ from kraftd.raft.events import (
     Started,
 )
 from kraftd.raft.log_view import LogView
+from kraftd.raft.metrics import RaftMetrics, take_metrics
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from kraftd.raft.transitions import State
@@ -189,6 +190,10 @@ class RaftCore:
     def leader_endpoint(self, listener: str) -> Endpoint | None:
         """Where the leader is reached on that listener, if that is known."""
         return listener_endpoint(self._replica.leader_listeners, listener)
+
+    def metrics(self, now_ms: int) -> RaftMetrics:
+        """Kafka's `raft-metrics` of this moment, in plain numbers."""
+        return take_metrics(self._replica, now_ms)
 
     # --- being driven ---
 

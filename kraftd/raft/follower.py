@@ -148,6 +148,7 @@ def append_fetched(replica: Replica, data: memoryview) -> None:
     A leader may cut its last batch short, and batches of a later epoch than this replica's belong to a leader
     that it does not follow yet.
     """
+    start_offset = replica.log.end_offset
     position = base_offset = end_offset = run_start = 0
     run_epoch = -1
     for batch in _sound_batches(replica, data):
@@ -160,6 +161,7 @@ def append_fetched(replica: Replica, data: memoryview) -> None:
     if position > run_start:
         replica.append(data[run_start:position], base_offset, end_offset, run_epoch)
     if position:
+        replica.measured.fetched.record(end_offset - start_offset, replica.now_ms)
         replica.ask_sync()
         replica.read_control_records(data[:position])
 

@@ -59,6 +59,7 @@ def become_leader(replica: Replica) -> None:
     if replica.history.kraft_version == 0:
         leader.kraft_version_voters = replica.voters.updated(config.voter_node, ignore_directory_id=True)
     replica.become(Cause.VOTES_WON, leader, leader_id=config.node_id, leader_listeners=config.listeners)
+    replica.measured.leader_found(replica.now_ms)
     replica.drop_partial()
     append_control(replica, start_of_epoch_records(replica, role.votes.granting))
 
@@ -95,6 +96,7 @@ def leave_leadership(replica: Replica) -> Iterator[None]:
     was = replica.role
     yield
     if isinstance(was, Leader):
+        replica.measured.leadership_ended()
         finish_voter_change(replica, was, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         fetch_answers.refuse_all(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         for append_id in replica.appends.complete_all(COMMITTED):
@@ -126,7 +128,7 @@ def append_control(replica: Replica, records: Sequence[ControlRecord]) -> int:
     data = build_control_batch(records, base_offset, replica.epoch, replica.now_ms)
     replica.append(data, base_offset, base_offset + len(records), replica.epoch)
     replica.read_control_records(data)
-    _appended(replica)
+    _appended(replica, len(records))
     return log.end_offset
 
 
@@ -148,7 +150,7 @@ def on_append_requested(replica: Replica, event: AppendRequested) -> None:
         base_offset += len(values)
     _await_commit(replica, event.append_id)
     if event.values:
-        _appended(replica)
+        _appended(replica, len(event.values))
 
 
 def on_commit_awaited(replica: Replica, event: CommitAwaited) -> None:
@@ -189,9 +191,10 @@ def _await_commit(replica: Replica, append_id: AppendId) -> None:
         replica.appends.park(append_id, append_id, [(COMMITTED, end_offset)])
 
 
-def _appended(replica: Replica) -> None:
+def _appended(replica: Replica, count: int) -> None:
     leader = replica.role
     assert isinstance(leader, Leader)
+    replica.measured.leader_appended(replica.log.end_offset, count, replica.now_ms)
     replica.ask_sync()
     fetch_answers.records_appended(replica, leader)
 
@@ -221,6 +224,7 @@ def advance_high_watermark(replica: Replica, leader: Leader) -> bool:
     if offset <= leader.epoch_start_offset or offset <= leader.high_watermark:
         return False
     leader.high_watermark = offset
+    replica.measured.leader_committed(offset, replica.now_ms)
     if offset > replica.high_watermark:
         replica.high_watermark = offset
         replica.emit(HighWatermarkMoved(offset))

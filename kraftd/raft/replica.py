@@ -22,6 +22,7 @@ from kraftd.raft.effects import (
     SyncLog,
     VotersChanged,
 )
+from kraftd.raft.metrics import Measured
 from kraftd.raft.roles import Download, Follower, Leader, Resigned, Role, Unattached
 from kraftd.raft.transitions import Cause, State
 from kraftd.raft.voters import Listeners, VoterSet, listener_endpoint, replica_key
@@ -69,6 +70,7 @@ class Replica:
         self.effects: list[Effect] = []
         self.shutdown_deadline_ms: int | None = None
         self.shut_down = False
+        self.measured = Measured()
         self.quick_rounds = 0  # pre-votes of this epoch that a lost connection to the leader has led to
         self._syncing = False
         self._sync_limit: int | None = None  # of the sync under way, where the log was cut meanwhile

@@ -1,0 +1,112 @@
+"""What a replica tells of itself in numbers, by Kafka's names."""
+
+from __future__ import annotations
+
+from math import isnan
+
+import pytest
+
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.raft.events import AppendRequested, ResignRequested
+from kraftd.raft.metrics import WINDOW_MS, Recent
+from kraftd.raft.transitions import State
+from kraftd.types import uuid_text
+from kraftd.wire.batch import build_batch
+from tests.raft.lone import EPOCH, Lone, begin, fetch, fetch_answer, vote, vote_answer
+from tests.raft.world import directory_id
+
+LEADS = EPOCH + 1
+NOBODY = uuid_text(bytes(16))
+
+
+def test_metrics_of_a_replica_follow_what_it_does() -> None:
+    lone = Lone()
+    told = lone.core.metrics(lone.now_ms)
+    assert (told.current_state, told.current_leader, told.current_vote) == ("unattached", -1, -1)
+    assert (told.current_vote_directory_id, told.current_epoch, told.high_watermark) == (NOBODY, EPOCH, -1)
+    assert (told.log_end_offset, told.log_end_epoch, told.number_of_voters) == (10, 4, 3)
+    assert isnan(told.election_latency_avg) and isnan(told.commit_latency_max)
+    pre_votes = lone.stand()
+    assert lone.core.metrics(lone.now_ms).current_state == "prospective"
+    lone.now_ms += 5
+    lone.tell(pre_votes[0], vote_answer(EPOCH, True))
+    told = lone.core.metrics(lone.now_ms)
+    assert (told.current_state, told.current_vote) == ("candidate", 1)
+    assert told.current_vote_directory_id == uuid_text(directory_id(1))
+    lone.now_ms += 7
+    lone.tell(lone.sent("Vote")[0], vote_answer(LEADS, True))
+    told = lone.core.metrics(lone.now_ms)
+    assert (told.current_state, told.current_leader, told.current_epoch) == ("leader", 1, LEADS)
+    assert (told.election_latency_avg, told.election_latency_max) == (7, 7)  # since the votes were asked for
+    assert (told.log_end_offset, told.log_end_epoch, told.high_watermark) == (11, LEADS, -1)
+    lone.sync()
+    lone.step(AppendRequested("a", [b"x"] * 4, LEADS))
+    lone.sync()
+    lone.now_ms += 20
+    lone.ask(fetch(2, LEADS, 15, LEADS))
+    lone.ask(fetch(9, LEADS, 15, LEADS))
+    told = lone.core.metrics(lone.now_ms)
+    assert (told.high_watermark, told.number_of_observers, told.uncommitted_voter_change) == (15, 1, 0)
+    assert (told.commit_latency_avg, told.commit_latency_max) == ((20 + 20 / 4) / 2, 20)
+    assert 0 < told.append_records_rate <= 5 / 30
+    assert told.fetch_records_rate == 0
+
+
+def test_what_only_a_leader_measures_is_gone_with_the_leadership() -> None:
+    lone = Lone().lead()
+    names = set(lone.core.metrics(lone.now_ms).by_name())
+    assert {"number-of-observers", "uncommitted-voter-change", "log-end-offset"} <= names
+    lone.step(ResignRequested(LEADS))
+    told = lone.core.metrics(lone.now_ms)
+    assert names - set(told.by_name()) == {"number-of-observers", "uncommitted-voter-change"}
+    assert told.current_state == "unattached"  # as Kafka calls one that resigned
+    lone.ask(begin(3, LEADS + 1))
+    assert lone.core.metrics(lone.now_ms).current_leader == 3
+
+
+def test_follower_measures_what_it_fetches_and_how_long_an_election_took() -> None:
+    lone = Lone()
+    lone.stand()
+    lone.now_ms += 11
+    lone.ask(begin(2))
+    records = bytes(build_batch([b"a"] * 6, 10, EPOCH, 0))
+    lone.tell(lone.sent("Fetch")[0], fetch_answer(EPOCH, records=records, high_watermark=10))
+    told = lone.core.metrics(lone.now_ms)
+    assert (told.current_state, told.current_leader, told.high_watermark) == ("follower", 2, 10)
+    assert told.election_latency_max == 11
+    assert told.fetch_records_rate == 6 / 30
+
+
+@pytest.mark.parametrize(
+    ("election", "voters", "state"),
+    [
+        (QuorumStateData(leader_id=2, leader_epoch=EPOCH), (2, 3, 4), "observer"),
+        (QuorumStateData(leader_id=2, leader_epoch=EPOCH), (1, 2, 3), "follower"),
+    ],
+)
+def test_observer_is_called_so(election: QuorumStateData, voters: tuple[int, ...], state: str) -> None:
+    lone = Lone(election, voters=voters)
+    assert lone.core.metrics(lone.now_ms).current_state == state
+
+
+def test_vote_shows_in_the_state_as_in_kafka() -> None:
+    lone = Lone()
+    lone.ask(vote(2))
+    told = lone.core.metrics(lone.now_ms)
+    assert (told.current_state, told.current_vote) == ("unattached-voted", 2)
+    assert told.current_vote_directory_id == uuid_text(directory_id(2))
+    lone.wait_for(State.PROSPECTIVE)
+    assert lone.core.metrics(lone.now_ms).current_state == "prospective-voted"
+
+
+def test_what_was_measured_is_forgotten_after_two_windows() -> None:
+    recent = Recent()
+    recent.record(4, 1_000)
+    recent.record(8, 1_000)
+    assert (recent.average(1_000), recent.maximum(1_000)) == (6, 8)
+    assert recent.per_second(1_000) == pytest.approx(12 / 30)
+    recent.record(2, 1_000 + WINDOW_MS)
+    assert (recent.average(1_000 + WINDOW_MS), recent.maximum(1_000 + WINDOW_MS)) == (14 / 3, 8)
+    assert recent.maximum(1_000 + 2 * WINDOW_MS) == 2
+    assert isnan(recent.maximum(1_000 + 3 * WINDOW_MS))
+    assert recent.per_second(1_000 + 3 * WINDOW_MS) == 0
