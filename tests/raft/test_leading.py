@@ -26,6 +26,7 @@ from tests.raft.lone import (
     fetch_answer,
     partition_of,
     vote,
+    vote_answer,
 )
 from tests.raft.world import directory_id
 
@@ -318,3 +319,24 @@ def test_late_answer_to_a_fetch_of_before_does_not_disturb_a_leader() -> None:
     lone.lead()
     assert lone.tell(old, fetch_answer(EPOCH, leader=3, diverging=OffsetAndEpoch(1, 1))) == []
     assert lone.core.state is State.LEADER
+
+
+@pytest.mark.parametrize("error", [ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.INCONSISTENT_CLUSTER_ID])
+def test_peer_that_refuses_is_left_alone_for_a_backoff(error: ErrorCode) -> None:
+    lone = Lone()
+    for send in lone.stand():
+        answer = vote_answer(EPOCH, True)
+        answer.topics, answer.error_code = [], error
+        lone.tell(send, answer)
+    assert (lone.core.state, lone.asks("Vote")) == (State.PROSPECTIVE, [])
+    leader = Lone().lead()
+    begun, resigned = begin_answer(LEADS), end_answer(LEADS)
+    begun.topics, begun.error_code = [], error
+    leader.tell(leader.sent("BeginQuorumEpoch")[0], begun)
+    assert leader.core.state is State.LEADER
+    leader.step(ResignRequested(LEADS))
+    resigned.topics, resigned.error_code = [], error
+    leader.tell(leader.sent("EndQuorumEpoch")[0], resigned)
+    assert (leader.core.state, leader.asks("EndQuorumEpoch")) == (State.RESIGNED, [])
+    leader.wait(20)
+    assert leader.asks("EndQuorumEpoch") == [2]
