@@ -242,6 +242,7 @@ class SnapshotKeeper:
         for each in set(self._timestamps) - set(log.snapshots):
             del self._timestamps[each]
         self.runner.step(LogStartMoved(start.offset))
+        self.runner.tidy()
         self.log.info("the log starts at a snapshot", snapshot=name_of(start), snapshots=len(log.snapshots))
 
     def _timestamp_ms(self, snapshot_id: OffsetAndEpoch) -> int:

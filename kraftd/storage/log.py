@@ -54,6 +54,19 @@ class _Write:
         file.write(self.position, self.chunks[0] if _is_one(self.chunks) else b"".join(self.chunks))
 
 
+class _Removal:
+    """Files below the log start, deleted at the next sync."""
+
+    __slots__ = ("remove", "segments")
+
+    def __init__(self, segments: list[Segment], remove: Callable[[], None]) -> None:
+        self.segments = segments
+        self.remove = remove
+
+    def __call__(self) -> None:
+        self.remove()
+
+
 def _is_one(chunks: list[bytes | memoryview]) -> bool:
     return len(chunks) == 1
 
@@ -314,7 +327,7 @@ class MetadataLog:
                 self._remove_segment(each)
 
         if removed:
-            self._do(remove)
+            self._do(_Removal(removed, remove))
         self._forget_snapshots_before(snapshot_id)
         return True
 
@@ -344,6 +357,7 @@ class MetadataLog:
             except DiskFull:
                 with self._lock:
                     self._work[:0] = work[done:]
+                self._make_room(work[done])
                 raise
             except BaseException as error:
                 failure = (
@@ -359,6 +373,21 @@ class MetadataLog:
             with self._lock:
                 self._synced_end = max(self._synced_end, min(end, self._lowest_truncation))
                 return self._synced_end
+
+    def _make_room(self, failed: Callable[[], None]) -> None:
+        """On a full disk, delete at once what is to be deleted behind the write that found no room.
+
+        Only what is older than the segment of that write: all that was to be done with it before is done.
+        """
+        if type(failed) is not _Write:
+            return
+        with self._lock:
+            removals = [piece for piece in self._work if type(piece) is _Removal]
+        for piece in removals:
+            if all(each.base_offset < failed.segment.base_offset for each in piece.segments):
+                piece()
+                with self._lock:
+                    self._work.remove(piece)
 
     def close(self) -> None:
         """Sync, write the indexes, close the files. With a failed log, only close them."""
@@ -456,7 +485,7 @@ class MetadataLog:
                 self._disk.remove(checkpoint_path(self.directory, each))
 
         if removed:
-            self._do(remove)
+            self._do(_Removal([], remove))
 
     def _write_epochs(self) -> None:
         content = encode_epochs(self.epochs.entries)

@@ -341,3 +341,25 @@ def test_a_file_is_replaced_whole_or_not_at_all_at_every_crash() -> None:
 def test_settings_default_to_kafkas() -> None:
     assert LogSettings() == LogSettings(1 << 30, 604_800_000, 4096, 8 << 20)
     assert SMALL_SEGMENTS.segment_bytes < LogSettings().segment_bytes
+
+
+def test_on_a_full_disk_what_retention_let_go_of_makes_room_for_what_waits() -> None:
+    disk, log, _ = opened()
+    for offset in range(60):
+        log.append(batch(offset))
+    log.sync()
+    snapshot_id = OffsetAndEpoch(50, 1)
+    CheckpointWriter(disk, DIRECTORY, snapshot_id, last_contained_log_timestamp_ms=0, now_ms=0).freeze()
+    log.add_snapshot(snapshot_id)
+    disk.capacity_bytes = sum(
+        len(disk.read_bytes(f"{DIRECTORY}/{name}")) for name in disk.list_names(DIRECTORY)
+    )
+    log.append(batch(60))
+    assert log.delete_before_snapshot(snapshot_id)
+    with pytest.raises(DiskFull):
+        log.sync()
+    assert log.sync() == 61
+    assert [OffsetAndEpoch(50, 1)] == log.snapshots
+    assert not disk.exists(f"{DIRECTORY}/00000000000000000000.log")
+    _, again, _ = opened(disk)
+    assert (again.log_start, again.log_end) == (50, 61)
