@@ -26,6 +26,7 @@ from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.wire import batch, python_codec, record_frame
 from kraftd.wire.api import message_class
+from kraftd.wire.errors import EncodeError, ProtocolError
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord
 from kraftd.wire.table import table_of
@@ -133,15 +134,22 @@ def test_nothing_is_left_behind_by_reading_writing_and_failing() -> None:
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 
+    # What exists once is not lost by memory but by its count of references.
+    shared: list[Any] = [None, True, False, (), 0, 1, -1, b"", "", ProtocolError, EncodeError]
+    shared += [message_class(name) for name in ALL_MESSAGES] + list(C.CODECS.values())
     tracemalloc.start()
     try:
-        for _ in range(3):
-            before = all_jobs()
+        all_jobs()
+        counts = list(map(sys.getrefcount, shared))
+        before = all_jobs()
         for _ in range(5):
             after = all_jobs()
+        moved = [now - then for now, then in zip(map(sys.getrefcount, shared), counts, strict=True)]
     finally:
         tracemalloc.stop()
     assert after - before < 2000  # a byte lost a call would be thousands
+    assert all(abs(change) < 5 for change in moved[11:]), moved
+    assert all(abs(change) < 200 for change in moved[:11]), moved
 
 
 @needs_c
