@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from kraftd.messages import (
+    add_raft_voter_request,
     alter_configs_request,
     alter_partition_reassignments_request,
     alter_partition_request,
     assign_replicas_to_dirs_request,
     begin_quorum_epoch_request,
     broker_registration_request,
+    controller_registration_request,
     create_partitions_request,
     create_topics_request,
     delete_topics_request,
@@ -25,6 +27,7 @@ from kraftd.messages import (
     incremental_alter_configs_request,
     list_partition_reassignments_request,
     update_features_request,
+    update_raft_voter_request,
     vote_request,
 )
 from kraftd.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
@@ -33,6 +36,7 @@ from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.default_principal_data import DefaultPrincipalData
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.envelope_request import EnvelopeRequest
+from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.image import Image
@@ -524,6 +528,55 @@ class RandomRequests:
             [m.LeaderEndpoint("CONTROLLER", "localhost", 1)],
         )
 
+    def register_controller(self) -> Message:
+        """Another controller: about its own registration a controller does something by itself."""
+        m = controller_registration_request
+        ranges = dict(supported_features())
+        if self.odds(0.1):
+            ranges[self.one((*ranges, "strange.version"))] = self.one(((0, 0), (1, 1), (7, 20)))
+        return m.ControllerRegistrationRequest(
+            self.one((CONTROLLER_ID + 1, CONTROLLER_ID + 2, 1, -1)),
+            bytes([0x66]) * 15 + bytes([self.random.randrange(3)]),
+            self.odds(0.1),
+            [m.Listener("CONTROLLER", "localhost", 9999, 0)] * (not self.odds(0.1)),
+            [m.Feature(name, *span) for name, span in ranges.items()],
+        )
+
+    def add_voter(self) -> Message:
+        """Nobody listens where the new voter should be."""
+        m = add_raft_voter_request
+        listeners = [m.Listener("CONTROLLER", "127.0.0.1", 1)]
+        if self.odds(0.2):
+            listeners = self.one(([], [m.Listener("OTHER", "127.0.0.1", 1)]))
+        return m.AddRaftVoterRequest(
+            self.one((None, self.cluster_id, self.cluster_id, "wrong")),
+            200,
+            self.one((CONTROLLER_ID, CONTROLLER_ID + 1, -1)),
+            self.one((STRANGE_ID, DIRECTORY_ID, bytes(16))),
+            listeners,
+            self.odds(0.5),
+        )
+
+    def remove_voter(self) -> Message:
+        return RemoveRaftVoterRequest(
+            self.one((None, self.cluster_id, self.cluster_id, "wrong")),
+            self.one((CONTROLLER_ID, CONTROLLER_ID + 1, -1)),
+            self.one((STRANGE_ID, DIRECTORY_ID, bytes(16))),
+        )
+
+    def update_voter(self) -> Message:
+        """Never of the leader, which would move itself, or end its process in a static quorum of Kafka's."""
+        m = update_raft_voter_request
+        span = self.one(((0, 1), (0, 1), (0, 0), (2, 3)))
+        return m.UpdateRaftVoterRequest(
+            self.one((None, self.cluster_id, self.cluster_id, "wrong")),
+            self.one((1, 1, 1, 0, 2, -1)),
+            self.one((CONTROLLER_ID + 1, CONTROLLER_ID + 1, -1)),
+            STRANGE_ID,
+            [m.Listener("CONTROLLER", "127.0.0.1", 1)] * (not self.odds(0.1)),
+            m.KRaftVersionFeature(*span),
+        )
+
     def envelope(self) -> Message:
         inner, version = self.next()
         if isinstance(inner, EnvelopeRequest):
@@ -563,5 +616,9 @@ class RandomRequests:
         vote,
         begin_quorum_epoch,
         end_quorum_epoch,
+        register_controller,
+        add_voter,
+        remove_voter,
+        update_voter,
         *[envelope] * 5,
     )
