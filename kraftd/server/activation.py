@@ -1,4 +1,4 @@
-"""Becoming the active controller: the first records of the epoch, and this node's own registration."""
+"""Becoming the active controller, with the first records of the epoch, and ceasing to be it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,50 @@ from typing import TYPE_CHECKING
 
 from kraftd.controller.activation import activate
 from kraftd.controller.controllers import register_controller
+from kraftd.server.effects import ControllerActivated
 from kraftd.server.registration import is_due, registration_request
 
 if TYPE_CHECKING:
     from kraftd.server.node import Node
+
+
+def become_active(node: Node, epoch: int) -> None:
+    """Take decisions from now on. Everything committed before the epoch is in the image. Raises
+    ActivationError.
+    """
+    node.active_epoch = epoch
+    node.context.kraft_version = node.core.kraft_version
+    node.image.mark()
+    node.say(
+        "info",
+        "active controller",
+        epoch=epoch,
+        node_id=node.identity.node_id,
+        next_offset=node.core.log_end_offset,
+    )
+    write_first_records(node)
+    node.periodic.activate(node.now_ms)
+    node.emit(ControllerActivated(epoch))
+
+
+def step_down(node: Node, new_epoch: int) -> None:
+    """Take no more decisions; what was not committed is taken back, and who waited for it sent elsewhere."""
+    committed_end = max(node.core.high_watermark, 0)
+    node.say(
+        "warning",
+        "no longer the active controller",
+        epoch=node.active_epoch,
+        new_epoch=new_epoch,
+        undone_to=committed_end - 1,
+    )
+    node.active_epoch = None
+    node.image.undo_to(committed_end - 1)
+    node.finalized.forget_uncommitted()
+    node.replay.next_offset = committed_end
+    node.periodic.deactivate()
+    refusal = node.not_controller()
+    for call, _ in node.parked.abandon():
+        node.refuse(call, refusal.code, refusal.message)
 
 
 def write_first_records(node: Node) -> None:

@@ -18,14 +18,13 @@ from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.raft.core import RaftCore
 from kraftd.raft.events import Event
-from kraftd.server.activation import write_first_records
+from kraftd.server.activation import become_active, step_down
 from kraftd.server.call import Call, FrameMemo, envelope_error
 from kraftd.server.effects import (
     Answer,
     AnswerRecords,
     AnswerSnapshot,
     CloseConnection,
-    ControllerActivated,
     ControllerLoaded,
     Effect,
     Say,
@@ -442,7 +441,7 @@ class Node:
         if self.replay.complete:
             self._publish(self.replay.next_offset)
             if self._claimed_epoch is not None and not self.stopping:
-                self._activate(self._claimed_epoch)
+                self._claim(self._claimed_epoch)
             self.registration.look(self)
 
     def _on_reset_log(self, effect: raft_effects.ResetLog) -> None:
@@ -461,11 +460,11 @@ class Node:
 
     def _on_leadership(self, effect: raft_effects.LeadershipChanged) -> None:
         if self.active_epoch is not None and not (effect.is_local and effect.epoch == self.active_epoch):
-            self._deactivate(effect)
+            step_down(self, effect.epoch)
         if effect.is_local:
             self._claimed_epoch = effect.epoch
             if self.replay.complete and not self.stopping:
-                self._activate(effect.epoch)
+                self._claim(effect.epoch)
         else:
             self._claimed_epoch = None
             leader = "nobody" if effect.leader_id is None else str(effect.leader_id)
@@ -477,40 +476,10 @@ class Node:
             )
         self.registration.look(self)
 
-    def _activate(self, epoch: int) -> None:
+    def _claim(self, epoch: int) -> None:
+        """Nothing that was committed before the epoch is missing from the image any more."""
         self._claimed_epoch = None
-        self.active_epoch = epoch
-        self.context.kraft_version = self.core.kraft_version
-        self.image.mark()
-        self.say(
-            "info",
-            "active controller",
-            epoch=epoch,
-            node_id=self.identity.node_id,
-            next_offset=self.core.log_end_offset,
-        )
-        write_first_records(self)
-        self.periodic.activate(self.now_ms)
-        self._out.append(ControllerActivated(epoch))
-
-    def _deactivate(self, effect: raft_effects.LeadershipChanged) -> None:
-        assert self.active_epoch is not None
-        self.say(
-            "warning",
-            "no longer the active controller",
-            epoch=self.active_epoch,
-            new_epoch=effect.epoch,
-            undone_to=(self.core.high_watermark or 0) - 1,
-        )
-        self.active_epoch = None
-        committed_end = self.core.high_watermark or 0
-        self.image.undo_to(committed_end - 1)
-        self.finalized.forget_uncommitted()
-        self.replay.next_offset = committed_end
-        self.periodic.deactivate()
-        for call, _ in self.parked.abandon():
-            refusal = self.not_controller()
-            self.refuse(call, refusal.code, refusal.message)
+        become_active(self, epoch)
 
     def _on_voters(self, _: raft_effects.VotersChanged) -> None:
         self.context.kraft_version = self.core.kraft_version
