@@ -59,6 +59,8 @@ def _judge(replica: Replica, voter_id: int, asked: PartitionData) -> tuple[Error
     candidate = replica_key(asked.replica_id, asked.replica_directory_id)
     up_to_date = (last_epoch, asked.last_offset) >= (replica.log.last_epoch, replica.log.end_offset)
     if asked.pre_vote:
+        if isinstance(replica.role, Prospective) and not up_to_date:
+            replica.role.votes.ask_again(candidate)  # it has lost the leader too: now it may grant
         return ErrorCode.NONE, up_to_date and grants_pre_vote(replica)
     granted = grants_vote(replica, candidate, up_to_date)
     if granted and replica.voted is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kraftd.raft.voters import matches
 from kraftd.types import ReplicaKey
 
 
@@ -35,6 +36,12 @@ class Votes:
         """Count one answer; who is no voter does not count, and an answer does not change."""
         if voter_id in self.voters:
             self._granted.setdefault(voter_id, granted)
+
+    def ask_again(self, key: ReplicaKey) -> None:
+        """Forget that this voter refused: it may have changed its mind.  For pre-votes only."""
+        voter = self.voters.get(key.id)
+        if voter is not None and matches(voter, key) and self._granted.get(key.id) is False:
+            del self._granted[key.id]
 
     @property
     def granting(self) -> list[int]:
