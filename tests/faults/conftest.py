@@ -27,3 +27,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         for cluster in Cluster.open_clusters:
             for node in cluster.nodes:
                 report.sections.append((f"{node!r}: {node.log}", node.log_tail()))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line for what this machine does not permit."""
+    skipped = [one for one in terminalreporter.stats.get("skipped", []) if "tests/faults/" in one.nodeid]
+    if skipped:
+        reasons = {str(one.longrepr[2]).partition("not run: ")[2] for one in skipped}
+        line = f"{len(skipped)} tests of faults not run: {'; '.join(sorted(reasons))}"
+        terminalreporter.write_line(line, yellow=True)

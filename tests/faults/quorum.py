@@ -39,6 +39,8 @@ PROPERTIES: dict[str, object] = {
     "kraftd.log.format": "json",
 }
 _PLACED_ON = 9
+# What only a defect logs: exceptions that nobody expected.
+_BUGS = ("Traceback", '"exception"', '"level":"critical"')
 
 
 class FaultyQuorum(Quorum):
@@ -155,7 +157,15 @@ class FaultyQuorum(Quorum):
         self.watch.look()
         if self.watch.broken:
             raise Broken(self.watch.broken[0])
+        self._check_sayings()
         return image
+
+    def _check_sayings(self) -> None:
+        """No fault of this folder is a reason for a bug's words."""
+        for controller in self.controllers.values():
+            said = [line for line in controller.log.read_text().splitlines() if any(w in line for w in _BUGS)]
+            if said:
+                raise Broken(f"{controller} logged {said[:3]}")
 
     def settled(self) -> PartitionData:
         """What the leader says once all voters have everything that is committed."""
