@@ -21,6 +21,7 @@ from kraftd.server.identity import Identity
 from kraftd.server.node import Node
 from kraftd.server.registration import AskController, ControllerAnswered
 from kraftd.server.snapshot_download import OpenSnapshot
+from kraftd.simulation.checkers.checks import OnEffect
 from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files
 from kraftd.simulation.network import Link, Request
 from kraftd.simulation.process import EffectCrash, Process, code_of
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from kraftd.simulation.world import World
 
 TURN_US = 5
+TOLD = (raft.Respond, raft.Send)  # a vote counts once it has left, not when the core says so
 
 
 def api_of(message: Message) -> int:
@@ -67,7 +69,10 @@ class WatchedCore:
             if trace.tell is not None:
                 trace.say(process.world.schedule.now_us, f"{process.id}:   core: {effect!r}")
             for check in checks.on_effect.get(type(effect), ()):
-                check(process, effect)
+                if type(effect) in TOLD and check in checks.of_votes:
+                    process.told.append((check, effect))
+                else:
+                    check(process, effect)
             if type(effect) is raft.PersistElection:
                 process.host.persisted = effect.state.leader_epoch, effect.state.voted_id
             elif type(effect) in (raft.Respond, raft.RespondRecords, raft.RespondSnapshot):
@@ -95,6 +100,7 @@ class ControllerProcess(Process):
         bootstrap = files.storage.bootstrap or default_bootstrap_records()
         watched: Any = WatchedCore(self.core, self)
         self.node = Node(identity, watched, context, bootstrap, files.storage.snapshot())
+        self.told: list[tuple[OnEffect, Effect]] = []
         self._written = host.persisted
         self._connections: dict[Any, int] = {}
         self._slots: dict[tuple[int, int], Any] = {}
@@ -136,6 +142,7 @@ class ControllerProcess(Process):
             event = self._as_frames(event)
         elif kind is ShutdownRequested:
             self.node.stop()
+        self.told.clear()
         made = self.node.step(event, now_ms)
         code, end = code_of(kind), core.log_end_offset
         world.trace.step(now_us, self.id, code, core.epoch, end, core.high_watermark, len(made))
@@ -148,6 +155,8 @@ class ControllerProcess(Process):
         except StorageError as error:
             world.cluster.failed(self.host, error)
             return
+        for check, effect in self.told:
+            check(self, effect)
         if self.shutdown_completed:
             world.cluster.stopped(self.host)
         else:

@@ -263,7 +263,6 @@ class Nemesis:
         """Nothing is wrong with this host any more."""
         host.disk.capacity_bytes = host.disk.fault = host.disk.crash_at = None
         host.sync_factor = 1
-        host.paused_until_us = min(host.paused_until_us, self.world.schedule.now_us)
         if host.process is not None:
             host.process.crash_after_effects = None
 

@@ -41,7 +41,7 @@ class Schedule:
         while heap and heap[0][0] < end_us:
             self.now_us, _, action, arguments = heappop(heap)
             action(*arguments)
-        self.now_us = end_us
+        self.now_us = max(self.now_us, end_us)
 
 
 class Clock:

@@ -94,6 +94,8 @@ class World:
         for host in self.cluster.hosts.values():
             self.nemesis.mend(host)
             self.cluster.start(host)
+        # Who is frozen wakes in its own time, with all that came for it meanwhile.
+        self.schedule.run_until(max(host.paused_until_us for host in self.cluster.hosts.values()))
 
     def __repr__(self) -> str:
         return f"<World of seed {self.seed} at {self.schedule!r}, {self.cluster!r}, {self.trace!r}>"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kraftd.simulation.run import run_seed
-from tests.simulation.mutants import consensus, storage
+from tests.simulation.mutants import consensus, control, storage
 
-MUTANTS = {**consensus.ALL, **storage.ALL}
+MUTANTS = {**consensus.ALL, **storage.ALL, **control.ALL}
 SEEDS = 60
 
 

@@ -57,6 +57,7 @@ class Checks:
         self.membership = MembershipChecker(world)
         self.parked = ParkedFetchChecker(world)
         self.snapshots = SnapshotChecker(world)
+        self.of_votes = frozenset(self.elections.effects().values())
         self.on_effect: dict[type, list[OnEffect]] = {}
         # The order matters: commits are judged by what the logs hold.
         for checker in (

@@ -126,7 +126,7 @@ class ControllerChecker(Checker):
 
 
 def _history(operations: list[TopicOperation]) -> History:
-    """What each operation may have seen and done: (from, to, seen before or None for anything, state after)."""
+    """What each operation may have seen and done (see linearizability)."""
     history: History = []
     for one in operations:
         if one.code is None:

@@ -25,6 +25,7 @@ class Liveness:
         self.world = world
         self.leader_us = -1
         self.settled_us = -1
+        self._mark = -1, 0  # an epoch, and the log end of its leader when agreement was asked for
 
     def run(self) -> None:
         world = self.world
@@ -50,6 +51,7 @@ class Liveness:
     def _await(self, invariant: str, holds: Callable[[], bool], text: str) -> None:
         schedule = self.world.schedule
         end_us = schedule.now_us + SETTLE_US
+        self._mark = -1, 0
         while not holds():
             if schedule.now_us >= end_us:
                 states = "; ".join(repr(host) for host in self.world.cluster.hosts.values())
@@ -61,16 +63,16 @@ class Liveness:
         return leader is not None and leader.core.high_watermark > 0 and leader.core.leader_id == leader.id
 
     def _agree(self) -> bool:
+        """Everybody follows one leader, and knows as committed what was so when agreement was asked for."""
         leader = self.world.cluster.leader()
-        if leader is None:
+        if leader is None or leader.core.high_watermark < 0:
             return False
-        core = leader.core
-        if core.high_watermark < core.log_end_offset or core.log_end_offset != self.world.committed.end:
-            return False
+        if self._mark[0] != leader.core.epoch:
+            self._mark = leader.core.epoch, leader.core.log_end_offset
         return all(
             host.process is not None
-            and host.process.core.epoch == core.epoch
-            and host.process.core.high_watermark == core.high_watermark
+            and host.process.core.epoch == leader.core.epoch
+            and host.process.core.high_watermark >= self._mark[1]
             for host in self.world.cluster.hosts.values()
         )
 
@@ -106,7 +108,7 @@ class Liveness:
             process = host.process
             assert process is not None
             for entry in host.mirror.entries:
-                if committed.entry_before(entry.end) != entry:
+                if entry.end <= committed.end and committed.entry_before(entry.end) != entry:
                     raise Violation("S6", f"{process!r} ends with {entry}")
             process.state.catch_up(committed.end)
             values = process.state.values()
