@@ -13,14 +13,17 @@ The states of a broker, and where a heartbeat takes it:
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 from kraftd.controller.broker_transitions import (
     handle_broker_fenced,
     handle_broker_in_controlled_shutdown,
+    handle_broker_leaves,
     handle_broker_unfenced,
     handle_directories_cordoned,
     handle_directories_offline,
+    partitions_to_leave,
 )
 from kraftd.controller.brokers import check_broker_epoch
 from kraftd.controller.context import Context
@@ -36,6 +39,8 @@ FENCED: Final = "fenced"
 ACTIVE: Final = "active"
 SHUTTING_DOWN: Final = "shutting down"
 SHUT_DOWN: Final = "shut down"
+
+PARTITIONS_A_CALL = 1_000  # that a silent broker leaves; about 7 ms
 
 
 def hear_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> None:
@@ -122,8 +127,10 @@ def next_state(
 def fence_stale_broker(ctx: Context) -> Decision[bool]:
     """Fence the broker that has been silent for longest, if its session is over.
 
-    One at a time, so that the next decision sees what this one did.  The answer says whether to call again
-    at once; when it is False, call again at ``ctx.heartbeats.next_deadline_ms()``.
+    One at a time, so that the next decision sees what this one did.  A broker with very many partitions
+    leaves some of them a call, and is fenced with the last, so that others get their turn meanwhile; should it
+    be heard again before, it stays, and gets into the ISRs that it left as any replica does.  The answer says
+    whether to call again at once; when it is False, call again at ``ctx.heartbeats.next_deadline_ms()``.
     """
     stale = ctx.heartbeats.stale(ctx.now_ms)
     if stale is None:
@@ -132,6 +139,9 @@ def fence_stale_broker(ctx: Context) -> Decision[bool]:
     broker = ctx.image.brokers.get(broker_id)
     records: list[VersionedRecord] = []
     if broker is not None and broker.epoch == broker_epoch:
+        leaving = list(islice(partitions_to_leave(ctx.image, broker_id), PARTITIONS_A_CALL + 1))
+        if len(leaving) > PARTITIONS_A_CALL:
+            return Decision(True, handle_broker_leaves(ctx, broker_id, leaving[:-1]), atomic=False)
         records = handle_broker_fenced(ctx, broker_id)
 
     def end_session(_end_offset: int) -> None:

@@ -32,6 +32,21 @@ def handle_broker_fenced(ctx: Context, broker_id: int) -> list[VersionedRecord]:
     return records
 
 
+def partitions_to_leave(image: Image, broker_id: int) -> Iterator[tuple[bytes, int]]:
+    """Those that change when the broker leaves: the last of an ISR that leads no more stays in it."""
+    for topic_id, index in image.partitions_with_isr_member(broker_id):
+        partition = image.topics[topic_id].partitions[index]
+        if partition.leader == broker_id or len(partition.isr) > 1:
+            yield topic_id, index
+
+
+def handle_broker_leaves(
+    ctx: Context, broker_id: int, partitions: Iterable[tuple[bytes, int]]
+) -> list[VersionedRecord]:
+    """A part of what `handle_broker_fenced` does: the broker leaves the ISR of these partitions."""
+    return _updates(ctx, partitions, leaving=broker_id)
+
+
 def handle_broker_unfenced(ctx: Context, broker_id: int, broker_epoch: int) -> list[VersionedRecord]:
     """A broker is set free and leads what had no leader and can now have one."""
     unfence = VersionedRecord(BrokerRegistrationChangeRecord(broker_id, broker_epoch, UNFENCE), 0)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.controller import broker_states
 from kraftd.controller.activation import activate
 from kraftd.controller.broker_states import broker_heartbeat, fence_stale_broker, hear_heartbeat
 from kraftd.controller.decision import Refusal
@@ -167,6 +168,35 @@ def test_brokers_are_fenced_one_at_a_time_so_that_the_next_sees_it() -> None:
     assert {getattr(record.message, "broker_id", 1) for record in first.records} == {1}
     assert expire(cluster, 20_000) == [1, 2]
     assert cluster.heartbeats.next_deadline_ms() is None
+
+
+@pytest.mark.parametrize("elr", [False, True])
+def test_a_silent_broker_with_many_partitions_leaves_some_a_call_and_is_fenced_with_the_last(
+    elr: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent() -> Cluster:
+        cluster = Cluster(elr=elr).brokers(1, 2, 3)
+        for number, replicas in enumerate([(1,), (1, 2), (2, 1), (1, 2, 3), (3, 2, 1), (2, 3)] * 4):
+            cluster.topic(f"t{number}", replicas)
+        cluster.heartbeats.heard(1, cluster.image.brokers[1].epoch, 1_000)
+        return cluster
+
+    at_once, in_parts = silent(), silent()
+    before = len(at_once.applied)
+    assert expire(at_once, 20_000) == [1]
+    monkeypatch.setattr(broker_states, "PARTITIONS_A_CALL", 6)
+    calls = []
+    for _ in range(10):
+        ctx = replace(in_parts.ctx, now_ms=20_000)
+        decision = fence_stale_broker(ctx)
+        calls.append(len(decision.records))
+        in_parts.apply(decision.records)
+        if decision.after is not None:
+            decision.after(in_parts.image.offset + 1)
+        if not decision.answer:
+            break
+    assert calls == [6, 6, 6, 3, 0]  # 20 partitions and the fence
+    assert in_parts.applied[before:] == at_once.applied[before:]
 
 
 def test_the_session_of_a_former_registration_ends_without_effect() -> None:
