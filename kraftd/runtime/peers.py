@@ -64,11 +64,12 @@ class QuorumPeers:
         self.outbound = Outbound(f"raft-client-{node_id}", SOFTWARE, self, wiring, times)
         self._step = step
         self._log = log
-        self._unreachable: set[Address] = set()
+        self._last: dict[int, Address] = {}  # where each node was asked last
 
     def send(self, effect: raft_effects.Send) -> None:
         to = effect.destination
-        self.outbound.send(effect.send_id, Address(to.node_id, to.host, to.port), effect.message)
+        address = self._last[to.node_id] = Address(to.node_id, to.host, to.port)
+        self.outbound.send(effect.send_id, address, effect.message)
 
     def answered(self, tag: Hashable, message: Message) -> None:
         self._step(raft_events.ResponseReceived(tag, message))  # type: ignore[arg-type]
@@ -80,7 +81,8 @@ class QuorumPeers:
         self._log.debug(
             "connection lost", node=address.node_id, at=f"{address.host}:{address.port}", reason=reason
         )
-        self._step(raft_events.ConnectionLost(address.node_id))
+        if self._last[address.node_id] == address:  # the end of one that is used no more means nothing
+            self._step(raft_events.ConnectionLost(address.node_id))
 
 
 class ControllerPeer:

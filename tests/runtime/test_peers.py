@@ -1,0 +1,58 @@
+"""What a node's own requests come to, as the consensus core is told it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from kraftd.messages.vote_request import VoteRequest
+from kraftd.net.outbound import Address, Link, Times
+from kraftd.net.transport import MemoryTransport
+from kraftd.raft.effects import Destination, Send
+from kraftd.raft.events import ConnectionLost, SendFailed
+from kraftd.runtime.peers import QuorumPeers
+from kraftd.wire.error_code import ErrorCode
+
+
+class Wiring:
+    """A loop that does nothing by itself."""
+
+    def __init__(self) -> None:
+        self.links: dict[Address, Link] = {}
+
+    def now_ms(self) -> int:
+        return 0
+
+    def call_soon(self, function: Callable[..., object], *arguments: Any) -> None:
+        raise AssertionError("nothing is put off here")
+
+    def call_later_ms(self, delay_ms: int, function: Callable[[], object]) -> Any:
+        return None
+
+    def open(self, address: Address, link: Link) -> None:
+        self.links[address] = link
+
+
+def quorum_peers() -> tuple[QuorumPeers, Wiring, list[Any]]:
+    wiring, told = Wiring(), []
+    peers = QuorumPeers(1, wiring, Times(), told.append, structlog.get_logger())  # type: ignore[arg-type]
+    return peers, wiring, told
+
+
+def test_a_refused_connection_is_told_to_the_core_before_the_request_fails() -> None:
+    peers, wiring, told = quorum_peers()
+    peers.send(Send(5, Destination(2, "127.0.0.1", 9094), VoteRequest()))
+    wiring.links[Address(2, "127.0.0.1", 9094)].not_opened("refused")
+    assert told == [ConnectionLost(2), SendFailed(5, ErrorCode.BROKER_NOT_AVAILABLE)]
+
+
+def test_the_end_of_a_connection_to_where_a_node_no_longer_is_does_not_count_as_its_loss() -> None:
+    peers, wiring, told = quorum_peers()
+    peers.send(Send(5, Destination(2, "127.0.0.1", 9094), VoteRequest()))
+    old = wiring.links[Address(2, "127.0.0.1", 9094)]
+    old.connection_made(MemoryTransport())
+    peers.send(Send(6, Destination(2, "127.0.0.1", 9999), VoteRequest()))
+    old.connection_lost(None)
+    assert told == [SendFailed(5, ErrorCode.BROKER_NOT_AVAILABLE)]
