@@ -70,7 +70,12 @@ def open_directory(
             raise _not_formatted(disk, directory)
         for name, value in (("node id", properties.node_id), ("cluster id", properties.cluster_id)):
             if value is None:
-                raise DirectoryProblem(f"{directory}/{FILE_NAME} has no {name}. Format the directory anew")
+                remedy = (
+                    "Restore that file: the directory holds a metadata log"
+                    if holds_a_log(disk, directory)
+                    else "Format the directory anew"
+                )
+                raise DirectoryProblem(f"{directory}/{FILE_NAME} has no {name}. {remedy}")
         found[directory] = properties
     check_meta_properties(found, node_id=node_id)
     lock = disk.lock(f"{path}/{LOCK_FILE}")

@@ -231,6 +231,9 @@ def test_unformatted_half_formatted_and_orphaned_directories_say_what_to_do() ->
     assert "half formatted" in problem()
     disk.open("/data/__cluster_metadata-0/00000000000000000000.log", create=True).write(0, b"x")
     assert "Restore that file" in problem()
+    disk.open("/data/meta.properties", create=True)
+    assert "has no node id. Restore that file" in problem()
+    disk.remove("/data/meta.properties")
     with pytest.raises(DirectoryProblem, match="old log under a new identity"):
         formatted(disk)
 
