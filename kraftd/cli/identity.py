@@ -22,7 +22,8 @@ def version() -> None:
     from kraftd.wire.engine import engine_name
 
     latest = version_name(LATEST_PRODUCTION)
-    click.echo(f"kraftd {installed('kraftd')} (metadata.version up to {latest}, codec engine {engine_name()})")
+    details = f"metadata.version up to {latest}, codec engine {engine_name()}"
+    click.echo(f"kraftd {installed('kraftd')} ({details})")
 
 
 def new_uuid() -> bytes:

@@ -15,8 +15,8 @@ from kraftd.cli.failures import EXIT_CODES, explain
 from kraftd.cli.format import format_command
 from kraftd.cli.identity import random_uuid, version
 from kraftd.cli.quorum import quorum
-from kraftd.cli.snapshot import snapshot
 from kraftd.cli.simulate import sim
+from kraftd.cli.snapshot import snapshot
 from kraftd.cli.start import start
 from kraftd.cli.voters import add_controller, remove_controller
 

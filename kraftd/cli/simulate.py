@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def sim(seed: int | None, seeds: int, first: int, jobs: int, trace: bool, shrink: bool) -> int:
     """Run quorums of controllers through simulated faults and check that every invariant holds.
 
-    A seed is one world: its network, disks, clocks, faults and clients follow from the number, so that it runs
-    the same every time. What fails prints its seed; run that again with --seed, and with --trace to see every
-    event.
+    A seed is one world: its network, disks, clocks, faults and clients follow from the number, so that it
+    runs the same every time. What fails prints its seed; run that again with --seed, and with --trace to
+    see every event.
     """
     if seed is not None:
         return _one(seed, trace, shrink)
