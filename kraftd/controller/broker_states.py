@@ -128,9 +128,11 @@ def fence_stale_broker(ctx: Context) -> Decision[bool]:
     """Fence the broker that has been silent for longest, if its session is over.
 
     One at a time, so that the next decision sees what this one did.  A broker with very many partitions
-    leaves some of them a call, and is fenced with the last, so that others get their turn meanwhile; should
-    it be heard again before, it stays, and gets into the ISRs that it left as any replica does.  The answer says
-    whether to call again at once; when it is False, call again at ``ctx.heartbeats.next_deadline_ms()``.
+    leaves some of them a call, and is fenced with the last, so that others get their turn meanwhile.
+    Should it be heard again before, it stays, and gets into the ISRs that it left as any replica does.
+
+    The answer says whether to call again at once; when it is False, call again at
+    ``ctx.heartbeats.next_deadline_ms()``.
     """
     stale = ctx.heartbeats.stale(ctx.now_ms)
     if stale is None:
