@@ -261,6 +261,7 @@ class RaftCore:
             self._started = True
         elif isinstance(event, RequestAbandoned):
             replica.fetches.abandon(event.request_id)
+            reconfiguration.forget_request(replica, event.request_id)
         elif isinstance(event, ConnectionLost):
             follower.on_connection_lost(replica, event.node_id)
         elif isinstance(event, ResignRequested):

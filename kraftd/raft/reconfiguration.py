@@ -23,7 +23,7 @@ from kraftd.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kraftd.raft import answers, checks
 from kraftd.raft.becoming import on_common_response
 from kraftd.raft.effects import AppendAccepted, AppendCommitted, AppendRefused, Destination
-from kraftd.raft.events import KRaftVersionUpgradeRequested, RequestReceived
+from kraftd.raft.events import KRaftVersionUpgradeRequested, RequestId, RequestReceived
 from kraftd.raft.leader import COMMITTED, ControlRecord, append_control, heard_from
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Follower, Leader, VoterChange
@@ -181,6 +181,13 @@ def _voters_committed(replica: Replica, leader: Leader) -> bool:
 def append_voters(replica: Replica, voters: VoterSet) -> int:
     """Append a VotersRecord, in force at once; returns its end offset."""
     return append_control(replica, [(ControlRecordType.KRAFT_VOTERS, voters.to_record(), 0)])
+
+
+def forget_request(replica: Replica, request_id: RequestId) -> None:
+    """Who asked for the change is gone: it goes on, and nobody is answered."""
+    change = replica.role.voter_change if isinstance(replica.role, Leader) else None
+    if change is not None and change.request_id == request_id:
+        change.request_id = None
 
 
 # --- updating -----------------------------------------------------------------------------------------

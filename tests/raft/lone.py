@@ -77,7 +77,7 @@ class Lone:
         )
         self.now_ms = START_MS
         self.effects: list[Effect] = []
-        self._asked = 0
+        self.last_asked = 0  # the id of the last request
         self.step(Started())
 
     # --- driving ---
@@ -110,12 +110,12 @@ class Lone:
 
     def ask(self, message: Message, version: int | None = None) -> Any:
         """Bring it a request; returns the answer, None where it is parked."""
-        self._asked += 1
+        self.last_asked += 1
         version = version_of(message) if version is None else version
         request = over_the_wire(message, version)
-        self.step(RequestReceived(self._asked, request, version, LISTENER))
+        self.step(RequestReceived(self.last_asked, request, version, LISTENER))
         for effect in self.effects:
-            if isinstance(effect, Respond | RespondRecords) and effect.request_id == self._asked:
+            if isinstance(effect, Respond | RespondRecords) and effect.request_id == self.last_asked:
                 return effect.message
         return None
 

@@ -17,7 +17,7 @@ from kraftd.messages.update_raft_voter_request import KRaftVersionFeature, Updat
 from kraftd.messages.update_raft_voter_request import Listener as UpdateListener
 from kraftd.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
 from kraftd.raft.effects import AppendCommitted, AppendRecords, Respond
-from kraftd.raft.events import KRaftVersionUpgradeRequested, ShutdownRequested
+from kraftd.raft.events import KRaftVersionUpgradeRequested, RequestAbandoned, ShutdownRequested
 from kraftd.raft.transitions import State
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
@@ -134,6 +134,15 @@ def test_answer_of_an_earlier_probe_does_not_count_for_a_later_one(leader: Lone)
     assert error_of(leader) is ErrorCode.REQUEST_TIMED_OUT
     leader.tell(old, supports())
     assert leader.core.voters.ids == [1, 2, 3]
+
+
+def test_change_goes_on_without_an_answer_when_who_asked_for_it_is_gone(leader: Lone) -> None:
+    probed(leader)
+    leader.step(RequestAbandoned(leader.last_asked))
+    leader.wait(10)
+    commit(leader, 2, 4)
+    assert error_of(leader) is None
+    assert (leader.core.voters.ids, leader.core.high_watermark) == ([1, 2, 3, 4], END + 1)
 
 
 # --- removing -----------------------------------------------------------------------------------------
