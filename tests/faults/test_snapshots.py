@@ -1,4 +1,4 @@
-"""Three voters that make snapshots all the time and keep little of their logs, through kills and wiped disks."""
+"""Three voters that make snapshots all the time and keep little of their logs: kills, and a new disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.faults.quorum import VOTERS, FaultyQuorum, surviving
 from tests.kafka.process import wait_until
-from tests.kafka.snapshots.compacting import first_segment, snapshots
+from tests.kafka.snapshots.compacting import snapshots, wait_for_compaction
 
 SOAK_S = float(os.environ.get("KRAFTD_SOAK_S", "20"))
 COMPACTING = {
@@ -21,6 +21,7 @@ COMPACTING = {
     "internal.metadata.log.segment.bytes": 16_384,
     "metadata.max.retention.bytes": 30_000,
     "internal.metadata.delete.delay.millis": 1000,
+    "controller.quorum.auto.join.enable": "true",
 }
 
 
@@ -48,7 +49,7 @@ def test_kills_lose_nothing_and_the_disk_stays_small(compacting: FaultyQuorum) -
             compacting.start_controllers(victim)
     for controller in compacting.controllers.values():
         directory = controller.metadata_dir
-        wait_until(lambda directory=directory: first_segment(directory) > 0, f"{controller!r} let its log go")
+        wait_for_compaction(directory)
         newest = snapshots(directory)[-1]
         checkpoint = next(directory.glob(f"{newest.offset:020d}-*.checkpoint")).stat().st_size
         assert log_bytes(directory) < 200_000 + checkpoint, "what may be kept, and what is being written"
