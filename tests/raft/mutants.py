@@ -57,7 +57,7 @@ def vote_for_anybody(patch: Any) -> None:
 def count_unsynced(patch: Any) -> None:
     """The leader counts what it has appended, and tells its followers so."""
 
-    def on_append(replica: Replica) -> None:
+    def on_append(replica: Replica, count: int) -> None:
         replica.ask_sync()
         role: Any = replica.role
         role.progress.local_synced(replica.log.end_offset)

@@ -12,7 +12,7 @@ from tests.raft.world import World
 
 MUTANTS = {
     mutants.count_observers: ("S5", "S6", "S7"),
-    mutants.count_one_vote_less: "S1",
+    mutants.count_one_vote_less: ("S1", "S5"),
     mutants.vote_twice: "S3",
     mutants.vote_for_anybody: ("S5", "S6"),
     mutants.count_unsynced: ("S6", "S7"),
