@@ -169,7 +169,6 @@ class Cluster:
         if process is not None:
             host.voters = process.core.voters
             process.ended = True
-            process.note_end()
             host.process = None
             self.world.network.process_ended(process, silent=silent)
             self.world.workload.process_ended(process)

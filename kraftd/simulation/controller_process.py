@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from kraftd.simulation.world import World
 
 TURN_US = 5
-TOLD = (raft.Respond, raft.Send)  # a vote counts once it has left, not when the core says so
+ANSWERS = (raft.Respond, raft.RespondRecords, raft.RespondSnapshot)
+KEPT_BY_THE_NODE = frozenset({*ANSWERS, raft.HighWatermarkMoved})  # it makes effects of its own of them
 
 
 def api_of(message: Message) -> int:
@@ -46,7 +47,7 @@ def api_of(message: Message) -> int:
 
 
 class WatchedCore:
-    """The node's consensus core, with the checkers looking at every event and effect."""
+    """The consensus core, with the checkers looking at each event, and at what the node keeps to itself."""
 
     def __init__(self, core: RaftCore, process: ControllerProcess) -> None:
         self._core = core
@@ -58,6 +59,7 @@ class WatchedCore:
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         process, core = self._process, self._core
         checks, trace = process.world.checks, process.world.trace
+        process.core_stepped = True
         process.led_before = core.epoch if core.is_leader else -1
         if type(event) is RequestReceived:
             process.requests[event.request_id] = None
@@ -65,19 +67,19 @@ class WatchedCore:
             process.requests.pop(event.request_id, None)
         checks.before_step(process, event)
         made = core.step(event, now_ms)
+        reset = any(type(effect) is raft.ResetLog for effect in made)  # the log is another once that is done
         for effect in made:
             if trace.tell is not None:
                 trace.say(process.world.schedule.now_us, f"{process.id}:   core: {effect!r}")
+            if type(effect) not in KEPT_BY_THE_NODE:
+                continue  # looked at when it is performed
             for check in checks.on_effect.get(type(effect), ()):
-                if type(effect) in TOLD and check in checks.of_votes:
+                if reset or check in checks.of_votes:
                     process.told.append((check, effect))
                 else:
                     check(process, effect)
-            if type(effect) is raft.PersistElection:
-                process.host.persisted = effect.state.leader_epoch, effect.state.voted_id
-            elif type(effect) in (raft.Respond, raft.RespondRecords, raft.RespondSnapshot):
+            if type(effect) in ANSWERS:
                 process.requests.pop(effect.request_id, None)  # type: ignore[attr-defined]
-        checks.after_step(process)
         return made
 
 
@@ -101,7 +103,7 @@ class ControllerProcess(Process):
         watched: Any = WatchedCore(self.core, self)
         self.node = Node(identity, watched, context, bootstrap, files.storage.snapshot())
         self.told: list[tuple[OnEffect, Effect]] = []
-        self._written = host.persisted
+        self.core_stepped = False  # in this step of the node
         self._connections: dict[Any, int] = {}
         self._slots: dict[tuple[int, int], Any] = {}
         self._last = 0
@@ -124,9 +126,6 @@ class ControllerProcess(Process):
             AskController: self._ask_controller,
         }
 
-    def note_end(self) -> None:
-        self.host.persisted = self._written  # what was checked and not written does not count
-
     def _due_ms(self) -> int | None:
         return self.node.deadline_ms()
 
@@ -143,6 +142,7 @@ class ControllerProcess(Process):
         elif kind is ShutdownRequested:
             self.node.stop()
         self.told.clear()
+        self.core_stepped = False
         made = self.node.step(event, now_ms)
         code, end = code_of(kind), core.log_end_offset
         world.trace.step(now_us, self.id, code, core.epoch, end, core.high_watermark, len(made))
@@ -157,25 +157,12 @@ class ControllerProcess(Process):
             return
         for check, effect in self.told:
             check(self, effect)
+        if self.core_stepped:
+            world.checks.after_step(self)
         if self.shutdown_completed:
             world.cluster.stopped(self.host)
         else:
             self._look_at_the_clock()
-
-    def _do(self, effect: Effect) -> None:
-        if self.crash_after_effects is not None:
-            if self.crash_after_effects == 0:
-                raise EffectCrash
-            self.crash_after_effects -= 1
-        if self.world.trace.tell is not None:
-            self.world.trace.say(self.world.schedule.now_us, f"{self.id}:     {effect!r}")
-        perform = self._perform.get(type(effect))
-        if perform is not None:
-            perform(effect)
-
-    def _persist_election(self, effect: raft.PersistElection) -> None:
-        self.files.storage.persist_election(effect.state, effect.version)
-        self._written = effect.state.leader_epoch, effect.state.voted_id
 
     # --- frames ---
 

@@ -107,9 +107,6 @@ class Process:
     def _make_state(self) -> Registers | Metadata:
         return Registers(self.files)
 
-    def note_end(self) -> None:
-        """The process is gone."""
-
     # --- being driven ---
 
     def start(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.messages.producer_ids_record import ProducerIdsRecord
 from kraftd.metadata.image import Image
 from kraftd.server import node as server_node
 from kraftd.server.node import Node
@@ -33,8 +34,10 @@ def keep_what_was_undone(patch: Any) -> None:
 
 
 def hand_out_producer_ids_again(patch: Any) -> None:
-    """C6: every block of producer ids begins at the same id."""
-    patch.setattr(Image, "next_producer_id", property(lambda self: 0, lambda self, value: None))
+    """C6: the record of a block is not taken in."""
+    from kraftd.metadata import replay
+
+    patch.setitem(replay.REPLAY, ProducerIdsRecord, lambda image, message: None)
 
 
 ALL = {
