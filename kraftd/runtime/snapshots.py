@@ -152,6 +152,7 @@ class SnapshotKeeper:
                 self._register(order, made, now_ms)
             except (StorageError, FileNotFoundError) as error:
                 self._failed(order, str(error), now_ms)
+            self._next_clean_ms = now_ms  # at the next look
         elif made.outcome == TRANSACTION:
             self.policy.failed(now_ms, AFTER_TRANSACTION_MS)
             self._asked = self._answering or self._asked
@@ -194,7 +195,6 @@ class SnapshotKeeper:
             took_ms=now_ms - self._started_ms,
         )
         self._answer(snapshot_id, made.size_bytes)
-        self.clean(now_ms)
 
     def _failed(self, order: CheckpointOrder, why: str, now_ms: int, wait_ms: int | None = None) -> None:
         self.log.error("a snapshot could not be made", snapshot=name_of(order.snapshot_id), error=why)
@@ -249,7 +249,10 @@ class SnapshotKeeper:
         found = self._timestamps.get(snapshot_id)
         if found is None:
             path = checkpoint_path(self.storage.log.directory, snapshot_id)
-            reader = CheckpointReader(self.storage.disk, path)
+            try:
+                reader = CheckpointReader(self.storage.disk, path)
+            except (CorruptStorage, FileNotFoundError):
+                return 0  # of no use to anybody
             reader.close()
             found = self._timestamps[snapshot_id] = reader.header.last_contained_log_timestamp_ms
         return found
