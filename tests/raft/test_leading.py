@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 
+from kraftd.fetch.purgatory import Purgatory
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, TopicData
 from kraftd.messages.describe_quorum_request import PartitionData as DescribePartition
-from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.raft.config import DurableState
+from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import AppendAborted, AppendCommitted, HighWatermarkMoved, ShutdownCompleted
 from kraftd.raft.events import AppendRequested, CommitAwaited, ResignRequested, SendFailed, ShutdownRequested
+from kraftd.raft.history import ControlRecordHistory
+from kraftd.raft.log_view import LogView
 from kraftd.raft.transitions import State
+from kraftd.raft.voters import VoterSet
 from kraftd.types import METADATA_TOPIC, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
@@ -28,7 +33,7 @@ from tests.raft.lone import (
     vote,
     vote_answer,
 )
-from tests.raft.world import directory_id
+from tests.raft.world import LISTENER, SeededDice, bootstrap_batch, directory_id, node_config
 
 LEADS = EPOCH + 1  # the epoch in which the replica of these stories is elected
 END = 11  # of its log then
@@ -52,17 +57,16 @@ def committed(lone: Lone) -> Lone:
 # --- telling of itself --------------------------------------------------------------------------------
 
 
-def test_voters_that_do_not_fetch_are_told_of_the_leader_again_and_again(leader: Lone) -> None:
-    for send in Lone.sent(leader, "BeginQuorumEpoch"):
-        leader.tell(send, begin_answer(LEADS, leader=1))
-    told = 0
+def test_voters_that_do_not_fetch_are_told_of_the_leader_again_and_again() -> None:
+    leader = Lone().lead()
     for _ in range(2):
+        for send in leader.sent("BeginQuorumEpoch"):
+            leader.tell(send, begin_answer(LEADS, leader=1))
         leader.wait(1_000)
-        told += len(leader.sent("BeginQuorumEpoch"))
-    assert told >= 2
+        assert leader.asks("BeginQuorumEpoch") == [2, 3]
 
 
-def test_voter_that_fetches_needs_not_be_told(leader: Lone) -> None:
+def test_voter_that_fetches_needs_not_be_told() -> None:
     leader = Lone().lead()
     for send in leader.sent("BeginQuorumEpoch"):
         leader.tell(send, begin_answer(LEADS, leader=1))
@@ -300,9 +304,14 @@ def test_static_voters_are_described_without_directory_ids() -> None:
 
 
 def test_voters_of_the_log_win_over_configured_ones() -> None:
-    lone = Lone(QuorumStateData(leader_id=-1, leader_epoch=EPOCH), voters=(1, 2))
-    assert lone.core.voters.ids == [1, 2]
-    assert lone.core.kraft_version == 1
+    addresses = {one: (f"n{one}", 9000 + one) for one in (1, 7, 8, 9)}
+    history = ControlRecordHistory(VoterSet.from_static(LISTENER, addresses))
+    assert (history.voters.ids, history.kraft_version) == ([1, 7, 8, 9], 0)
+    bootstrap = bootstrap_batch(VoterSet.of(*(node_config(one).voter_node for one in (1, 2))))
+    history.read(bootstrap, at_offset=-1)
+    durable = DurableState(None, LogView(), history)
+    core = RaftCore(node_config(1), durable, SeededDice(1), Purgatory(), Purgatory())
+    assert (core.voters.ids, core.kraft_version) == ([1, 2], 1)
 
 
 def test_commit_is_told_by_whoever_fetches_at_the_new_end(leader: Lone) -> None:
