@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kraftd.fetch.purgatory import Purgatory
-from kraftd.raft import election, fetch_answers, fetching, follower, leader, majority, progress
+from kraftd.raft import election, fetch_answers, fetching, follower, leader, majority, progress, snapshots
 from kraftd.raft.effects import Respond, TruncateLog
 from kraftd.raft.log_view import LogView
 from kraftd.raft.replica import Replica
@@ -178,3 +178,17 @@ def answer_without_a_mark(patch: Any) -> None:
             replica.emit(Respond(fetch.request_id, message, fetch.version))
 
     patch.setattr(fetch_answers, "wake", wake)
+
+
+def go_on_without_comparing(patch: Any) -> None:
+    """A download goes on with any leader's copy."""
+    begin = snapshots.begin_download
+
+    def begin_download(replica: Replica, role: Any, snapshot_id: Any) -> bool:
+        begun = begin(replica, role, snapshot_id)
+        if role.download is not None:
+            role.download.unchecked = b""
+            role.download.size_bytes = -1
+        return begun
+
+    patch.setattr(snapshots, "begin_download", begin_download)

@@ -32,6 +32,7 @@ from kraftd.raft.effects import (
     WriteSnapshot,
 )
 from kraftd.raft.events import (
+    AppendRequested,
     DeadlineReached,
     LogStartMoved,
     RequestReceived,
@@ -49,6 +50,7 @@ from kraftd.raft.transitions import State
 from kraftd.raft.voters import VoterSet
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
+from tests.raft import mutants
 from tests.raft.world import LISTENER, START_MS, SeededDice, World, node_config
 
 WANTED = OffsetAndEpoch(100, 3)
@@ -241,3 +243,41 @@ def test_log_starts_at_the_end_of_a_snapshot_or_not_at_all() -> None:
     world.run(10)
     with pytest.raises(ConsensusBroken):
         world.step(1, LogStartMoved(3))
+
+
+# --- among others -------------------------------------------------------------------------------------
+
+
+def leader_changes_while_one_downloads(copies_differ: bool) -> World:
+    """Both leaders have the snapshot that the third downloads, byte for byte alike or not."""
+    world = World()
+    world.copies_differ = copies_differ
+    world.add_voters([1, 2, 3], fetch_snapshot_max_bytes=10)
+    for node_id in (1, 2, 3):
+        world.start(node_id)
+    assert world.run(10_000, until=lambda: world.leader() is not None)
+    first = world.leader()
+    assert first is not None
+    late, second = (one for one in (1, 2, 3) if one != first.id)
+    world.crash(late)
+    world.step(first.id, AppendRequested("a", [b"x"] * 3, world.core(first.id).epoch))
+    world.run(100)
+    assert world.take_snapshot(first.id) == world.take_snapshot(second) == OffsetAndEpoch(6, 1)
+    world.start(late)
+    world.run(60)
+    assert world.nodes[late].disk.part
+    world.crash(first.id)
+    world.run(5_000)
+    assert world.core(late).log.start_offset == 6
+    return world
+
+
+@pytest.mark.parametrize("copies_differ", [False, True])
+def test_download_behind_a_change_of_leader_is_one_leaders_copy_or_the_others(copies_differ: bool) -> None:
+    leader_changes_while_one_downloads(copies_differ)
+
+
+def test_download_that_goes_on_without_comparing_would_be_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
+    mutants.go_on_without_comparing(monkeypatch)
+    with pytest.raises(AssertionError, match="S10"):
+        leader_changes_while_one_downloads(True)

@@ -91,7 +91,7 @@ def node_config(node_id: int, *, generation: int = 0, **options: Any) -> RaftCon
     return RaftConfig(node_id, directory_id(node_id, generation), "cluster", (endpoint,), LISTENER, **options)
 
 
-def bootstrap_batch(voters: VoterSet, kraft_version: int = 1) -> bytes:
+def bootstrap_batch(voters: VoterSet, kraft_version: int = 1, timestamp_ms: int = 0) -> bytes:
     """The control batch of a formatted directory's bootstrap checkpoint."""
     return build_control_batch(
         [
@@ -100,7 +100,7 @@ def bootstrap_batch(voters: VoterSet, kraft_version: int = 1) -> bytes:
         ],
         0,
         0,
-        0,
+        timestamp_ms,
     )
 
 
@@ -202,6 +202,8 @@ class World:
         self.nodes: dict[int, Node] = {}
         self.autosync = True
         self.sync_takes_ms: Callable[[], int] = lambda: 1
+        self.copies_differ = False  # snapshots of one id are not equal byte for byte
+        self.copies: dict[OffsetAndEpoch, set[bytes]] = {}
         self.held: set[int] = set()  # nodes whose syncs are held back
         self.cut: set[tuple[int, int]] = set()  # (from, to) that lose messages
         self.seed = seed
@@ -338,7 +340,9 @@ class World:
         if epoch is None:
             return None
         snapshot_id = OffsetAndEpoch(end, epoch)
-        data = bootstrap_batch(core.voters_at(end - 1), core.kraft_version_at(end - 1)) * 3
+        made_at = node_id if self.copies_differ else 0
+        data = bootstrap_batch(core.voters_at(end - 1), core.kraft_version_at(end - 1), made_at) * 3
+        self.copies.setdefault(snapshot_id, set()).add(data)
         disk.snapshots[snapshot_id] = data
         self.step(node_id, SnapshotTaken(snapshot_id, len(data)))
         if drop_log:
@@ -403,6 +407,7 @@ class World:
             del disk.part[effect.snapshot_id]
         elif isinstance(effect, FinishSnapshot):
             data = disk.snapshots[effect.snapshot_id] = bytes(disk.part.pop(effect.snapshot_id))
+            assert data in self.copies[effect.snapshot_id], f"S10: {node.id} has a mixture of snapshots"
             self.later(1, node.id, SnapshotFinished(effect.snapshot_id, len(data), (data,)))
 
     def _sync_later(self, node: Node) -> None:
