@@ -90,7 +90,7 @@ class CommitChecker(Checker):
         epoch = process.core.epoch
         end = max((end for other, end in self._ends.items() if other < epoch), default=0)
         committed, mirror = self.world.committed, process.host.mirror
-        if end and mirror.epoch_before(end) != committed.epoch_before(end):
+        if end > mirror.start and mirror.epoch_before(end) != committed.epoch_before(end):
             self.fail("S5", f"{process!r} leads without the committed {committed.entry_before(end)}")
 
     def __repr__(self) -> str:
