@@ -71,7 +71,7 @@ def vote_for_anybody(patch: Any) -> None:
 def count_unsynced(patch: Any) -> None:
     """S7: the leader counts what it has appended."""
 
-    def on_append(replica: Replica) -> None:
+    def on_append(replica: Replica, _count: int) -> None:
         replica.ask_sync()
         role: Any = replica.role
         role.progress.local_synced(replica.log.end_offset)
