@@ -24,8 +24,11 @@ $(READY): requirements-dev.lock pyproject.toml setup.py kraftd/wire/_engine.c
 run: setup  ## a controller on 127.0.0.1:9093 with its data in ./data
 	@exec tools/run
 
+# What starts real clusters or breaks real processes runs alone, so that nothing else takes its time from it.
 test: setup  ## every test, with real Apache Kafka where Java is there
-	$(BIN)/pytest -n $(WORKERS) $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) -m "not kafka and not container" --ignore=tests/faults $(ARGS)
+	$(BIN)/pytest -n 0 -m "kafka or container" --ignore=tests/faults $(ARGS)
+	$(BIN)/pytest -n 0 tests/faults $(ARGS)
 
 demo: setup  ## kraftd and a stock broker: a topic, records in, records out
 	@$(BIN)/python -m tools.demo

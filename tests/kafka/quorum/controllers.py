@@ -289,9 +289,8 @@ class Writer(threading.Thread):
                 return
             name = f"{self._prefix}-{number}"
             with self._turn:
-                if self._created(name):
-                    continue
-            self._stopping.wait(0.02)
+                self._created(name)
+            self._stopping.wait(0.02)  # a broker has to make a directory for each of them
 
     @contextmanager
     def paused(self) -> Iterator[None]:
