@@ -23,14 +23,12 @@ from kraftd.raft.events import RequestReceived
 from kraftd.raft.follower import fetch_from_anyone
 from kraftd.raft.leader import become_leader
 from kraftd.raft.majority import Votes
-from kraftd.raft.replica import TURN_MS, ConsensusBroken, Replica
+from kraftd.raft.replica import ConsensusBroken, Replica
 from kraftd.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from kraftd.raft.transitions import Cause
 from kraftd.raft.voters import replica_key
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, ReplicaKey
 from kraftd.wire.error_code import ErrorCode
-
-YIELD_MS = 4 * TURN_MS
 
 # --- others ask ---------------------------------------------------------------------------------------
 
@@ -61,11 +59,8 @@ def _judge(replica: Replica, voter_id: int, asked: PartitionData) -> tuple[Error
     candidate = replica_key(asked.replica_id, asked.replica_directory_id)
     up_to_date = (last_epoch, asked.last_offset) >= (replica.log.last_epoch, replica.log.end_offset)
     if asked.pre_vote:
-        if isinstance(replica.role, Prospective):
-            if not up_to_date:
-                replica.role.votes.ask_again(candidate)  # it has lost the leader too: now it may grant
-            elif candidate.id < replica.config.node_id and replica.voters.has_voter(candidate):
-                replica.role.yields_until_ms = replica.now_ms + YIELD_MS
+        if isinstance(replica.role, Prospective) and not up_to_date:
+            replica.role.votes.ask_again(candidate)  # it has lost the leader too: now it may grant
         return ErrorCode.NONE, up_to_date and grants_pre_vote(replica)
     granted = grants_vote(replica, candidate, up_to_date)
     if granted and replica.voted is None:
@@ -171,16 +166,10 @@ def on_vote_response(replica: Replica, source: Destination, response: VoteRespon
             if role.votes.won:
                 become_leader(replica)
         elif role.votes.won:
-            _stand(replica, role)
+            become_candidate(replica)
         elif role.votes.lost:
             lose_pre_vote(replica)
     return True
-
-
-def _stand(replica: Replica, role: Prospective) -> None:
-    """Two that win their pre-votes at once would split the votes: the one with the lower id goes first."""
-    if replica.now_ms >= role.yields_until_ms:
-        become_candidate(replica)
 
 
 def on_pre_vote_unsupported(replica: Replica) -> None:
@@ -210,9 +199,6 @@ def poll_prospective(replica: Replica, role: Prospective) -> int | None:
     if not replica.shutting_down and replica.now_ms >= role.deadline_ms:
         lose_pre_vote(replica)
         return None
-    if role.votes.won:
-        _stand(replica, role)
-        return None if replica.role is not role else min(role.deadline_ms, role.yields_until_ms)
     ask_for_votes(replica, role)
     return None if replica.shutting_down else role.deadline_ms
 

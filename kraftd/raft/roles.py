@@ -25,19 +25,14 @@ class Unattached:
 
 
 class Prospective:
-    """Asks whether it would be voted for (KIP-996).
-
-    `yields_until_ms`: a voter whose turn comes before this one's asks the same, and was granted it: that one
-    may stand first.
-    """
+    """Asks whether it would be voted for (KIP-996)."""
 
     state: ClassVar = State.PROSPECTIVE
-    __slots__ = ("deadline_ms", "votes", "yields_until_ms")
+    __slots__ = ("deadline_ms", "votes")
 
     def __init__(self, votes: Votes, deadline_ms: int) -> None:
         self.votes = votes
         self.deadline_ms = deadline_ms
-        self.yields_until_ms = 0
 
 
 class Candidate:

@@ -220,23 +220,6 @@ def test_election_goes_from_pre_vote_to_vote_to_leader__kip996() -> None:
     assert lone.asks("BeginQuorumEpoch") == [2, 3]
 
 
-def test_of_two_that_win_their_pre_votes_at_once_the_one_with_the_lower_id_stands_first() -> None:
-    for other, state in ((0, State.PROSPECTIVE), (2, State.CANDIDATE)):
-        lone = Lone(voters=(0, 1, 2))
-        (first, *_) = lone.stand()
-        assert partition_of(lone.ask(vote(other, EPOCH, pre_vote=True))).vote_granted
-        lone.tell(first, vote_answer(EPOCH, True))
-        assert lone.core.state is state
-    lone = Lone(voters=(0, 1, 2))
-    (first, *_) = lone.stand()
-    lone.ask(vote(0, EPOCH, pre_vote=True))
-    lone.tell(first, vote_answer(EPOCH, True))
-    lone.wait(59)
-    assert lone.core.state is State.PROSPECTIVE
-    lone.wait(1)  # that one is not heard of again
-    assert lone.core.state is State.CANDIDATE
-
-
 def test_vote_that_is_not_answered_is_asked_for_again_after_the_request_timeout() -> None:
     lone = Lone(request_timeout_ms=200)
     for send in (lone.stand(), lone.run_for_leader()):
