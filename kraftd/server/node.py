@@ -232,7 +232,7 @@ class Node:
         """
         if (self.active_epoch is None and not on_standby) or (self.stopping and len(self.core.voters) > 1):
             raise self.not_controller()  # a leader that is about to hand over begins nothing new
-        context = self.context
+        context, epoch = self.context, self.active_epoch
         context.next_offset = self.core.log_end_offset
         try:
             decision = decide(context, call.message, call.version)
@@ -244,6 +244,9 @@ class Node:
         parts = call.frame(decision.answer)
         if decision.records:
             end_offset = self._append(decision.records, decision.atomic)
+            if self.active_epoch != epoch:
+                # The step that appended also ended the leadership (a late check-quorum): it was taken back.
+                raise self.not_controller()
         else:
             end_offset = context.next_offset
         if decision.after is not None:
