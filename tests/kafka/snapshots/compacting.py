@@ -25,7 +25,8 @@ def snapshots(directory: Path) -> list[OffsetAndEpoch]:
 
 
 def first_segment(directory: Path) -> int:
-    return min(int(path.name[:20]) for path in directory.glob("*.log"))
+    """The offset at which its log begins; 0 while it has none, as in the moment between two logs."""
+    return min((int(path.name[:20]) for path in directory.glob("*.log")), default=0)
 
 
 def fill(cluster: Cluster, prefix: str, count: int) -> list[str]:
