@@ -79,7 +79,6 @@ class Runner:
             effects.CloseConnection: self._close_connection,
             effects.ReadCommitted: self._read_committed,
             effects.TakeTurn: self._take_turn,
-            effects.Say: self._say,
             effects.ControllerActivated: self._controller_loaded,
             effects.ControllerLoaded: self._controller_loaded,
             raft_effects.AppendRecords: self._append,
@@ -115,11 +114,15 @@ class Runner:
         self.holds.note(event, monotonic_ns() - began_ns)
 
     def _carry_out(self, made: Iterable[Any]) -> None:
-        """Effects in their order. On a full disk the first that cannot be done waits, and all behind it."""
+        """Effects in their order. On a full disk the first that cannot be done waits, and all behind it.
+
+        Nobody waits for his answer while a line of the log is written.
+        """
         node = self.node
         perform = self._perform
         by_id = self._by_id
         dirty = self._dirty
+        said: list[effects.Say] = []
         left = iter(made)
         effect = None
         try:
@@ -131,14 +134,21 @@ class Runner:
                         connection.answer(effect.slot, effect.parts)
                         if connection not in dirty:
                             dirty.append(connection)
+                elif kind is effects.Say:
+                    said.append(effect)
                 else:
                     perform[kind](effect)
         except DiskFull as error:
             self._hold([effect, *left], error)
+        except BaseException:
+            self._say(said)
+            raise
         if dirty:
             self._dirty = []
             for connection in dirty:
                 connection.flush()
+        if said:
+            self._say(said)
         deadline_ms = node.deadline_ms()
         if deadline_ms is not None and (self._timer is None or deadline_ms < self._timer_ms):
             self._arm(deadline_ms)
@@ -340,8 +350,9 @@ class Runner:
 
     # -- the rest
 
-    def _say(self, effect: effects.Say) -> None:
-        getattr(self.log, effect.level)(effect.text, **effect.fields)
+    def _say(self, said: Iterable[effects.Say]) -> None:
+        for effect in said:
+            getattr(self.log, effect.level)(effect.text, **effect.fields)
 
     def _controller_loaded(self, _: effects.ControllerActivated | effects.ControllerLoaded) -> None:
         if self.on_loaded is not None:

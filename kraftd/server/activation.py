@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.controller.activation import activate
-from kraftd.controller.controllers import register_controller
 from kraftd.server.effects import ControllerActivated
-from kraftd.server.registration import is_due, registration_request
+from kraftd.server.registration import register_self
 
 if TYPE_CHECKING:
     from kraftd.server.node import Node
@@ -47,6 +46,7 @@ def step_down(node: Node, new_epoch: int) -> None:
     node.finalized.forget_uncommitted()
     node.replay.next_offset = committed_end
     node.periodic.deactivate()
+    node.sayings.forget()
     refusal = node.not_controller()
     for call, _ in node.parked.abandon():
         node.refuse(call, refusal.code, refusal.message)
@@ -56,10 +56,3 @@ def write_first_records(node: Node) -> None:
     """Bootstrap an empty log, or abort what a former leader left open. Raises ActivationError."""
     node.decide_alone(lambda ctx: activate(ctx, node.bootstrap))
     register_self(node)
-
-
-def register_self(node: Node) -> None:
-    """Register this run of the node, where metadata.version allows it and no record does yet (KIP-919)."""
-    if is_due(node):
-        request = registration_request(node)
-        node.decide_alone(lambda ctx: register_controller(ctx, request))

@@ -46,7 +46,7 @@ from kraftd.server.refusal_answers import refuse
 from kraftd.server.registration import ControllerAnswered, Registration
 from kraftd.server.replay import Replay, Snapshot
 from kraftd.server.routing import SERVED
-from kraftd.server.sayings import say_records
+from kraftd.server.sayings import Sayings
 from kraftd.server.snapshot_download import OpenSnapshot, SnapshotOpened
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -84,6 +84,7 @@ class Node:
         self.now_ms = 0
         self.finalized = FinalizedFeatures()
         self.parked = ParkedAnswers()
+        self.sayings = Sayings()
         self.replay = Replay(self.image, snapshot)
         self.periodic = Periodic(context.settings)
         self.registration = Registration(identity.quorum_listener)
@@ -328,7 +329,7 @@ class Node:
             offset += 1
         self.finalized.applied(self.image)
         self.replay.next_offset = accepted.end_offset
-        say_records(self, records)
+        self.sayings.note(accepted.end_offset, records)
         self._perform(effects)
         return accepted.end_offset
 
@@ -415,7 +416,9 @@ class Node:
             self.image.commit(high_watermark - 1)
             for call, parts in self.parked.release(high_watermark):
                 self._out.append(Answer(call.connection_id, call.slot, parts))
+            self.sayings.release(self, high_watermark)
             self._publish(high_watermark)
+            self.registration.look(self)
         else:
             read = self.replay.more(high_watermark)
             if read is not None:

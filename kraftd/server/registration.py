@@ -1,13 +1,16 @@
 """This run of the node registered with the active controller, wherever that is (KIP-919).
 
 Every controller, voter or not, sends ControllerRegistration once a start, and again until the record of it is
-in its own image. The active controller writes its own itself (`activation`).
+in its own image. The active controller writes its own itself, when it becomes it (`activation`) and when
+another incarnation's has taken its place.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftd.controller.controllers import register_controller
+from kraftd.controller.decision import Refusal
 from kraftd.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
 from kraftd.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftd.metadata.features import supported_features
@@ -68,6 +71,13 @@ def is_due(node: Node) -> bool:
     return allows_controller_registration(node.image.metadata_version)
 
 
+def register_self(node: Node) -> None:
+    """Append this run's registration, as the active controller. Raises Refusal where nothing can be."""
+    if is_due(node):
+        request = registration_request(node)
+        node.decide_alone(lambda ctx: register_controller(ctx, request))
+
+
 class Registration:
     """When to send it to whom. `look` after whatever may have changed that; `deadline_ms` says when next."""
 
@@ -90,7 +100,10 @@ class Registration:
             self._in_flight = False
             self._failures = self._not_before_ms = 0
             self._ask_id += 1
-        if node.active or node.stopping or self._in_flight or not is_due(node):
+        if node.stopping or self._in_flight or not is_due(node):
+            return
+        if node.active:
+            self._write(node)
             return
         endpoint = core.leader_endpoint(self._listener)
         if core.leader_id in (None, node.identity.node_id) or endpoint is None:
@@ -102,6 +115,17 @@ class Registration:
         self._in_flight = True
         destination = Destination(core.leader_id, endpoint.host, endpoint.port)
         node.emit(AskController(self._ask_id, destination, registration_request(node)))
+
+    def _write(self, node: Node) -> None:
+        """Two processes that both believe to be this node must not fill the log with it."""
+        if node.now_ms >= self._not_before_ms:
+            self._not_before_ms = node.now_ms + UNTIL_SEEN_MS
+            try:
+                register_self(node)
+            except Refusal:
+                pass  # the disk is full, or this is no leader any more
+        if is_due(node):
+            self.deadline_ms = self._not_before_ms
 
     def on_answer(self, node: Node, event: ControllerAnswered) -> None:
         if event.ask_id != self._ask_id or not self._in_flight:

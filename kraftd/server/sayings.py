@@ -1,7 +1,11 @@
-"""Which records are worth a line in the log, and what it says."""
+"""Which records are worth a line in the log, what it says, and when: once they are committed.
+
+What a lost leadership takes back was never said.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +25,42 @@ if TYPE_CHECKING:
     from kraftd.server.node import Node
 
 Fields = dict[str, Any]
+Line = tuple[str, Fields]
 FENCED, UNFENCED = 1, -1  # in a BrokerRegistrationChangeRecord
 SHUTTING_DOWN = 1
 MOST_TOPICS = 8  # named in a line
 
 
-def say_records(node: Node, records: list[VersionedRecord]) -> None:
-    """Say what a decision has done to brokers, controllers, features and topics."""
+class Sayings:
+    """Lines that wait for their records' commit, in the order of the log."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[int, list[Line]]] = deque()
+
+    def note(self, end_offset: int, records: list[VersionedRecord]) -> None:
+        """What there is to say of a decision's records, which end before that offset."""
+        lines = lines_of(records)
+        if lines:
+            self._waiting.append((end_offset, lines))
+
+    def release(self, node: Node, high_watermark: int) -> None:
+        """Say what the high watermark has passed."""
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= high_watermark:
+            for text, fields in waiting.popleft()[1]:
+                node.say("info", text, **fields)
+
+    def forget(self) -> None:
+        """Leadership is lost: whoever leads now decides what becomes of the rest."""
+        self._waiting.clear()
+
+    def __repr__(self) -> str:
+        return f"<Sayings {len(self._waiting)} wait>"
+
+
+def lines_of(records: list[VersionedRecord]) -> list[Line]:
+    """What a decision has done to brokers, controllers, features and topics."""
+    lines: list[Line] = []
     created: list[str] = []
     removed = 0
     for record in records:
@@ -40,17 +73,19 @@ def say_records(node: Node, records: list[VersionedRecord]) -> None:
         else:
             describe = _LINES.get(kind)
             if describe is not None:
-                text, fields = describe(message)
-                if text:
-                    node.say("info", text, **fields)
+                line = describe(message)
+                if line[0]:
+                    lines.append(line)
     if created:
         more = ", …" if len(created) > MOST_TOPICS else ""
-        node.say("info", "topics created", count=len(created), topics=", ".join(created[:MOST_TOPICS]) + more)
+        topics = ", ".join(created[:MOST_TOPICS]) + more
+        lines.append(("topics created", {"count": len(created), "topics": topics}))
     if removed:
-        node.say("info", "topics deleted", count=removed)
+        lines.append(("topics deleted", {"count": removed}))
+    return lines
 
 
-def _registered(record: RegisterBrokerRecord) -> tuple[str, Fields]:
+def _registered(record: RegisterBrokerRecord) -> Line:
     listeners = ", ".join(f"{end.name}://{end.host}:{end.port}" for end in record.end_points)
     incarnation = uuid_text(record.incarnation_id)
     return "broker registered", {
@@ -61,7 +96,7 @@ def _registered(record: RegisterBrokerRecord) -> tuple[str, Fields]:
     }
 
 
-def _changed(record: BrokerRegistrationChangeRecord) -> tuple[str, Fields]:
+def _changed(record: BrokerRegistrationChangeRecord) -> Line:
     fields = {"broker": record.broker_id, "broker_epoch": record.broker_epoch}
     if record.fenced == FENCED:
         return "broker fenced", fields
@@ -72,7 +107,7 @@ def _changed(record: BrokerRegistrationChangeRecord) -> tuple[str, Fields]:
     return "", fields
 
 
-_LINES: dict[type, Callable[[Any], tuple[str, Fields]]] = {
+_LINES: dict[type, Callable[[Any], Line]] = {
     RegisterBrokerRecord: _registered,
     BrokerRegistrationChangeRecord: _changed,
     FenceBrokerRecord: lambda r: ("broker fenced", {"broker": r.id, "broker_epoch": r.epoch}),

@@ -18,6 +18,7 @@ from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.runtime.daemon import build_node
 from kraftd.server import effects, events
+from kraftd.server.registration import registration_request
 from kraftd.server.storage import open_storage
 from kraftd.storage.format import FormatPlan, format_directories
 from kraftd.storage.memory_disk import MemoryDisk
@@ -210,6 +211,12 @@ class House:
     def beat(self, broker_id: int, broker_epoch: int, **fields: Any) -> Any:
         request = BrokerHeartbeatRequest(broker_id, broker_epoch, **fields)
         return self.ask(ApiKey.BROKER_HEARTBEAT, 1, request)
+
+    def intrude(self, incarnation: int) -> tuple[int, int]:
+        """Another process registers as this controller."""
+        ours = registration_request(self.node)
+        ours.incarnation_id = bytes(15) + bytes([incarnation])
+        return self.send(ApiKey.CONTROLLER_REGISTRATION, 0, ours, connection_id=2)
 
     def unfenced(self, broker_id: int = 1) -> int:
         """Register and unfence a broker; its broker epoch."""

@@ -11,6 +11,7 @@ from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kraftd.raft import events as raft_events
 from kraftd.server import events
+from kraftd.server.registration import UNTIL_SEEN_MS
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from tests.server.house import House
@@ -45,6 +46,41 @@ def test_no_answer_is_given_before_its_records_are_synced(house: House) -> None:
     assert house.node.image.topic_named("a") is not None
     house.sync()
     assert house.answer(place).topics[0].error_code == ErrorCode.NONE
+
+
+def test_nothing_is_said_of_records_before_their_commit_nor_of_those_taken_back(house: House) -> None:
+    house.unfenced()
+    house.sync_by_itself = False
+    house.create("kept")
+    assert "topics created" not in house.said
+    house.sync()
+    assert house.said.count("topics created") == 1
+    house.create("lost")
+    house.step(raft_events.ResignRequested(house.node.core.epoch))
+    house.sync()
+    assert house.said.count("topics created") == 1
+
+
+def test_an_active_controller_registers_again_when_another_incarnation_took_its_place(house: House) -> None:
+    mine = house.node.identity.incarnation_id
+    house.sync_by_itself = False
+    place = house.intrude(1)
+    assert house.node.image.controllers[100].incarnation_id != mine
+    house.sync_by_itself = True
+    house.sync()
+    assert house.answer(place).error_code == ErrorCode.NONE
+    assert house.node.image.controllers[100].incarnation_id == mine
+
+
+def test_two_that_believe_to_be_the_same_controller_do_not_fill_the_log_with_it(house: House) -> None:
+    mine = house.node.identity.incarnation_id
+    before = house.storage.log.log_end
+    for number in range(10):
+        house.intrude(number)
+    assert house.storage.log.log_end == before + 11
+    assert house.node.image.controllers[100].incarnation_id != mine
+    house.advance(UNTIL_SEEN_MS)
+    assert house.node.image.controllers[100].incarnation_id == mine
 
 
 def test_a_read_waits_for_the_records_that_it_has_seen(house: House) -> None:
