@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -32,6 +35,8 @@ def start(file: str, overrides: tuple[str, ...]) -> int:
     Its data directory must be formatted (see kraftd format). It runs until SIGTERM or SIGINT: then it answers
     what it has accepted, syncs its log and ends with exit code 0.
     """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, leave)  # until the daemon listens to them
     from kraftd.config import load
 
     config = load(file, overrides)
@@ -39,9 +44,20 @@ def start(file: str, overrides: tuple[str, ...]) -> int:
     from kraftd.runtime.daemon import run
 
     def announce(cluster_id: str, endpoints: Sequence[Endpoint]) -> None:
-        click.echo(announcement(config, cluster_id, endpoints))
+        try:
+            click.echo(announcement(config, cluster_id, endpoints))
+        except OSError:
+            # Whoever read it has gone. What is left in the buffer must not fail once more at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     return OK if run(config, announce) == 0 else FAILED
+
+
+def leave(_number: int, _frame: object) -> None:
+    """Told to stop before anything was answered: there is nothing to finish. As process 1 of a container a
+    process without a handler would not even hear it.
+    """
+    sys.exit(OK)
 
 
 def announcement(config: DaemonConfig, cluster_id: str, endpoints: Sequence[Endpoint]) -> str:

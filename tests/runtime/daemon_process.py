@@ -89,13 +89,8 @@ class DaemonProcess:
 
     def start(self) -> DaemonProcess:
         """Start it and wait until it leads and knows its metadata."""
-        with self.log.open("ab") as out:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "kraftd", "start", str(self.properties)],
-                stdout=subprocess.PIPE,
-                stderr=out,
-            )
-        assert self.process.stdout is not None
+        self.begin()
+        assert self.process is not None and self.process.stdout is not None
         if b"listening" not in self.process.stdout.readline():
             raise AssertionError(f"it ended with {self.process.wait()}:\n{self.log.read_text()}")
         client = self.client()
@@ -107,6 +102,23 @@ class DaemonProcess:
             assert time.monotonic() < deadline_s, self.log.read_text()
         client.close()
         return self
+
+    def begin(self) -> DaemonProcess:
+        """Start it, and wait for nothing."""
+        with self.log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "kraftd", "start", str(self.properties)],
+                stdout=subprocess.PIPE,
+                stderr=out,
+            )
+        return self
+
+    def catches(self, number: int) -> bool:
+        """Whether the process handles a signal itself."""
+        assert self.process is not None
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
+        return bool(int(caught, 16) >> (number - 1) & 1)
 
     def client(self) -> Client:
         return Client(self.port)

@@ -8,7 +8,7 @@ import signal
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRe
 from kraftd.metadata.features import supported_features
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
+from tests.kafka.process import wait_until
 from tests.runtime.daemon_process import CLUSTER_ID, Client, DaemonProcess
 
 
@@ -61,6 +62,41 @@ def test_it_starts_serves_and_ends_with_0_on_sigterm(daemon: DaemonProcess) -> N
 
 def test_sigint_ends_it_as_well(daemon: DaemonProcess) -> None:
     assert daemon.stop(signal.SIGINT) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_stop_at_any_moment_of_its_start_it_ends_with_0(
+    daemon: DaemonProcess, number: signal.Signals
+) -> None:
+    moments: list[Callable[[], bool]] = [
+        lambda: daemon.catches(signal.SIGTERM),  # the last of the two that it takes care of
+        lambda: listens(daemon.port),
+        lambda: "active controller" in daemon.log.read_text(),
+    ]
+    for moment in moments:
+        daemon.stop(signal.SIGKILL)
+        daemon.log.write_text("")
+        daemon.begin()
+        wait_until(moment, "its start has come so far", poll_s=0.001)
+        assert daemon.stop(number) == 0, daemon.log.read_text()
+    daemon.start()
+    assert daemon.stop() == 0
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_it_serves_on_when_nobody_reads_what_it_announces(daemon: DaemonProcess) -> None:
+    assert daemon.stop() == 0
+    assert daemon.begin().process is not None
+    daemon.process.stdout.close()
+    wait_until(lambda: listens(daemon.port), "it listens")
+    client = daemon.client()
+    assert client.api_versions().error_code == ErrorCode.NONE
+    client.close()
+    assert daemon.stop() == 0
 
 
 def test_acknowledged_topics_survive_a_kill(daemon: DaemonProcess) -> None:
