@@ -58,11 +58,15 @@ class LoopWiring:
 
 
 class QuorumPeers:
-    """Performs Send; what comes of it goes back as ResponseReceived, SendFailed and ConnectionLost."""
+    """Performs Send; what comes of it goes back as ResponseReceived (to `received`), SendFailed and
+    ConnectionLost."""
 
-    def __init__(self, node_id: int, wiring: LoopWiring, times: Times, step: Step, log: Any) -> None:
+    def __init__(
+        self, node_id: int, wiring: LoopWiring, times: Times, step: Step, received: Step, log: Any
+    ) -> None:
         self.outbound = Outbound(f"raft-client-{node_id}", SOFTWARE, self, wiring, times)
         self._step = step
+        self._received = received
         self._log = log
         self._last: dict[int, Address] = {}  # where each node was asked last
 
@@ -72,7 +76,7 @@ class QuorumPeers:
         self.outbound.send(effect.send_id, address, effect.message)
 
     def answered(self, tag: Hashable, message: Message) -> None:
-        self._step(raft_events.ResponseReceived(tag, message))  # type: ignore[arg-type]
+        self._received(raft_events.ResponseReceived(tag, message))  # type: ignore[arg-type]
 
     def failed(self, tag: Hashable, failure: Failure) -> None:
         self._step(raft_events.SendFailed(tag, _ERRORS[failure]))  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from kraftd.net.outbound import Times
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.runtime.clock import Clock
+from kraftd.runtime.downloader import Downloader
 from kraftd.runtime.holds import LoopHolds
 from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers
 from kraftd.runtime.syncer import RETRY_S, Syncer
@@ -26,7 +27,7 @@ from kraftd.server.node import Node
 from kraftd.server.registration import AskController
 from kraftd.server.snapshot_download import OpenSnapshot, SnapshotDownload
 from kraftd.server.storage import Storage
-from kraftd.storage.errors import CorruptStorage, DiskFull, StorageError
+from kraftd.storage.errors import DiskFull, StorageError
 
 SWEEP_S = 5.0
 MOST_SNAPSHOT_BYTES = 16 << 20  # in one answer, whatever was asked for
@@ -54,9 +55,13 @@ class Runner:
         self.connections = Connections(self, limits, loop.call_soon)
         self._wiring = LoopWiring(loop, clock)
         times = Times(request_timeout_ms)
-        self.quorum = QuorumPeers(node.identity.node_id, self._wiring, times, self.step, log)
+        self.download = Downloader(
+            SnapshotDownload(storage.disk, storage.log), loop.call_soon_threadsafe, self.step, self.fail, log
+        )
+        self.quorum = QuorumPeers(
+            node.identity.node_id, self._wiring, times, self.step, self.download.received, log
+        )
         self.controller = ControllerPeer(node.identity.node_id, self._wiring, times, self.step)
-        self.download = SnapshotDownload(storage.disk, storage.log)
         self.syncer = Syncer(
             storage.log, loop.call_soon_threadsafe, self._synced, self.fail, self._disk_filled, self._has_room
         )
@@ -89,9 +94,9 @@ class Runner:
             AskController: self.controller.send,
             raft_effects.BeginSnapshot: self.download.begin,
             raft_effects.WriteSnapshot: self.download.write,
-            raft_effects.FinishSnapshot: self._finish_snapshot,
+            raft_effects.FinishSnapshot: self.download.finish,
             raft_effects.AbandonSnapshot: self.download.abandon,
-            raft_effects.ResetLog: self.download.reset_log,
+            raft_effects.ResetLog: self._reset_log,
             OpenSnapshot: self._open_snapshot,
             raft_effects.ShutdownCompleted: self._shutdown_completed,
         }
@@ -213,6 +218,7 @@ class Runner:
         self.quorum.outbound.close()
         self.controller.outbound.close()
         self.syncer.stop()
+        self.download.stop()
 
     def _arm(self, deadline_ms: int) -> None:
         if self._timer is not None:
@@ -311,26 +317,11 @@ class Runner:
         if end_offset != effect.end_offset:
             raise RuntimeError(f"the log was cut at {end_offset}, not {effect.end_offset}: a batch spans it")
 
-    def _finish_snapshot(self, effect: raft_effects.FinishSnapshot) -> None:
-        finished = self.loop.run_in_executor(None, self.download.finish, effect)
-        finished.add_done_callback(self._snapshot_finished)
-
-    def _snapshot_finished(self, finished: asyncio.Future[raft_events.SnapshotFinished]) -> None:
-        try:
-            event = finished.result()
-            self.download.named(event)
-        except CorruptStorage as error:
-            self.log.warning("the snapshot that came from the leader is damaged", error=str(error))
-            refused = self.download.refuse()
-            if refused is not None:
-                self.step(raft_events.SnapshotRefused(refused))
-        except Exception as error:
-            self.fail(error)
-        else:
-            self.step(event)
+    def _reset_log(self, effect: raft_effects.ResetLog) -> None:
+        self.download.download.reset_log(effect)
 
     def _open_snapshot(self, effect: OpenSnapshot) -> None:
-        self.loop.call_soon(lambda: self.step(self.download.open(effect)))
+        self.loop.call_soon(lambda: self.step(self.download.download.open(effect)))
 
     def _read_committed(self, effect: effects.ReadCommitted) -> None:
         self.loop.call_soon(self._read, effect)

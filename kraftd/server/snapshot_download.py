@@ -19,6 +19,8 @@ from kraftd.storage.log import MetadataLog
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.message import Message
 
+SYNC_BYTES = 32 << 20
+
 
 class OpenSnapshot(Effect, frozen=True, gc=False):
     """Open a snapshot that is on disk, to be loaded into the image: SnapshotOpened comes back."""
@@ -42,13 +44,20 @@ class SnapshotDownload:
         self._part: PartFile | None = None
 
     def begin(self, effect: raft_effects.BeginSnapshot) -> None:
-        if self._part is not None and self._part.snapshot_id != effect.snapshot_id:
-            self._part.abandon()
+        held, self._part = self._part, None
+        if held is not None and held.snapshot_id != effect.snapshot_id:
+            held.abandon()
+        elif held is not None:
+            held.close()
         self._part = PartFile(self._disk, self._log.directory, effect.snapshot_id, effect.position)
 
     def write(self, effect: raft_effects.WriteSnapshot) -> None:
-        assert self._part is not None
-        self._part.append(effect.data)
+        part = self._part
+        assert part is not None
+        part.append(effect.data)
+        # So that the sync in the end takes no time in which the leader hears nothing of this voter.
+        if part.unsynced_bytes >= SYNC_BYTES:
+            part.sync()
 
     def abandon(self, effect: raft_effects.AbandonSnapshot) -> None:
         """Delete what there is of it, by this process or the one before."""
@@ -71,6 +80,7 @@ class SnapshotDownload:
             control = tuple(bytes(batch.view) for batch in reader.leading_control_batches())
         finally:
             reader.close()
+        self._part = None
         return SnapshotFinished(effect.snapshot_id, part.size_bytes, control)
 
     def refuse(self) -> OffsetAndEpoch | None:
@@ -83,7 +93,6 @@ class SnapshotDownload:
 
     def named(self, event: SnapshotFinished) -> None:
         """It is there: the log may be reset to it. Back on the loop."""
-        self._part = None
         self._log.add_snapshot(event.snapshot_id)
 
     def reset_log(self, effect: raft_effects.ResetLog) -> None:

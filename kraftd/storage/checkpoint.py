@@ -126,6 +126,7 @@ class PartFile:
         self.snapshot_id = snapshot_id
         self.path = f"{directory}/{part_name(snapshot_id, download=download)}"
         self.size_bytes = position
+        self.unsynced_bytes = position
         self._directory = directory
         self._disk = disk
         disk.make_directory(directory)
@@ -139,22 +140,33 @@ class PartFile:
         return f"<PartFile {self.snapshot_id}, {self.size_bytes} bytes>"
 
     def append(self, data: bytes | memoryview) -> None:
-        """More bytes. Raises DiskFull or another StorageError, after which it can only be abandoned."""
+        """More bytes. Raises DiskFull, and may be called again then, or another StorageError."""
         self._file.write(self.size_bytes, data)
         self.size_bytes += len(data)
+        self.unsynced_bytes += len(data)
+
+    def sync(self) -> None:
+        """Make what there is durable, so that there is less to do in the end. Raises StorageFailure."""
+        self._file.sync()
+        self.unsynced_bytes = 0
 
     def freeze(self, check: Callable[[Disk, str], object] | None = None) -> None:
-        """Sync it and give it its final name, read-only, durably. Raises StorageFailure.
+        """Sync it and give it its final name, read-only, durably. Raises StorageFailure; or DiskFull, and may
+        be called again then.
 
         What check raises keeps it from being named: it can only be abandoned then.
         """
-        self._file.sync()
+        self.sync()
         if check is not None:
             check(self._disk, self.path)
-        self._file.close()
         self._disk.set_read_only(self.path)
         self._disk.rename(self.path, checkpoint_path(self._directory, self.snapshot_id))
+        self._file.close()
         self._disk.sync_directory(self._directory)
+
+    def close(self) -> None:
+        """Leave it as it is, to be gone on with."""
+        self._file.close()
 
     def abandon(self) -> None:
         """Delete it."""

@@ -37,7 +37,7 @@ class Wiring:
 
 def quorum_peers() -> tuple[QuorumPeers, Wiring, list[Any]]:
     wiring, told = Wiring(), []
-    peers = QuorumPeers(1, wiring, Times(), told.append, structlog.get_logger())  # type: ignore[arg-type]
+    peers = QuorumPeers(1, wiring, Times(), told.append, told.append, structlog.get_logger())  # type: ignore[arg-type]
     return peers, wiring, told
 
 
