@@ -84,6 +84,7 @@ class Runner:
             effects.CloseConnection: self._close_connection,
             effects.ReadCommitted: self._read_committed,
             effects.TakeTurn: self._take_turn,
+            effects.EndTurn: self._end_turn,
             effects.ControllerActivated: self._controller_loaded,
             effects.ControllerLoaded: self._controller_loaded,
             raft_effects.AppendRecords: self._append,
@@ -338,6 +339,9 @@ class Runner:
 
     def _take_turn(self, _: effects.TakeTurn) -> None:
         self.loop.call_soon(self.step, events.TurnCame())
+
+    def _end_turn(self, _: effects.EndTurn) -> None:
+        self.loop.call_soon(self.step, events.TurnEnded())
 
     # -- the rest
 

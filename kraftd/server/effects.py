@@ -76,6 +76,10 @@ class ReadCommitted(Effect, frozen=True):
     max_bytes: int
 
 
+class EndTurn(Effect, frozen=True):
+    """Say TurnEnded once what is ready in this turn of the loop has been taken in."""
+
+
 class TakeTurn(Effect, frozen=True):
     """There is more to do than one turn of the loop allows: answer TurnCame in the next one."""
 

@@ -46,3 +46,7 @@ class DiskHasRoom(Event, frozen=True):
 
 class TurnCame(Event, frozen=True):
     """The turn of the loop that a TakeTurn asked for."""
+
+
+class TurnEnded(Event, frozen=True):
+    """Everything of the turn of the loop in which EndTurn was asked for has been told."""

@@ -19,6 +19,7 @@ from kraftd.raft import events as raft_events
 from kraftd.raft.core import RaftCore
 from kraftd.raft.events import Event
 from kraftd.server.activation import become_active, step_down
+from kraftd.server.appending import Appends
 from kraftd.server.call import Call, FrameMemo, envelope_error
 from kraftd.server.effects import (
     Answer,
@@ -36,6 +37,7 @@ from kraftd.server.events import (
     DiskHasRoom,
     FramesReceived,
     TurnCame,
+    TurnEnded,
 )
 from kraftd.server.finalized import FinalizedFeatures
 from kraftd.server.identity import Identity
@@ -52,7 +54,7 @@ from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import EncodeError, ProtocolError
 from kraftd.wire.message import Message
-from kraftd.wire.record_frame import VersionedRecord, encode_records
+from kraftd.wire.record_frame import VersionedRecord
 
 A = TypeVar("A", bound=Message)
 Decide = Callable[[Context, Any, int], Decision[Any]]  # of the context, the request and its version
@@ -89,7 +91,7 @@ class Node:
         self.periodic = Periodic(context.settings)
         self.registration = Registration(identity.quorum_listener)
         self._claimed_epoch: int | None = None  # led, but the image has yet to catch up
-        self._append_id = 0
+        self.appends = Appends()
         self._postponed: list[Call] = []  # asked before the metadata was known
         self._unanswered: dict[int, set[Call]] = {}  # at the core, by connection
         self._empty_fetches = FrameMemo()
@@ -99,6 +101,7 @@ class Node:
             ConnectionClosed: self._on_connection_closed,
             CommittedRead: self._on_committed_read,
             TurnCame: self._on_turn,
+            TurnEnded: lambda _: self.appends.give(self),
             DiskFilled: self._on_disk_filled,
             DiskHasRoom: self._on_disk_has_room,
             SnapshotOpened: self._on_snapshot_opened,
@@ -211,6 +214,8 @@ class Node:
 
     def ask_core(self, call: Call) -> None:
         """Let the consensus core answer, now or later."""
+        if self.appends:
+            self.appends.give(self)
         event = raft_events.RequestReceived(call, call.message, call.version, call.listener)
         effects = self.core.step(event, self.now_ms)
         if len(effects) == 1:
@@ -222,7 +227,7 @@ class Node:
         if waiting is None:
             waiting = self._unanswered[call.connection_id] = set()
         waiting.add(call)
-        self._perform(effects)
+        self.perform(effects)
 
     def decide(self, call: Call, decide: Decide, *, on_standby: bool = False) -> None:
         """Take a decision on the image; append its records; answer once they are committed.
@@ -234,7 +239,7 @@ class Node:
         if (self.active_epoch is None and not on_standby) or (self.stopping and len(self.core.voters) > 1):
             raise self.not_controller()  # a leader that is about to hand over begins nothing new
         context, epoch = self.context, self.active_epoch
-        context.next_offset = self.core.log_end_offset
+        context.next_offset = self.next_offset
         try:
             decision = decide(context, call.message, call.version)
         except Refusal:
@@ -244,7 +249,7 @@ class Node:
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR) from None
         parts = call.frame(decision.answer)
         if decision.records:
-            end_offset = self._append(decision.records, decision.atomic)
+            end_offset = self.appends.append(self, decision.records, decision.atomic)
             if self.active_epoch != epoch:
                 # The step that appended also ended the leadership (a late check-quorum): it was taken back.
                 raise self.not_controller()
@@ -263,10 +268,10 @@ class Node:
     def decide_alone(self, decide: Callable[[Context], Decision[Any]]) -> Decision[Any]:
         """Take a decision that nobody asked for: periodic work, activation, the node's own registration."""
         context = self.context
-        context.next_offset = self.core.log_end_offset
+        context.next_offset = self.next_offset
         decision = decide(context)
         if decision.records:
-            end_offset = self._append(decision.records, decision.atomic)
+            end_offset = self.appends.append(self, decision.records, decision.atomic)
         else:
             end_offset = context.next_offset
         if decision.after is not None:
@@ -275,13 +280,14 @@ class Node:
 
     def upgrade_kraft_version(self, level: int, validate_only: bool) -> ErrorCode | None:
         """Have the quorum finalize another kraft.version (KIP-853); why it will not, if it will not."""
-        assert self.active_epoch is not None
-        self._append_id += 1
-        event = raft_events.KRaftVersionUpgradeRequested(
-            self._append_id, level, self.active_epoch, validate_only
-        )
+        epoch = self.active_epoch
+        assert epoch is not None
+        self.appends.give(self)
+        if self.active_epoch != epoch:
+            return ErrorCode.NOT_CONTROLLER
+        event = raft_events.KRaftVersionUpgradeRequested(self.appends.next_id(), level, epoch, validate_only)
         effects = self.core.step(event, self.now_ms)
-        self._perform(effects)
+        self.perform(effects)
         for effect in effects:
             if type(effect) is raft_effects.AppendRefused:
                 return effect.error
@@ -297,48 +303,20 @@ class Node:
         )
         return Refusal(ErrorCode.NOT_CONTROLLER, text)
 
-    # -- appending
-
-    def _append(self, records: list[VersionedRecord], atomic: bool) -> int:
-        """Append records and apply them at once; the offset after the last. Raises Refusal if the core will
-        not.
-        """
-        assert self.active_epoch is not None
-        if self.disk_full:
-            raise Refusal(ErrorCode.NOT_CONTROLLER, "The controller's disk is full.")
-        epoch = self.active_epoch
-        self._append_id += 1
-        values = encode_records(records)
-        accepted: raft_effects.AppendAccepted | None = None
-        event = raft_events.AppendRequested(self._append_id, values, epoch, atomic)
-        effects = self.core.step(event, self.now_ms)
-        for effect in effects:
-            if type(effect) is raft_effects.AppendRefused:
-                raise Refusal(
-                    ErrorCode.POLICY_VIOLATION
-                    if effect.error == ErrorCode.RECORD_LIST_TOO_LARGE
-                    else effect.error
-                )
-            if type(effect) is raft_effects.AppendAccepted:
-                accepted = effect
-        assert accepted is not None
-        apply = self.image.apply
-        offset = accepted.base_offset
-        for record in records:
-            apply(record.message, offset, epoch)
-            offset += 1
-        self.finalized.applied(self.image)
-        self.replay.next_offset = accepted.end_offset
-        self.sayings.note(accepted.end_offset, records)
-        self._perform(effects)
-        return accepted.end_offset
-
     # -- the core
 
-    def _tell_core(self, event: Event) -> None:
-        self._perform(self.core.step(event, self.now_ms))
+    @property
+    def next_offset(self) -> int:
+        """Where the next record will be: behind the log, and what is about to be appended to it."""
+        return self.core.log_end_offset + len(self.appends)
 
-    def _perform(self, effects: list[Any]) -> None:
+    def _tell_core(self, event: Event) -> None:
+        if self.appends:
+            self.appends.give(self)
+        self.perform(self.core.step(event, self.now_ms))
+
+    def perform(self, effects: Sequence[Any]) -> None:
+        """Take in what the core's effects mean here, and pass on the rest."""
         for effect in effects:
             handler = self._core_effects.get(type(effect))
             if handler is None:

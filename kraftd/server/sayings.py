@@ -35,20 +35,27 @@ class Sayings:
     """Lines that wait for their records' commit, in the order of the log."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[int, list[Line]]] = deque()
+        self._waiting: deque[tuple[int, list[Line], list[str]]] = deque()
 
     def note(self, end_offset: int, records: list[VersionedRecord]) -> None:
         """What there is to say of a decision's records, which end before that offset."""
-        lines = lines_of(records)
-        if lines:
-            self._waiting.append((end_offset, lines))
+        lines, created = lines_of(records)
+        if lines or created:
+            self._waiting.append((end_offset, lines, created))
 
     def release(self, node: Node, high_watermark: int) -> None:
-        """Say what the high watermark has passed."""
+        """Say what the high watermark has passed; topics committed together have one line."""
         waiting = self._waiting
+        topics: list[str] = []
         while waiting and waiting[0][0] <= high_watermark:
-            for text, fields in waiting.popleft()[1]:
-                node.say("info", text, **fields)
+            _, lines, created = waiting.popleft()
+            topics += created
+            if lines:
+                _say_created(node, topics)
+                topics = []
+                for text, fields in lines:
+                    node.say("info", text, **fields)
+        _say_created(node, topics)
 
     def forget(self) -> None:
         """Leadership is lost: whoever leads now decides what becomes of the rest."""
@@ -58,8 +65,14 @@ class Sayings:
         return f"<Sayings {len(self._waiting)} wait>"
 
 
-def lines_of(records: list[VersionedRecord]) -> list[Line]:
-    """What a decision has done to brokers, controllers, features and topics."""
+def _say_created(node: Node, topics: list[str]) -> None:
+    if topics:
+        more = ", …" if len(topics) > MOST_TOPICS else ""
+        node.say("info", "topics created", count=len(topics), topics=", ".join(topics[:MOST_TOPICS]) + more)
+
+
+def lines_of(records: list[VersionedRecord]) -> tuple[list[Line], list[str]]:
+    """What a decision has done to brokers, controllers, features and topics; and which topics it created."""
     lines: list[Line] = []
     created: list[str] = []
     removed = 0
@@ -76,13 +89,9 @@ def lines_of(records: list[VersionedRecord]) -> list[Line]:
                 line = describe(message)
                 if line[0]:
                     lines.append(line)
-    if created:
-        more = ", …" if len(created) > MOST_TOPICS else ""
-        topics = ", ".join(created[:MOST_TOPICS]) + more
-        lines.append(("topics created", {"count": len(created), "topics": topics}))
     if removed:
         lines.append(("topics deleted", {"count": removed}))
-    return lines
+    return lines, created
 
 
 def _registered(record: RegisterBrokerRecord) -> Line:

@@ -16,7 +16,7 @@ from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import Effect
 from kraftd.raft.events import Event, RequestAbandoned, RequestReceived, ShutdownRequested
 from kraftd.server import effects as server
-from kraftd.server.events import CommittedRead, ConnectionClosed, FramesReceived, TurnCame
+from kraftd.server.events import CommittedRead, ConnectionClosed, FramesReceived, TurnCame, TurnEnded
 from kraftd.server.identity import Identity
 from kraftd.server.node import Node
 from kraftd.server.registration import AskController, ControllerAnswered
@@ -122,6 +122,7 @@ class ControllerProcess(Process):
             server.AnswerSnapshot: self._send_snapshot,
             server.ReadCommitted: self._read_committed,
             server.TakeTurn: self._take_turn,
+            server.EndTurn: self._end_turn,
             OpenSnapshot: self._open_snapshot,
             AskController: self._ask_controller,
         }
@@ -221,6 +222,9 @@ class ControllerProcess(Process):
 
     def _take_turn(self, _: server.TakeTurn) -> None:
         self.world.schedule.after(TURN_US, self.tell, TurnCame())
+
+    def _end_turn(self, _: server.EndTurn) -> None:
+        self.world.schedule.after(TURN_US, self.tell, TurnEnded())
 
     def _open_snapshot(self, effect: OpenSnapshot) -> None:
         self.world.schedule.after(TURN_US, self._opened, effect)

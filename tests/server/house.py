@@ -81,6 +81,7 @@ class House:
         bound = [Endpoint("CONTROLLER", "127.0.0.1", 9093)]
         self.node = build_node(self.config, self.storage, self.dice, self.clock, bound)  # type: ignore[arg-type]
         self.sync_by_itself = True
+        self.turns_end_by_themselves = True
         self.syncs_asked = 0
         self.answers: dict[tuple[int, int], bytes] = {}
         self.closed: dict[int, str] = {}
@@ -128,6 +129,9 @@ class House:
                     self.said.append(effect.text)
                 case effects.TakeTurn():
                     self.events.append(events.TurnCame())
+                case effects.EndTurn():
+                    if self.turns_end_by_themselves:
+                        self.events.append(events.TurnEnded())
                 case effects.ReadCommitted():
                     data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
                     self.events.append(events.CommittedRead(effect.offset, data))
