@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from time import monotonic_ns
 from typing import Any
 
+from kraftd.histogram import Histogram
 from kraftd.net.connection import Connection
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
@@ -23,6 +24,7 @@ from kraftd.runtime.holds import LoopHolds
 from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers
 from kraftd.runtime.syncer import RETRY_S, Syncer
 from kraftd.server import effects, events
+from kraftd.server.call import Call
 from kraftd.server.node import Node
 from kraftd.server.registration import AskController
 from kraftd.server.snapshot_download import OpenSnapshot, SnapshotDownload
@@ -78,6 +80,9 @@ class Runner:
         self._dirty: list[Connection] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
+        self._timer_due_ms = 0
+        self._began_ns = 0  # the step that runs, or ran last
+        self.delays = Histogram()  # how late timers ran: so long everything else waits for the loop, too
         self._perform: dict[type, Callable[[Any], None]] = {
             effects.AnswerRecords: self._answer_records,
             effects.AnswerSnapshot: self._answer_snapshot,
@@ -105,14 +110,14 @@ class Runner:
 
     # -- one step
 
-    def step(self, event: Any) -> None:
-        """Hand an event to the node and perform what follows."""
+    def step(self, event: Any, began_ns: int = 0) -> None:
+        """Hand an event to the node and perform what follows; `began_ns` is now, for who knows it already."""
         if self._dead:
             return
         if self._held is not None:
             self._put_off(event)
             return
-        began_ns = monotonic_ns()
+        self._began_ns = began_ns = began_ns or monotonic_ns()
         try:
             self._carry_out(self.node.step(event, self.clock.now_ms()))
         except Exception as error:
@@ -129,6 +134,7 @@ class Runner:
         by_id = self._by_id
         dirty = self._dirty
         said: list[effects.Say] = []
+        now_ns = monotonic_ns()
         left = iter(made)
         effect = None
         try:
@@ -140,6 +146,8 @@ class Runner:
                         connection.answer(effect.slot, effect.parts)
                         if connection not in dirty:
                             dirty.append(connection)
+                    if effect.call is not None:
+                        node.requests.answered(effect.call, effect.call.arrived_ns == self._began_ns, now_ns)
                 elif kind is effects.Say:
                     said.append(effect)
                 else:
@@ -203,6 +211,11 @@ class Runner:
         elif type(event) is not raft_events.DeadlineReached:
             self._waiting_events.append(event)
 
+    @property
+    def disk_full(self) -> bool:
+        """Whether something that was appended, or has to be durable, waits for room on the disk."""
+        return self.node.disk_full or self._waits_for_room
+
     def fail(self, error: BaseException) -> None:
         """Something that this process must not survive."""
         if not self._dead:
@@ -225,11 +238,14 @@ class Runner:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = deadline_ms
-        delay_ms = max(0, deadline_ms - self.clock.now_ms())
+        now_ms = self.clock.now_ms()
+        delay_ms = max(0, deadline_ms - now_ms)
+        self._timer_due_ms = now_ms + delay_ms
         self._timer = self.loop.call_later(delay_ms / 1000, self._deadline)
 
     def _deadline(self) -> None:
         self._timer = None
+        self.delays.note(max(0, self.clock.now_ms() - self._timer_due_ms) * 1_000_000)
         self.step(raft_events.DeadlineReached())
 
     def _sweep(self) -> None:
@@ -240,8 +256,12 @@ class Runner:
 
     def frames_received(self, connection: Connection, first_slot: int, frames: list[memoryview]) -> None:
         self._by_id[connection.id] = connection
+        now_ns = monotonic_ns()
         self.step(
-            events.FramesReceived(connection.id, first_slot, frames, connection.listener, connection.peer[0])
+            events.FramesReceived(
+                connection.id, first_slot, frames, connection.listener, connection.peer[0], now_ns
+            ),
+            now_ns,
         )
 
     def connection_lost(self, connection: Connection, reason: str | None) -> None:
@@ -256,10 +276,11 @@ class Runner:
         if connection is not None:
             connection.close(effect.reason)
 
-    def _respond(self, connection_id: int, slot: int, parts: list[Any]) -> None:
-        connection = self._by_id.get(connection_id)
+    def _respond(self, call: Call, parts: list[Any]) -> None:
+        self.node.requests.answered(call, call.arrived_ns == self._began_ns, monotonic_ns())
+        connection = self._by_id.get(call.connection_id)
         if connection is not None:
-            connection.answer(slot, parts)
+            connection.answer(call.slot, parts)
             if connection not in self._dirty:
                 self._dirty.append(connection)
 
@@ -267,7 +288,7 @@ class Runner:
 
     def _answer_records(self, effect: effects.AnswerRecords) -> None:
         data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
-        self._respond(effect.call.connection_id, effect.call.slot, effect.fill(data))
+        self._respond(effect.call, effect.fill(data))
 
     def _answer_snapshot(self, effect: effects.AnswerSnapshot) -> None:
         """Off the loop: nobody has read that part of the file for long."""
@@ -287,6 +308,7 @@ class Runner:
             if connection is not None:
                 connection.close("the snapshot could not be read")
             return
+        self.node.requests.answered(effect.call, False, monotonic_ns())
         if connection is not None:
             connection.answer(effect.call.slot, effect.fill(data))
             connection.flush()

@@ -9,8 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+from time import monotonic_ns
 from typing import Protocol
 
+from kraftd.histogram import Histogram
 from kraftd.storage.errors import DiskFull
 
 HUNG_S = 30.0  # a disk that does not answer for so long is not waited for
@@ -43,6 +45,7 @@ class Syncer:
         self._failed = failed
         self._filled = filled
         self._has_room = has_room
+        self.times = Histogram()  # of the syncs that were done, in nanoseconds
         self._stopping = threading.Event()
         self._asked: SimpleQueue[bool] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="kraftd-sync", daemon=True)
@@ -73,6 +76,7 @@ class Syncer:
         """One sync, however often a full disk makes it start over; None when this ends meanwhile."""
         full = False
         while True:
+            began_ns = monotonic_ns()
             try:
                 end_offset = self._log.sync()
             except DiskFull as error:
@@ -82,6 +86,7 @@ class Syncer:
                 if self._stopping.wait(RETRY_S):
                     return None
             else:
+                self.times.note(monotonic_ns() - began_ns)
                 if full:
                     self._call_soon(self._has_room)
                 return end_offset

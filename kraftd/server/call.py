@@ -50,7 +50,8 @@ ANONYMOUS = Principal("User", "ANONYMOUS")
 class Call(msgspec.Struct, eq=False, gc=False):
     """One request. Compared by identity; `envelope` is the Envelope that carried it, if one did.
 
-    `message` is decoded with `version`; `slot` is its place among the requests of its connection.
+    `message` is decoded with `version`; `slot` is its place among the requests of its connection;
+    `arrived_ns` is of the runner's clock, 0 where nobody measures.
     """
 
     connection_id: int
@@ -64,6 +65,8 @@ class Call(msgspec.Struct, eq=False, gc=False):
     message: Any
     principal: Principal = ANONYMOUS
     envelope: Call | None = None
+    arrived_ns: int = 0
+    size_bytes: int = 0
 
     def frame_repeated(self, response: Message, memo: FrameMemo) -> list[Buffer]:
         """The same as `frame`, for answers of which equal ones go to many."""

@@ -15,11 +15,15 @@ from kraftd.wire.primitives import Buffer
 
 
 class Answer(Effect, frozen=True):
-    """Send these bytes as the answer in this slot of the connection; none at all for an answer not wanted."""
+    """Send these bytes as the answer in this slot of the connection; none at all for an answer not wanted.
+
+    `call` is what they answer, None where it was no request that is served.
+    """
 
     connection_id: int
     slot: int
     parts: list[Buffer]
+    call: Call | None = None
 
     def __repr__(self) -> str:
         return f"<Answer {self.connection_id}/{self.slot}, {sum(map(len, self.parts))} bytes>"

@@ -6,13 +6,16 @@ from kraftd.raft.events import Event
 
 
 class FramesReceived(Event, frozen=True):
-    """Requests of one connection, in their slots from `first_slot` on, without their sizes."""
+    """Requests of one connection, in their slots from `first_slot` on, without their sizes; `arrived_ns` is
+    of the runner's clock, for what it measures.
+    """
 
     connection_id: int
     first_slot: int
     frames: list[memoryview]
     listener: str
     host: str
+    arrived_ns: int = 0
 
     def __repr__(self) -> str:
         return f"<FramesReceived {len(self.frames)} of {self.connection_id} from slot {self.first_slot}>"

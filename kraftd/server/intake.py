@@ -103,4 +103,6 @@ def read_carried(outer: Call, frame: bytes, forwardable: Container[int]) -> Call
         header.client_id or "",
         message,
         envelope=outer,
+        arrived_ns=outer.arrived_ns,
+        size_bytes=len(frame),
     )

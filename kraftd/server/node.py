@@ -47,6 +47,7 @@ from kraftd.server.periodic import Periodic
 from kraftd.server.refusal_answers import refuse
 from kraftd.server.registration import ControllerAnswered, Registration
 from kraftd.server.replay import Replay, Snapshot
+from kraftd.server.request_stats import RequestStats
 from kraftd.server.routing import SERVED
 from kraftd.server.sayings import Sayings
 from kraftd.server.snapshot_download import OpenSnapshot, SnapshotOpened
@@ -84,6 +85,8 @@ class Node:
         self.stopping = False
         self.disk_full = False  # nothing new is decided then; what is known is still told
         self.now_ms = 0
+        self.requests = RequestStats()
+        self.metadata_errors = 0  # decisions and tasks that failed as none should
         self.finalized = FinalizedFeatures()
         self.parked = ParkedAnswers()
         self.sayings = Sayings()
@@ -175,11 +178,14 @@ class Node:
             try:
                 call = read_call(connection_id, slot, event.listener, event.host, bytes(frame))
             except NotServed as error:
+                self.requests.not_served += 1
                 self._out.append(Answer(connection_id, slot, error.parts))
             except ProtocolError as error:
                 self._out.append(CloseConnection(connection_id, str(error)))
                 return
             else:
+                call.arrived_ns = event.arrived_ns
+                call.size_bytes = len(frame)
                 self.handle(call)
             slot += 1
 
@@ -195,7 +201,8 @@ class Node:
 
     def answer(self, call: Call, response: Message) -> None:
         """Answer at once."""
-        self._out.append(Answer(call.connection_id, call.slot, call.frame(response)))
+        self.requests.count_errors(call.key, response)
+        self._out.append(Answer(call.connection_id, call.slot, call.frame(response), call))
 
     def knows_metadata(self, call: Call) -> bool:
         """Whether the call can be answered from the image; if not yet, it is handled again once it can."""
@@ -209,8 +216,10 @@ class Node:
         if code == ErrorCode.NOT_CONTROLLER and call.envelope is not None:
             parts = envelope_error(call.envelope, code)  # the broker looks for the controller again
         else:
-            parts = call.frame(refuse(call.key, call.version, call.message, code, message))
-        self._out.append(Answer(call.connection_id, call.slot, parts))
+            response = refuse(call.key, call.version, call.message, code, message)
+            self.requests.count_errors(call.key, response)
+            parts = call.frame(response)
+        self._out.append(Answer(call.connection_id, call.slot, parts, call))
 
     def ask_core(self, call: Call) -> None:
         """Let the consensus core answer, now or later."""
@@ -245,8 +254,10 @@ class Node:
         except Refusal:
             raise
         except Exception as error:
+            self.metadata_errors += 1
             self.say("error", "a decision failed", call=repr(call), error=repr(error), exc_info=error)
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+        self.requests.count_errors(call.key, decision.answer)
         parts = call.frame(decision.answer)
         if decision.records:
             end_offset = self.appends.append(self, decision.records, decision.atomic)
@@ -260,7 +271,7 @@ class Node:
         if not decision.records:
             last = self.parked.last_end_offset
             if last is None:
-                self._out.append(Answer(call.connection_id, call.slot, parts))
+                self._out.append(Answer(call.connection_id, call.slot, parts, call))
                 return
             end_offset = last
         self.parked.park(end_offset, call, parts)
@@ -337,12 +348,16 @@ class Node:
         if self._answered(call):
             self._respond(call, effect.message)
 
-    def _respond(self, call: Call, message: Message) -> None:
+    def _respond(self, call: Call, message: Any) -> None:
         if call.key == FETCH:
+            topics = message.responses
+            if message.error_code or (topics and topics[0].partitions[0].error_code):
+                self.requests.count_errors(FETCH, message)
             parts = call.frame_repeated(message, self._empty_fetches)
         else:
+            self.requests.count_errors(call.key, message)
             parts = call.frame(message)
-        self._out.append(Answer(call.connection_id, call.slot, parts))
+        self._out.append(Answer(call.connection_id, call.slot, parts, call))
 
     def _on_respond_records(self, effect: raft_effects.RespondRecords) -> None:
         call: Call = effect.request_id  # type: ignore[assignment]
@@ -393,7 +408,7 @@ class Node:
         if self.active_epoch is not None:
             self.image.commit(high_watermark - 1)
             for call, parts in self.parked.release(high_watermark):
-                self._out.append(Answer(call.connection_id, call.slot, parts))
+                self._out.append(Answer(call.connection_id, call.slot, parts, call))
             self.sayings.release(self, high_watermark)
             self._publish(high_watermark)
             self.registration.look(self)

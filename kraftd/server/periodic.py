@@ -64,6 +64,7 @@ class Periodic:
             try:
                 decision = node.decide_alone(task)
             except Exception as error:  # the task's fault costs the task, not the controller
+                node.metadata_errors += 1
                 node.say("error", "a periodic task failed", task=name, error=repr(error), exc_info=error)
                 self._due[name] = now_ms + AFTER_ERROR_MS
                 continue

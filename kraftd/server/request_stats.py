@@ -1,0 +1,113 @@
+"""What is counted of requests, by API: plain numbers, noted where an answer is made or leaves.
+
+Kept cheap, for every request passes here: two lookups, one search among bounds, a few additions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from kraftd.histogram import TIME_BOUNDS_NS, Histogram
+from kraftd.server.call import Call
+from kraftd.wire.message import Message
+from kraftd.wire.table import FieldRow, StructTable, table_of
+
+# Whether a struct has an error code, and those of its lists in which there are some.
+Places = tuple[bool, tuple[tuple[str, Any], ...]]
+
+SIZE_BOUNDS_BYTES = tuple(1 << power for power in range(5, 28, 2))
+
+
+class ApiStats:
+    """One API: requests by version, errors by code, times from arrival to answer, sizes of requests.
+
+    `at_once` are those answered in the turn in which they came, `parked` those that waited for records, a
+    commit or the disk; both in nanoseconds. An error counts as often as it stands in an answer.
+    """
+
+    __slots__ = ("at_once", "errors", "parked", "size_bytes", "versions")
+
+    def __init__(self) -> None:
+        self.versions: dict[int, int] = {}
+        self.errors: dict[int, int] = {}
+        self.at_once = Histogram()
+        self.parked = Histogram()
+        self.size_bytes = Histogram(SIZE_BOUNDS_BYTES)
+
+    def __repr__(self) -> str:
+        return f"<ApiStats {sum(self.versions.values())} answered, {self.parked.count} of them after a while>"
+
+
+class RequestStats:
+    """Of all APIs: `by_key` has those that were asked for, by API key."""
+
+    __slots__ = ("by_key", "not_served")
+
+    def __init__(self) -> None:
+        self.by_key: dict[int, ApiStats] = {}
+        self.not_served = 0  # requests of APIs or versions that are not served
+
+    def answered(self, call: Call, at_once: bool, now_ns: int) -> None:
+        """The answer leaves; a request that came in an Envelope counts, and so does its Envelope."""
+        stats = self.by_key.get(call.key)
+        if stats is None:
+            stats = self._new(call.key)
+        version = call.version
+        stats.versions[version] = stats.versions.get(version, 0) + 1
+        took_ns = now_ns - call.arrived_ns
+        times = stats.at_once if at_once else stats.parked
+        times.counts[bisect_left(TIME_BOUNDS_NS, took_ns)] += 1
+        times.total += took_ns
+        stats.size_bytes.note(call.size_bytes)
+        if call.envelope is not None:
+            self.answered(call.envelope, at_once, now_ns)
+
+    def count_errors(self, key: int, message: Message) -> None:
+        """Note the errors in an answer, wherever they stand in it."""
+        has_code, lists = _places(type(message))
+        if not lists and not (has_code and message.error_code):  # type: ignore[attr-defined]
+            return
+        for code in error_codes(message):
+            stats = self.by_key.get(key) or self._new(key)
+            stats.errors[code] = stats.errors.get(code, 0) + 1
+
+    def _new(self, key: int) -> ApiStats:
+        stats = self.by_key[key] = ApiStats()
+        return stats
+
+    def __repr__(self) -> str:
+        return f"<RequestStats of {len(self.by_key)} APIs, {self.not_served} requests not served>"
+
+
+def error_codes(message: Message) -> list[int]:
+    """Every error code but NONE in a response and the structs of its lists, as often as it stands there."""
+    return list(_found(message, _places(type(message))))
+
+
+def _found(struct: Any, places: Places) -> Iterator[int]:
+    has_code, lists = places
+    if has_code and struct.error_code:
+        yield int(struct.error_code)
+    for name, inner in lists:
+        for one in getattr(struct, name) or ():
+            yield from _found(one, inner)
+
+
+@cache
+def _places(kind: type[Message]) -> Places:
+    """Where in a response error codes stand."""
+    table = table_of(kind)
+
+    def of(struct: StructTable) -> Places:
+        inner = ((row.attribute, of(table.structs[row.type])) for row in struct.fields if _is_list(row))
+        has_code = any(row.attribute == "error_code" for row in struct.fields)
+        return has_code, tuple((name, places) for name, places in inner if any(places))
+
+    return of(table.root)
+
+
+def _is_list(row: FieldRow) -> bool:
+    return bool(row.array) and not row.is_primitive()
