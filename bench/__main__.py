@@ -18,10 +18,11 @@ from bench.failover import failovers
 from bench.measure import MEASUREMENTS as OF_ONE
 from bench.measure import QUICK, Figures, Plan
 from bench.quorum import three_controllers
+from bench.scale import scale
 from tests.kafka.fetch import KAFKA_VERSION
 
 RESULTS = Path(__file__).with_name("results")
-MEASUREMENTS = {**OF_ONE, "quorum": three_controllers, "failover": failovers}
+MEASUREMENTS = {**OF_ONE, "quorum": three_controllers, "failover": failovers, "scale": scale}
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,40 @@ FIGURES = {
     "failover_frozen_max_ms": Figure("leader's host lost, the worst", "ms", 0, ""),
     "failover_stopped_p50_ms": Figure("leader told to stop, to the next leader, p50", "ms", 0, ""),
     "failover_stopped_max_ms": Figure("leader told to stop, the worst", "ms", 0, ""),
+    "scale_partitions_per_s": Figure("scale: partitions created per second", "", 0, "1x", True),
+    "scale_create_cpu_us": Figure("scale: CPU of a partition created", "us", 1, ""),
+    "scale_create_p50_at_0_ms": Figure("scale: CreateTopics, p50, no partition", "ms", 2, ""),
+    "scale_create_p50_at_tenth_ms": Figure("scale: the same, a tenth of all partitions", "ms", 2, ""),
+    "scale_create_p50_at_all_ms": Figure("scale: the same, all partitions", "ms", 2, ""),
+    "scale_rss_mib": Figure("scale: resident memory after the creates", "MiB", 0, "3x"),
+    "scale_log_answers_s": Figure("scale: restart from the log, ApiVersions answered", "s", 2, ""),
+    "scale_log_slowest_answer_ms": Figure("scale: the slowest ApiVersions while it loads", "ms", 0, ""),
+    "scale_log_serves_s": Figure("scale: restart from the log until it serves, wall", "s", 2, "4x"),
+    "scale_log_serves_cpu_s": Figure("scale: the same, CPU", "s", 2, "5x"),
+    "scale_log_rss_mib": Figure("scale: the same, resident memory", "MiB", 0, "3x"),
+    "scale_checkpoint_s": Figure("scale: a checkpoint written, wall", "s", 2, ""),
+    "scale_checkpoint_cpu_s": Figure("scale: the same, CPU of all processes", "s", 2, "0.5x"),
+    "scale_checkpoint_mib": Figure("scale: the checkpoint", "MiB", 1, ""),
+    "scale_checkpoint_answers_s": Figure("scale: restart from it, ApiVersions answered", "s", 2, ""),
+    "scale_checkpoint_slowest_answer_ms": Figure(
+        "scale: the slowest ApiVersions while it loads", "ms", 0, ""
+    ),
+    "scale_checkpoint_serves_s": Figure("scale: restart from it until it serves, wall", "s", 2, "4x"),
+    "scale_checkpoint_serves_cpu_s": Figure("scale: the same, CPU", "s", 2, "5x"),
+    "scale_checkpoint_rss_mib": Figure("scale: the same, resident memory", "MiB", 0, "3x"),
+    "scale_fence_ms": Figure("scale: a silent broker fenced, to the last record committed", "ms", 0, "2x"),
+    "scale_fence_records": Figure("scale: partitions changed", "", 0, ""),
+    "scale_fence_heartbeat_p50_ms": Figure("scale: heartbeats meanwhile, p50", "ms", 2, ""),
+    "scale_fence_heartbeat_p99_ms": Figure("scale: heartbeats meanwhile, p99", "ms", 2, ""),
+    "scale_fence_heartbeat_max_ms": Figure("scale: heartbeats meanwhile, the worst", "ms", 1, ""),
+    "scale_shutdown_ms": Figure("scale: a broker shut down, to the last record committed", "ms", 0, ""),
+    "scale_shutdown_records": Figure("scale: partitions changed", "", 0, ""),
+    "scale_shutdown_heartbeat_p50_ms": Figure("scale: heartbeats meanwhile, p50", "ms", 2, ""),
+    "scale_shutdown_heartbeat_p99_ms": Figure("scale: heartbeats meanwhile, p99", "ms", 2, ""),
+    "scale_shutdown_heartbeat_max_ms": Figure("scale: heartbeats meanwhile, the worst", "ms", 1, ""),
+    "scale_bring_up_mb_s": Figure("scale: a snapshot fetched by a new controller", "MB/s", 0, "", True),
+    "scale_stalls": Figure("scale: loop stalls over 10 ms", "", 0, ""),
+    "scale_longest_hold_ms": Figure("scale: the longest", "ms", 1, ""),
 }
 
 

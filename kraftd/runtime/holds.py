@@ -49,6 +49,15 @@ class LoopHolds:
         """How many steps took longer than `TOO_LONG_MS`."""
         return sum(self.counts[BOUNDS_MS.index(TOO_LONG_MS) + 1 :])
 
+    def summary(self) -> dict[str, Any]:
+        """What the log says of it when the daemon ends."""
+        return {
+            "steps": self.steps,
+            "too_long": self.too_long,
+            "longest_ms": round(self.longest_ns / _NS, 1),
+            "longest": self.longest or "nothing",
+        }
+
     def __repr__(self) -> str:
         longest = f", the longest {self.longest_ns / _NS:.1f} ms by {self.longest}" if self.longest else ""
         return f"<LoopHolds {self.steps} steps, {self.too_long} over {TOO_LONG_MS} ms{longest}>"
