@@ -1,8 +1,8 @@
 """The heartbeats of many brokers, from a process of their own, and how long each took.
 
-Every broker has a connection and one heartbeat under way at most. A heartbeat that is due while the one before
-is unanswered goes out late, and its wait counts from when it was due. A controller that restarts is connected
-to again; what it owed is forgotten.
+Every broker has a connection and one heartbeat under way at most. A heartbeat that is due while the one
+before is unanswered goes out late, and its wait counts from when it was due. A controller that restarts is
+connected to again; what it owed is forgotten.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,7 +62,7 @@ NEVER = {
 SOON = {**NEVER, "metadata.log.max.snapshot.interval.ms": 4000}
 API_VERSIONS = ApiVersionsRequest("bench", "1")
 CHANGE_KEY = table_of(PartitionChangeRecord).key
-LONGEST_MS, TOO_LONG = re.compile(r"longest_ms=([\d.]+)"), re.compile(r"too_long=(\d+)")
+LONGEST_MS, TOO_LONG = re.compile(r'longest_ms"?[=:]([\d.]+)'), re.compile(r'too_long"?[=:](\d+)')
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def scale(kind: Kind, plan: Plan) -> Figures:
                 write_checkpoint(world)
                 restart(world, "checkpoint", {**NEVER, "broker.session.timeout.ms": SESSION_MS})
                 lose_brokers(world, hearts, ids)
-            bring_up(world)
+                bring_up(world)
             world.stop()
     if world.stalls:
         world.figures["scale_stalls"] = sum(count for count, _ in world.stalls)
@@ -417,16 +418,20 @@ def observer_fetch(cluster_id: str, epoch: int, offset: int) -> FetchRequest:
 def bring_up(world: World) -> None:
     """A second controller, formatted and empty, which begins with the leader's snapshot."""
     folder = world.quorum.home / f"controller-{JOINER_ID}" / "data" / world.node.metadata_dir.name
-    starting = threading.Thread(target=world.quorum.add_observer, args=(JOINER_ID, world.node.kind))
-    starting.start()
-    began_s = 0.0
+    seen: list[tuple[float, int]] = []  # when the download began and ended, and how much there was
+    watching = threading.Thread(target=_watch_download, args=(folder, seen))
+    watching.start()
+    world.quorum.add_observer(JOINER_ID, world.node.kind)  # here: it ends with the thread that starts it
+    watching.join()
+    (began_s, first_bytes), (ended_s, all_bytes) = seen
+    world.figures["scale_bring_up_mb_s"] = (all_bytes - first_bytes) / 1e6 / (ended_s - began_s)
+
+
+def _watch_download(folder: Path, seen: list[tuple[float, int]]) -> None:
     deadline_s = time.monotonic() + GIVE_UP_S
-    while not (made := snapshots(folder, ".checkpoint")):
-        if time.monotonic() > deadline_s:
-            raise RuntimeError(f"no snapshot has come: {sorted(folder.glob('*'))}\n{world.quorum.controllers[JOINER_ID].log_tail()}")
-        if not began_s and snapshots(folder, ".part"):
-            began_s = time.monotonic()
+    while not (made := snapshots(folder, ".checkpoint")) and time.monotonic() < deadline_s:
+        parts = [] if seen else snapshots(folder, ".part")
+        with suppress(FileNotFoundError):
+            seen += [(time.monotonic(), path.stat().st_size) for path in parts[:1]]
         time.sleep(0.001)
-    took_s = time.monotonic() - began_s
-    starting.join()
-    world.figures["scale_bring_up_mb_s"] = made[-1].stat().st_size / 1e6 / took_s
+    seen += [(time.monotonic(), path.stat().st_size) for path in made[:1]]
