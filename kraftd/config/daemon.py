@@ -51,6 +51,7 @@ class DaemonConfig(Struct, frozen=True, kw_only=True):
     metadata_snapshot_max_new_record_bytes: int
     metadata_snapshot_max_interval_ms: int
     metadata_snapshot_min_changed_ratio: float
+    metadata_snapshot_timeout_ms: int
     scrub_interval_ms: int
 
     broker_session_timeout_ms: int
@@ -155,6 +156,7 @@ def build(
         metadata_snapshot_max_new_record_bytes=integer("metadata.log.max.record.bytes.between.snapshots"),
         metadata_snapshot_max_interval_ms=integer("metadata.log.max.snapshot.interval.ms"),
         metadata_snapshot_min_changed_ratio=ratio,
+        metadata_snapshot_timeout_ms=whole("kraftd.metadata.snapshot.timeout.ms"),
         scrub_interval_ms=whole("kraftd.scrub.interval.ms"),
         broker_session_timeout_ms=integer("broker.session.timeout.ms"),
         num_partitions=integer("num.partitions"),

@@ -15,6 +15,7 @@ OWN_ROWS: tuple[facts.Row, ...] = (
     ("kraftd.log.level", "string", "info", ("in", ("debug", "info", "warning", "error")), ""),
     ("kraftd.shutdown.timeout.ms", "int", "10000", ("range", 0, None), ""),
     ("kraftd.metadata.snapshot.min.changed.records.ratio", "double", "0.0", ("range", 0, 1), ""),
+    ("kraftd.metadata.snapshot.timeout.ms", "int", "600000", ("range", 1, None), ""),
     ("kraftd.scrub.interval.ms", "long", "86400000", ("range", 0, None), ""),
 )
 OWN = ConfigDef(OWN_ROWS)
@@ -79,6 +80,9 @@ USED: dict[str, str] = {
     "kraftd.metadata.snapshot.min.changed.records.ratio": (
         "the part of the last snapshot's records that must have changed before bytes make another due; "
         "0 is none"
+    ),
+    "kraftd.metadata.snapshot.timeout.ms": (
+        "how long the process that makes a snapshot may take before it is killed"
     ),
     "kraftd.scrub.interval.ms": "how often everything on disk is read and checked; 0 is never",
     "kraftd.shutdown.timeout.ms": "how long a stop may wait for requests in work",

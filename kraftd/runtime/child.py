@@ -43,6 +43,12 @@ class Child:
     def pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
+    def give_up(self) -> None:
+        """End it without waiting for that: `ended` is called when it has."""
+        with self._lock:
+            if self._process is not None:
+                self._process.kill()
+
     def kill(self) -> None:
         """End it, and wait for that; `ended` is not called any more."""
         with self._lock:

@@ -60,6 +60,7 @@ class SnapshotKeeper:
             config.metadata_delete_delay_ms,
         )
         self._min_changed_ratio = config.metadata_snapshot_min_changed_ratio
+        self._timeout_ms = config.metadata_snapshot_timeout_ms
         self._scrub_interval_ms = config.scrub_interval_ms
         self._next_scrub_ms = now_ms + config.scrub_interval_ms
         self._next_clean_ms = now_ms + CLEAN_EVERY_MS
@@ -67,6 +68,8 @@ class SnapshotKeeper:
         self._scrubber: Child | None = None
         self._order: CheckpointOrder | None = None
         self._started_ms = 0
+        self._overdue = False  # the writer was told to end
+        self.failures = 0  # snapshots that could not be made since the start
         self._asked: str | None = None  # the request that waits for the next snapshot
         self._answering: str | None = None  # the request that the one under way answers
         self._timestamps: dict[OffsetAndEpoch, int] = {}
@@ -95,12 +98,15 @@ class SnapshotKeeper:
         self._asked = take_request(self.storage.disk, self.storage.directory.path) or self._asked
         if self._writer is None:
             self._make_if_due(now_ms)
+        elif not self._overdue and now_ms - self._started_ms >= self._timeout_ms:
+            self._overdue = True
+            self.log.error("the process that makes a snapshot hangs: it is killed", pid=self._writer.pid)
+            self._writer.give_up()
         if now_ms >= self._next_clean_ms:
             self.clean(now_ms)
-        if self._scrub_interval_ms and now_ms >= self._next_scrub_ms and self._scrubber is None:
+        if self._scrub_interval_ms and now_ms >= self._next_scrub_ms:
             self._next_scrub_ms = now_ms + self._scrub_interval_ms
-            arguments = [self.storage.log.directory, str(self.storage.log.synced_end)]
-            self._scrubber = self._child(SCRUBBER, arguments, self._scrubbed)
+            self._scrub()
 
     # -- making them
 
@@ -134,7 +140,7 @@ class SnapshotKeeper:
             position=log.position_near(base.offset if base is not None else log.log_start),
             min_changed_ratio=self._min_changed_ratio if by_bytes and base is not None else 0.0,
         )
-        self._started_ms = now_ms
+        self._started_ms, self._overdue = now_ms, False
         self._answering, self._asked = self._asked, None
         self.log.info("making a snapshot", snapshot=name_of(self._order.snapshot_id), because=reason)
         self._writer = self._child(WRITER, [msgspec.json.encode(self._order).decode()], self._written)
@@ -144,7 +150,10 @@ class SnapshotKeeper:
         assert order is not None
         now_ms = self.runner.clock.now_ms()
         if ended.exit_code != 0:
-            self._failed(order, ended.err or f"the process ended with {ended.exit_code}", now_ms)
+            why = ended.err or f"the process ended with {ended.exit_code}"
+            if self._overdue:
+                why = f"it was not done after {self._timeout_ms} ms (kraftd.metadata.snapshot.timeout.ms)"
+            self._failed(order, why, now_ms)
             return
         made = msgspec.json.decode(ended.out, type=CheckpointMade)
         if made.outcome == MADE:
@@ -197,7 +206,11 @@ class SnapshotKeeper:
         self._answer(snapshot_id, made.size_bytes)
 
     def _failed(self, order: CheckpointOrder, why: str, now_ms: int, wait_ms: int | None = None) -> None:
+        self.failures += 1
         self.log.error("a snapshot could not be made", snapshot=name_of(order.snapshot_id), error=why)
+        # A writer that was killed could not take its file away.
+        part = f"{order.directory}/{part_name(order.snapshot_id, download=False)}"
+        self.runner.loop.run_in_executor(None, self.storage.disk.remove, part)
         if wait_ms is None:
             self.policy.failed(now_ms)
         else:
@@ -258,6 +271,13 @@ class SnapshotKeeper:
         return found
 
     # -- damage
+
+    def _scrub(self) -> None:
+        if self._scrubber is not None:
+            self.log.error("checking the files takes longer than the time between two checks")
+            return
+        arguments = [self.storage.log.directory, str(self.storage.log.synced_end)]
+        self._scrubber = self._child(SCRUBBER, arguments, self._scrubbed)
 
     def _scrubbed(self, ended: ChildEnded) -> None:
         self._scrubber = None

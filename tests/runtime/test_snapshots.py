@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -21,7 +23,8 @@ from kraftd.messages.fetch_snapshot_request import (
     TopicSnapshot,
 )
 from kraftd.runtime.snapshot_writer import ORPHANED
-from kraftd.storage.checkpoint import checkpoint_name, parse_checkpoint_name
+from kraftd.server.checkpointing import CheckpointOrder
+from kraftd.storage.checkpoint import checkpoint_name, parse_checkpoint_name, part_name
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -184,6 +187,48 @@ def test_the_writer_ends_with_the_daemon() -> None:
         assert child.stdout.readline() == b"up\n"
         child.stdin.close()
         assert child.wait(WAIT_S) == ORPHANED
+
+
+def hanging_writer(daemon: DaemonProcess) -> tuple[int, CheckpointOrder]:
+    """The process that makes a snapshot for a daemon, stopped as soon as it is there; and its order."""
+    assert daemon.process is not None
+    found: list[tuple[int, CheckpointOrder]] = []
+
+    def look() -> bool:
+        for path in Path(f"/proc/{daemon.process.pid}/task").glob("*/children"):  # type: ignore[union-attr]
+            for pid in map(int, path.read_text().split()):
+                os.kill(pid, signal.SIGSTOP)
+                words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+                if "kraftd.runtime.snapshot_writer" in words:
+                    found.append((pid, msgspec.json.decode(words[-2], type=CheckpointOrder)))
+                else:  # not yet what it is to be
+                    os.kill(pid, signal.SIGCONT)
+        return bool(found)
+
+    wait_until(look, "a writer")
+    return found[0]
+
+
+def test_a_writer_that_hangs_is_killed_and_what_it_wrote_deleted(start: Callable[..., DaemonProcess]) -> None:
+    daemon = start(kraftd__metadata__snapshot__timeout__ms=3000)
+    asking = subprocess.Popen(
+        [sys.executable, "-m", "kraftd", "snapshot", str(daemon.properties)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    pid, order = hanging_writer(daemon)
+    part = Path(order.directory) / part_name(order.snapshot_id, download=False)
+    part.write_bytes(b"half")
+    _, said = asking.communicate(timeout=WAIT_S)
+    assert asking.returncode != 0 and "not done after 3000 ms" in said
+    assert not Path(f"/proc/{pid}").exists()
+    wait_until(lambda: not part.exists(), "its file goes")
+    assert any(
+        line["event"] == "the process that makes a snapshot hangs: it is killed" for line in daemon.lines()
+    )
+    daemon.kraftd("snapshot", str(daemon.properties))
+    assert snapshots(daemon), "the next one is made"
+    assert daemon.stop() == 0
 
 
 def test_what_a_killed_writer_left_is_swept(start: Callable[..., DaemonProcess]) -> None:
