@@ -20,6 +20,7 @@ from kraftd.storage.epochs import FILE_NAME as EPOCHS_FILE_NAME
 from kraftd.storage.epochs import EpochCache, decode_epochs, encode_epochs
 from kraftd.storage.errors import CorruptStorage, DirectoryProblem
 from kraftd.storage.log import LogSettings, MetadataLog
+from kraftd.storage.lost_log import check_nothing_is_lost
 from kraftd.storage.segment import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -66,6 +67,9 @@ def open_log(
     settings = settings or LogSettings()
     report = RecoveryReport()
     disk.make_directory(directory)
+    lost = check_nothing_is_lost(disk, directory)
+    if lost is not None:
+        report.notes.append(lost)
     _check_partition_metadata(disk, directory)
     snapshots = _sweep(disk, directory, report)
     bases = sorted(
@@ -89,9 +93,10 @@ def open_log(
     log = MetadataLog(disk, directory, settings, segments, epochs, log_start, log_end, snapshots)
     latest = log.latest_snapshot
     if latest is not None and by_epoch(latest) > (log.epochs.latest or 0, log_end):
-        report.notes.append(
-            f"the log ended at {log_end}, before the newest snapshot {latest}: it starts anew there"
-        )
+        if lost is None:
+            report.notes.append(
+                f"the log ended at {log_end}, before the newest snapshot {latest}: it starts anew there"
+            )
         log.truncate_fully_to(latest)
         log.sync()
     elif epochs.entries != before:
