@@ -30,6 +30,4 @@ class Histogram:
         return sum(self.counts)
 
     def __repr__(self) -> str:
-        return (
-            f"<Histogram of {self.count}, {self.total} in all, bounds {self.bounds[0]} to {self.bounds[-1]}>"
-        )
+        return f"<Histogram of {self.count} values, {self.total} in all>"
