@@ -14,7 +14,7 @@ from typing import Any
 from kraftd.metadata import journal as j
 from kraftd.metadata.errors import ReplayError
 from kraftd.metadata.metadata_version import METADATA_VERSION, MINIMUM_VERSION
-from kraftd.metadata.partition_index import PartitionSet, TopicPartition
+from kraftd.metadata.partition_index import CountedPartitionSet, PartitionSet, TopicPartition
 from kraftd.metadata.replay import REPLAY
 from kraftd.metadata.snapshot_records import snapshot_records
 from kraftd.metadata.state import (
@@ -75,12 +75,15 @@ class Image:
         self.next_producer_id = -1  # before the first block
         self.transaction_offset: int | None = None  # where the open metadata transaction began (KIP-868)
         self.partition_count = 0
+        # Of all changes of partitions that were ever applied, for metrics; never taken back.
+        self.unclean_elections = 0
+        self.elections_from_elr = 0
         self._topic_ids: dict[str, bytes] = {}
         self._dotted: dict[str, tuple[str, ...]] = {}  # names with "_" for "." -> the names with a "."
         self._hosted: dict[int, PartitionSet] = {}
         self._led_count: dict[int, int] = {}
-        self._leaderless = PartitionSet()
-        self._not_preferred = PartitionSet()
+        self._leaderless = CountedPartitionSet()
+        self._not_preferred = CountedPartitionSet()
         self._reassigning = PartitionSet()
         self._with_elr = PartitionSet()
         self._journal: j.Journal | None = None
@@ -399,6 +402,16 @@ class Image:
     def partitions_with_non_preferred_leader(self) -> Iterator[TopicPartition]:
         """Those led by another than their first replica, leaderless ones among them."""
         return iter(self._not_preferred)
+
+    @property
+    def leaderless_count(self) -> int:
+        """How many partitions have no leader, in O(1)."""
+        return self._leaderless.count
+
+    @property
+    def not_preferred_count(self) -> int:
+        """How many partitions are not led by their first replica, leaderless ones among them, in O(1)."""
+        return self._not_preferred.count
 
     def reassigning_partitions(self) -> Iterator[TopicPartition]:
         return iter(self._reassigning)

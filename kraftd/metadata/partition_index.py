@@ -43,3 +43,26 @@ class PartitionSet:
 
     def __repr__(self) -> str:
         return f"<PartitionSet of {len(self)} in {len(self.masks)} topics>"
+
+
+class CountedPartitionSet(PartitionSet):
+    """One that knows its size at any time: `count`. Adding costs a little more."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def add(self, topic_id: bytes, index: int) -> None:
+        if not self.masks.get(topic_id, 0) >> index & 1:
+            self.count += 1
+            super().add(topic_id, index)
+
+    def discard(self, topic_id: bytes, index: int) -> None:
+        if self.masks.get(topic_id, 0) >> index & 1:
+            self.count -= 1
+            super().discard(topic_id, index)
+
+    def __len__(self) -> int:
+        return self.count

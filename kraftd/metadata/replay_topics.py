@@ -11,7 +11,7 @@ from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.errors import ReplayError
 from kraftd.metadata.journal import ABSENT
-from kraftd.metadata.state import TOPIC_RESOURCE, PartitionState, TopicState, replica_directories
+from kraftd.metadata.state import RECOVERING, TOPIC_RESOURCE, PartitionState, TopicState, replica_directories
 from kraftd.types import uuid_text
 
 if TYPE_CHECKING:
@@ -92,6 +92,10 @@ def change_partition(image: Image, record: PartitionChangeRecord) -> None:
         after = before.merged(record)
     except ValueError as error:
         raise ReplayError(f"partition {record.partition_id} of topic {topic.name}: {error}") from None
+    if record.leader_recovery_state == RECOVERING:
+        image.unclean_elections += 1
+    if before.elr and record.leader in before.elr:
+        image.elections_from_elr += 1
     image.set_partition(topic, record.partition_id, after)
 
 

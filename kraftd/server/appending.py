@@ -62,6 +62,7 @@ class Appends:
             apply(record.message, offset, epoch)
         node.finalized.applied(node.image)
         node.replay.next_offset = end_offset
+        node.loading.timestamp_ms = node.now_ms
         node.sayings.note(end_offset, records)
         node.perform(effects)
         return end_offset

@@ -42,6 +42,7 @@ from kraftd.server.events import (
 from kraftd.server.finalized import FinalizedFeatures
 from kraftd.server.identity import Identity
 from kraftd.server.intake import NotServed, read_call
+from kraftd.server.loading import Loading
 from kraftd.server.parked import ParkedAnswers
 from kraftd.server.periodic import Periodic
 from kraftd.server.refusal_answers import refuse
@@ -90,7 +91,8 @@ class Node:
         self.finalized = FinalizedFeatures()
         self.parked = ParkedAnswers()
         self.sayings = Sayings()
-        self.replay = Replay(self.image, snapshot)
+        self.loading = Loading()
+        self.replay = Replay(self.image, snapshot, self.loading)
         self.periodic = Periodic(context.settings)
         self.registration = Registration(identity.quorum_listener)
         self._claimed_epoch: int | None = None  # led, but the image has yet to catch up
@@ -376,6 +378,7 @@ class Node:
     def _on_started(self, event: raft_events.Started) -> None:
         first = self.replay.start()
         if first is not None:
+            self.loading.begin_snapshot(self.now_ms)
             self._out.append(first)
         self._tell_core(event)
 
@@ -433,7 +436,10 @@ class Node:
         self._on_turn(None)
 
     def _on_turn(self, _: TurnCame | None) -> None:
+        next_offset = self.replay.next_offset
         follow_up = self.replay.turn(self.core.high_watermark or 0)
+        if next_offset < self.replay.snapshot_end <= self.replay.next_offset:
+            self.loading.end_snapshot(self.now_ms)
         if follow_up is not None:
             self._out.append(follow_up)
             return
@@ -447,10 +453,11 @@ class Node:
         """The log is a leader's snapshot now: read a fresh image from it."""
         self._out += [effect, OpenSnapshot(effect.snapshot_id)]
         self.image = self.context.image = Image()
-        self.replay = Replay(self.image)
+        self.replay = Replay(self.image, loading=self.loading)
         self.replay.await_snapshot()
 
     def _on_snapshot_opened(self, event: SnapshotOpened) -> None:
+        self.loading.begin_snapshot(self.now_ms)
         self.replay.load(event.snapshot_id, event.messages)
         self._on_turn(None)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kraftd.metadata.image import Image
 from kraftd.server.effects import Effect, ReadCommitted, TakeTurn
+from kraftd.server.loading import Loading
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.message import Message
@@ -21,10 +22,14 @@ RECORDS_A_TURN = 500  # about 5 ms
 class Replay:
     """How far the image has got: `next_offset` is the first offset that has not been applied."""
 
-    def __init__(self, image: Image, snapshot: Snapshot | None = None) -> None:
+    def __init__(
+        self, image: Image, snapshot: Snapshot | None = None, loading: Loading | None = None
+    ) -> None:
         self.image = image
+        self.loading = Loading() if loading is None else loading
         self.next_offset = 0
         self.complete = False  # everything that is known to be committed has been applied
+        self.snapshot_end = 0 if snapshot is None else snapshot[0].offset  # of the one that comes first
         self._slices = None if snapshot is None else self._load(*snapshot)
         self._reading = False
 
@@ -39,6 +44,7 @@ class Replay:
     def load(self, snapshot_id: OffsetAndEpoch, messages: Iterator[Message]) -> None:
         """The snapshot that was awaited; it is applied in turns."""
         self._reading = False
+        self.snapshot_end = snapshot_id.offset
         self._slices = self._load(snapshot_id, messages)
 
     def more(self, high_watermark: int) -> Effect | None:
@@ -76,8 +82,10 @@ class Replay:
             apply(message, last_offset, epoch)
             left -= 1
             if not left:
+                self.loading.records += RECORDS_A_TURN
                 left = RECORDS_A_TURN
                 yield None
+        self.loading.records += RECORDS_A_TURN - left
         self.next_offset = snapshot_id.offset
 
     def _apply(self, data: bytes | memoryview) -> Iterator[None]:
@@ -90,6 +98,8 @@ class Replay:
                 continue
             offset = header.base_offset
             epoch = header.leader_epoch
+            self.loading.timestamp_ms = header.max_timestamp_ms
+            self.loading.records += header.last_offset + 1 - max(offset, self.next_offset)
             for message in decode_batch(batch):
                 if offset >= self.next_offset:
                     apply(message, offset, epoch)

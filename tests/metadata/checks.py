@@ -44,6 +44,8 @@ def check(image: Image) -> None:
             lambda p, broker_id=broker_id: broker_id in p.elr
         )
     assert set(image.partitions_without_leader()) == those(lambda p: p.leader < 0)
+    assert image.leaderless_count == len(those(lambda p: p.leader < 0))
+    assert image.not_preferred_count == len(set(image.partitions_with_non_preferred_leader()))
     assert set(image.partitions_with_non_preferred_leader()) == those(lambda p: p.leader != p.replicas[0])
     assert set(image.reassigning_partitions()) == those(PartitionState.is_reassigning.fget)
     assert set(image.partitions_with_any_elr()) == those(lambda p: p.elr or p.last_known_elr)
