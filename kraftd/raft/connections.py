@@ -114,4 +114,8 @@ class Connections:
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
         """When the next of them becomes ready by itself."""
-        return min((one.until_ms for one in self._by_node.values() if one.until_ms > now_ms), default=None)
+        earliest_ms: int | None = None
+        for one in self._by_node.values():
+            if one.until_ms > now_ms and (earliest_ms is None or one.until_ms < earliest_ms):
+                earliest_ms = one.until_ms
+        return earliest_ms

@@ -338,7 +338,11 @@ class RaftCore:
 
 
 def _earliest(*deadlines_ms: int | None) -> int | None:
-    return min((one for one in deadlines_ms if one is not None), default=None)
+    earliest_ms: int | None = None
+    for one in deadlines_ms:
+        if one is not None and (earliest_ms is None or one < earliest_ms):
+            earliest_ms = one
+    return earliest_ms
 
 
 def poll_leader(replica: Replica, role: Leader) -> int | None:

@@ -52,10 +52,12 @@ def _may_fetch(replica: Replica) -> bool:
 def fetch_from_anyone(replica: Replica) -> None:
     """Ask a bootstrap server, whichever is ready, so that its answer tells the leader.  Not the one where the
     leader is known to be, that does not answer, if there is another."""
+    if not _may_fetch(replica):
+        return
     servers, leader = replica.bootstrap_destinations(), replica.leader_destination()
     if leader is not None:
         servers = [one for one in servers if (one.host, one.port) != (leader.host, leader.port)] or servers
-    if not servers or not _may_fetch(replica):
+    if not servers:
         return
     first = replica.dice.below(len(servers))
     for index in range(len(servers)):
