@@ -99,6 +99,7 @@ class Cluster:
             self._format(host, voters if host.id in ids else None)
         self.directories: dict[tuple[int, bytes], LogMirror] = {}  # those that are gone, too
         self.lost: set[ReplicaKey] = set()
+        self.processes: list[Process] = []  # all that ever ran
         for host in self.hosts.values():
             self.directories[host.id, host.directory_id] = host.mirror
 
@@ -141,6 +142,7 @@ class Cluster:
         except StorageError as error:
             world.checks.fail("D2", f"host {host.id} cannot open what it left behind: {error}")
         host.process = process
+        self.processes.append(process)
         world.network.hosts[host.address] = host.id
         world.checks.started(process)
         process.start()

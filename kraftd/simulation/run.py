@@ -59,14 +59,17 @@ def run_seed(
     outcome.simulated_us = world.schedule.now_us
     outcome.settled_us = world.liveness.settled_us
     outcome.kinds = dict(trace.kinds)
+    world.take_apart()
     outcome.cpu_s = time.process_time() - started_s
     return outcome
 
 
 def _run_in_a_job(seed: int) -> Outcome:
+    started_s = time.process_time()
     gc.disable()  # a world is thrown away whole
     outcome = run_seed(seed)
     gc.collect()
+    outcome.cpu_s = time.process_time() - started_s
     return outcome
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
+from kraftd.simulation.cluster import Host
 from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.options import ACTS, FAULTS, draw_options
 from kraftd.simulation.run import Summary, run_seed, run_seeds
@@ -32,6 +35,13 @@ def test_the_trace_as_text_leaves_the_history_as_it_is() -> None:
     lines: list[str] = []
     assert run_seed(22, tell=lines.append).digest == run_seed(22).digest
     assert lines
+
+
+def test_a_world_leaves_nothing_behind() -> None:
+    for seed in range(2000, 2003):
+        run_seed(seed)
+    gc.collect()
+    assert not [one for one in gc.get_objects() if isinstance(one, Host)]
 
 
 def test_seeds_differ() -> None:
