@@ -13,7 +13,9 @@ from kraftd.config.listeners import (
     PROTOCOLS,
     WILDCARD,
     advertise,
+    check_shared_port,
     parse_listeners,
+    parse_metrics_listener,
     parse_protocol_map,
     with_default_protocols,
 )
@@ -66,6 +68,7 @@ def check(
     check_quorum(values, voters, findings)
     check_numbers(values, node_config, findings)
     ip_overrides = check_ip_overrides(values, findings)
+    metrics_listener = check_metrics_listener(own, listeners, findings)
     if findings.problems:
         raise ConfigError(findings.problems)
     servers = items(values, "controller.quorum.bootstrap.servers")
@@ -77,6 +80,7 @@ def check(
         voters=voters,
         bootstrap_servers=tuple(parse_bootstrap_server(server) for server in servers),
         ip_overrides=ip_overrides,
+        metrics_listener=metrics_listener,
         node_config=node_config,
         warnings=tuple(warnings),
     )
@@ -240,3 +244,19 @@ def check_ip_overrides(values: Values, findings: Findings) -> dict[str, int]:
     if values["max.connections.per.ip"] == 0 and not overrides:
         findings.refuse("max.connections.per.ip", f"nobody could connect; 0 needs {key}")
     return overrides
+
+
+def check_metrics_listener(
+    own: Values, listeners: tuple[Endpoint, ...], findings: Findings
+) -> Endpoint | None:
+    """Where metrics are served; None for nowhere."""
+    key = "kraftd.metrics.listener"
+    try:
+        found = parse_metrics_listener(str(own[key] or ""))
+        if found is not None and found.port:
+            hosts = [found.host, *(one.host for one in listeners if one.port == found.port)]
+            check_shared_port(found.port, hosts)
+    except ValueError as error:
+        findings.refuse(key, str(error))
+        return None
+    return found

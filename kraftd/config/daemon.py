@@ -75,6 +75,7 @@ class DaemonConfig(Struct, frozen=True, kw_only=True):
 
     log_format: str
     log_level: str
+    metrics_listener: Endpoint | None
     shutdown_timeout_ms: int
 
     node_config: NodeConfig
@@ -104,6 +105,7 @@ def build(
     voters: dict[int, tuple[str, int]],
     bootstrap_servers: tuple[tuple[str, int], ...],
     ip_overrides: dict[str, int],
+    metrics_listener: Endpoint | None,
     node_config: NodeConfig,
     warnings: tuple[str, ...],
 ) -> DaemonConfig:
@@ -177,6 +179,7 @@ def build(
         queued_max_request_bytes=integer("queued.max.request.bytes"),
         log_format=str(own["kraftd.log.format"]),
         log_level=str(own["kraftd.log.level"]),
+        metrics_listener=metrics_listener,
         shutdown_timeout_ms=whole("kraftd.shutdown.timeout.ms"),
         node_config=node_config,
         warnings=warnings,

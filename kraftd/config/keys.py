@@ -13,6 +13,7 @@ OWN_PREFIX = "kraftd."
 OWN_ROWS: tuple[facts.Row, ...] = (
     ("kraftd.log.format", "string", "auto", ("in", ("auto", "console", "json")), ""),
     ("kraftd.log.level", "string", "info", ("in", ("debug", "info", "warning", "error")), ""),
+    ("kraftd.metrics.listener", "string", "", None, ""),
     ("kraftd.shutdown.timeout.ms", "int", "10000", ("range", 0, None), ""),
     ("kraftd.metadata.snapshot.min.changed.records.ratio", "double", "0.0", ("range", 0, 1), ""),
     ("kraftd.metadata.snapshot.timeout.ms", "int", "600000", ("range", 1, None), ""),
@@ -83,6 +84,10 @@ USED: dict[str, str] = {
     ),
     "kraftd.metadata.snapshot.timeout.ms": (
         "how long the process that makes a snapshot may take before it is killed"
+    ),
+    "kraftd.metrics.listener": (
+        "where /metrics, /healthz and /readyz are served over HTTP, host:port; an empty host is every "
+        "interface; nowhere when not set"
     ),
     "kraftd.scrub.interval.ms": "how often everything on disk is read and checked; 0 is never",
     "kraftd.shutdown.timeout.ms": "how long a stop may wait for requests in work",

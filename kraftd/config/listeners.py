@@ -14,6 +14,7 @@ from kraftd.config.unknown import probably_meant
 from kraftd.types import Endpoint
 
 _LISTENER = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)]?:(-?[0-9]+)")
+_METRICS_LISTENER = re.compile(r"(?:http://)?(?:\[([0-9a-fA-F:.%]+)]|([0-9a-zA-Z\-._]*)):([0-9]{1,6})/?")
 PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 WILDCARD = "0.0.0.0"
 
@@ -67,6 +68,19 @@ def parse_listener(text: str, protocols: Mapping[str, str]) -> Endpoint:
         hint = f"did you mean {meant}?" if meant else "name it there or in controller.listener.names"
         raise ValueError(f"no listener named {name} in listener.security.protocol.map; {hint}")
     return Endpoint(name, host, port, PROTOCOLS[protocols[name]])
+
+
+def parse_metrics_listener(text: str) -> Endpoint | None:
+    """`kraftd.metrics.listener`: host:port, with or without http:// before it; None for an empty text."""
+    if not text.strip():
+        return None
+    match = _METRICS_LISTENER.fullmatch(text.strip())
+    if match is None:
+        raise ValueError("must be host:port, like 127.0.0.1:9404, or :9404 for every interface")
+    host, port = match[1] or match[2] or "", int(match[3])
+    if port > 65535:
+        raise ValueError(f"{port} is no port; ports are from 0 to 65535")
+    return Endpoint("METRICS", host, port, PROTOCOLS["PLAINTEXT"])
 
 
 def check_shared_port(port: int, hosts: Sequence[str]) -> None:

@@ -56,6 +56,13 @@ class BrokerHeartbeats:
         contact_ms = self._contacts.get((broker_id, broker_epoch))
         return contact_ms is not None and contact_ms + self.session_timeout_ms >= now_ms
 
+    def silent_ms(self, broker: BrokerState, now_ms: int) -> int:
+        """How long nothing was heard of a broker, at most a session."""
+        contact_ms = self._contacts.get((broker.id, broker.epoch))
+        if contact_ms is None:
+            return self.session_timeout_ms
+        return min(now_ms - contact_ms, self.session_timeout_ms)
+
     def of(self, broker: BrokerState) -> Heartbeat:
         """The heartbeat of a registration, a blank one before the first."""
         heartbeat = self._heartbeats.get(broker.id)

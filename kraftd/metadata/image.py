@@ -75,7 +75,7 @@ class Image:
         self.next_producer_id = -1  # before the first block
         self.transaction_offset: int | None = None  # where the open metadata transaction began (KIP-868)
         self.partition_count = 0
-        # Of all changes of partitions that were ever applied, for metrics; never taken back.
+        # Since all was loaded, for metrics; never taken back.
         self.unclean_elections = 0
         self.elections_from_elr = 0
         self._topic_ids: dict[str, bytes] = {}
@@ -137,6 +137,10 @@ class Image:
         elif self.transaction_offset is not None:
             offset = min(offset, self.transaction_offset - 1)
         self._journal.forget_to(offset)
+
+    def forget_elections(self) -> None:
+        """What was applied so far is history: count elections from here on."""
+        self.unclean_elections = self.elections_from_elr = 0
 
     def undo_to(self, offset: int) -> None:
         """Take back the records after an offset, newest first, and stop journaling (leadership was lost)."""

@@ -98,6 +98,23 @@ class _InFlight(NamedTuple):
     deadline_ms: int
 
 
+class Traffic:
+    """What went over the connections of a client id since the start, in numbers."""
+
+    __slots__ = ("closed", "in_bytes", "opened", "out_bytes", "requests", "responses")
+
+    def __init__(self) -> None:
+        self.opened = 0
+        self.closed = 0
+        self.requests = 0
+        self.responses = 0
+        self.out_bytes = 0
+        self.in_bytes = 0
+
+    def __repr__(self) -> str:
+        return f"<Traffic of {self.opened} connections, {self.requests} requests, {self.responses} responses>"
+
+
 class Outbound:
     """All connections of one client id."""
 
@@ -109,6 +126,7 @@ class Outbound:
         self.handler = handler
         self.wiring = wiring
         self.times = times
+        self.traffic = Traffic()
         self._channels: dict[Address, Channel] = {}
 
     def send(self, tag: Hashable, address: Address, message: Message) -> None:
@@ -142,6 +160,10 @@ class Channel:
         self._failures = 0  # attempts in a row that led to no answer
         self._not_before_ms = 0
         self._timer: Timer | None = None
+
+    @property
+    def traffic(self) -> Traffic:
+        return self._outbound.traffic
 
     # -- asking
 
@@ -304,11 +326,14 @@ class Link:
 
     def __init__(self, channel: Channel) -> None:
         self._channel: Channel | None = channel
+        self._traffic = channel.traffic
         self._splitter = FrameSplitter(MAX_RESPONSE_BYTES)
         self._transport: Transport | None = None
 
     def write(self, parts: list[Any]) -> None:
         if self._transport is not None:
+            self._traffic.requests += 1
+            self._traffic.out_bytes += sum(map(len, parts))
             self._transport.writelines(parts)
 
     def close(self) -> None:
@@ -326,6 +351,7 @@ class Link:
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
+        self._traffic.opened += 1
         if self._channel is None:
             transport.close()
         else:
@@ -333,10 +359,12 @@ class Link:
 
     def data_received(self, data: bytes) -> None:
         channel = self._channel
+        self._traffic.in_bytes += len(data)
         if channel is None:
             return
         try:
             for frame in self._splitter.feed(data):
+                self._traffic.responses += 1
                 channel.frame_received(frame)
                 if self._channel is None:
                     return
@@ -347,6 +375,7 @@ class Link:
         """The other side is done; the transport closes itself then."""
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._traffic.closed += 1
         if self._channel is not None:
             self._channel.link_ended("closed by the other side" if error is None else str(error))
 

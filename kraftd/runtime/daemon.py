@@ -12,7 +12,7 @@ import resource
 import signal
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 
@@ -39,6 +39,9 @@ from kraftd.storage.disk import RealDisk
 from kraftd.storage.errors import StorageError
 from kraftd.types import Endpoint
 
+if TYPE_CHECKING:
+    from kraftd.runtime.watch import Watch
+
 # Collections are rare: nearly everything that lives long is frozen, or a struct without cycles.
 GC_THRESHOLDS = (50_000, 20, 50)
 STOPPING = "stopping"
@@ -63,13 +66,17 @@ def run(config: DaemonConfig, announce: Announce | None = None) -> int:
     for warning in config.warnings:
         log.warning(warning)
     sockets = bind(config)
+    metrics_socket = None
     loop = uvloop.new_event_loop()
     try:
-        daemon = Daemon(config, sockets, loop, log)
+        metrics_socket = bind_metrics(config)
+        daemon = Daemon(config, sockets, loop, log, metrics_socket)
         return daemon.run(announce)
     finally:
         for sock, _ in sockets:
             sock.close()
+        if metrics_socket is not None:
+            metrics_socket.close()
         loop.close()
 
 
@@ -78,25 +85,42 @@ def bind(config: DaemonConfig) -> list[tuple[socket.socket, Endpoint]]:
     bound: list[tuple[socket.socket, Endpoint]] = []
     try:
         for endpoint in config.listeners:
-            family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
-            sock = socket.socket(family, socket.SOCK_STREAM)
-            try:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                sock.bind((endpoint.host, endpoint.port))
-                # Two processes may bind with SO_REUSEADDR; only one may listen.
-                sock.listen(config.socket_listen_backlog_size)
-            except OSError as error:
-                sock.close()
-                raise StartupError(
-                    f"listeners={endpoint!r}: cannot listen there: {error.strerror}. "
-                    "Stop what uses the address, or choose another in listeners"
-                ) from None
+            sock = bind_one("listeners", endpoint, repr(endpoint), config.socket_listen_backlog_size)
             bound.append((sock, endpoint._replace(port=sock.getsockname()[1])))
     except BaseException:
         for sock, _ in bound:
             sock.close()
         raise
     return bound
+
+
+def bind_metrics(config: DaemonConfig) -> socket.socket | None:
+    """The socket of the metrics listener, if there is to be one. Raises StartupError."""
+    endpoint = config.metrics_listener
+    if endpoint is None:
+        return None
+    import kraftd.runtime.watch  # noqa: F401  # what takes a while to load is loaded before anybody is served
+
+    text = f"{endpoint.host}:{endpoint.port}"
+    return bind_one("kraftd.metrics.listener", endpoint, text, config.socket_listen_backlog_size)
+
+
+def bind_one(key: str, endpoint: Endpoint, text: str, backlog: int) -> socket.socket:
+    """A socket that listens there; the text is how the key has it. Raises StartupError."""
+    family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((endpoint.host, endpoint.port))
+        # Two processes may bind with SO_REUSEADDR; only one may listen.
+        sock.listen(backlog)
+    except OSError as error:
+        sock.close()
+        raise StartupError(
+            f"{key}={text}: cannot listen there: {error.strerror}. "
+            f"Stop what uses the address, or choose another in {key}"
+        ) from error
+    return sock
 
 
 class Daemon:
@@ -108,6 +132,7 @@ class Daemon:
         sockets: list[tuple[socket.socket, Endpoint]],
         loop: asyncio.AbstractEventLoop,
         log: Any,
+        metrics_socket: socket.socket | None = None,
     ) -> None:
         self.config = config
         self.loop = loop
@@ -116,6 +141,8 @@ class Daemon:
         self.dice = SystemDice()
         self.exit_code = 0
         self._sockets = sockets
+        self._metrics_socket = metrics_socket
+        self.watch: Watch | None = None
         self._servers: list[asyncio.AbstractServer] = []
         self._stopping = False
         self._asked_core = False
@@ -151,6 +178,8 @@ class Daemon:
             loop.add_signal_handler(number, self.stop, signal.Signals(number).name)
         self.runner.step(Started())
         self.snapshots = SnapshotKeeper(self.runner, self.config)
+        if self._metrics_socket is not None:
+            await self._start_watch(self._metrics_socket)
         for sock, endpoint in self._sockets:
             server = await loop.create_server(
                 self.runner.connections.factory(endpoint.listener),  # type: ignore[arg-type]
@@ -163,6 +192,14 @@ class Daemon:
             announce(self.storage.directory.cluster_id, tuple(endpoint for _, endpoint in self._sockets))
         await self._end
         return await self._close()
+
+    async def _start_watch(self, sock: socket.socket) -> None:
+        from kraftd.runtime.watch import Watch
+
+        self.watch = Watch(self.runner, self.snapshots, lambda: self._stopping)
+        await self.watch.start(sock)
+        host, port = sock.getsockname()[:2]
+        self.log.info("metrics are served", host=host, port=port)
 
     def stop(self, why: str = "asked to") -> None:
         """Accept nothing more, answer what is in flight, then end; at once when asked a second time."""
@@ -213,6 +250,8 @@ class Daemon:
     async def _close(self) -> int:
         runner = self.runner
         self.snapshots.stop()
+        if self.watch is not None:
+            self.watch.close()
         runner.connections.close_all(STOPPING)
         for _ in range(3):  # let the transports send what they hold
             await asyncio.sleep(0)

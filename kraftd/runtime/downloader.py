@@ -42,6 +42,9 @@ class Downloader:
         self._step = step
         self._failed = failed
         self._log = log
+        self.bytes = 0  # taken in since the start, for metrics, as are the next two
+        self.finished = 0
+        self.refused = 0
         self._waiting_bytes = 0  # not written yet
         self._held: events.ResponseReceived | None = None
         self._jobs: SimpleQueue[tuple[Job, int] | None] = SimpleQueue()
@@ -54,6 +57,7 @@ class Downloader:
         self._put(lambda: self.download.begin(effect))
 
     def write(self, effect: effects.WriteSnapshot) -> None:
+        self.bytes += len(effect.data)
         self._put(lambda: self.download.write(effect), len(effect.data))
 
     def finish(self, effect: effects.FinishSnapshot) -> None:
@@ -128,7 +132,10 @@ class Downloader:
 
     def _done(self, event: Outcome | None, size_bytes: int) -> None:
         if type(event) is events.SnapshotFinished:
+            self.finished += 1
             self.download.named(event)
+        elif event is not None:
+            self.refused += 1
         if event is not None:
             self._step(event)
         self._waiting_bytes -= size_bytes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from time import monotonic_ns
+from time import monotonic_ns, thread_time_ns
 from typing import Any
 
 from kraftd.histogram import Histogram
@@ -21,6 +21,7 @@ from kraftd.raft import events as raft_events
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.downloader import Downloader
 from kraftd.runtime.holds import LoopHolds
+from kraftd.runtime.idle import IdleRatio
 from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers
 from kraftd.runtime.syncer import RETRY_S, Syncer
 from kraftd.server import effects, events
@@ -106,6 +107,7 @@ class Runner:
             OpenSnapshot: self._open_snapshot,
             raft_effects.ShutdownCompleted: self._shutdown_completed,
         }
+        self.idle = IdleRatio(monotonic_ns, thread_time_ns)
         self._sweeper = loop.call_later(SWEEP_S, self._sweep)
 
     # -- one step
@@ -251,6 +253,7 @@ class Runner:
     def _sweep(self) -> None:
         self._sweeper = self.loop.call_later(SWEEP_S, self._sweep)
         self.connections.sweep(self.clock.now_ms())
+        self.idle.sample()
 
     # -- connections
 

@@ -87,6 +87,7 @@ class Node:
         self.disk_full = False  # nothing new is decided then; what is known is still told
         self.now_ms = 0
         self.requests = RequestStats()
+        self.leaders_seen = 0
         self.metadata_errors = 0  # decisions and tasks that failed as none should
         self.finalized = FinalizedFeatures()
         self.parked = ParkedAnswers()
@@ -425,6 +426,7 @@ class Node:
         if not self.finalized.committed(self.image, high_watermark):
             return
         if first:
+            self.image.forget_elections()
             self._out.append(ControllerLoaded(high_watermark))
         if self._postponed:
             postponed, self._postponed = self._postponed, []
@@ -465,6 +467,8 @@ class Node:
         self.registration.on_answer(self, event)
 
     def _on_leadership(self, effect: raft_effects.LeadershipChanged) -> None:
+        if effect.leader_id is not None:
+            self.leaders_seen += 1
         if self.active_epoch is not None and not (effect.is_local and effect.epoch == self.active_epoch):
             step_down(self, effect.epoch)
         if effect.is_local:

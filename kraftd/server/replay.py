@@ -32,6 +32,7 @@ class Replay:
         self.snapshot_end = 0 if snapshot is None else snapshot[0].offset  # of the one that comes first
         self._slices = None if snapshot is None else self._load(*snapshot)
         self._reading = False
+        self._awaits_snapshot = False
 
     def start(self) -> Effect | None:
         """What to do first, if there is a snapshot to load."""
@@ -39,11 +40,11 @@ class Replay:
 
     def await_snapshot(self) -> None:
         """Nothing can be read of the log until a snapshot is loaded."""
-        self._reading = True
+        self._reading = self._awaits_snapshot = True
 
     def load(self, snapshot_id: OffsetAndEpoch, messages: Iterator[Message]) -> None:
         """The snapshot that was awaited; it is applied in turns."""
-        self._reading = False
+        self._reading = self._awaits_snapshot = False
         self.snapshot_end = snapshot_id.offset
         self._slices = self._load(snapshot_id, messages)
 
@@ -73,6 +74,11 @@ class Replay:
                 return TakeTurn()
             self._slices = None
         return self.more(high_watermark)
+
+    @property
+    def loads_snapshot(self) -> bool:
+        """Whether a snapshot is being applied, or awaited."""
+        return self._awaits_snapshot or self.next_offset < self.snapshot_end
 
     def _load(self, snapshot_id: OffsetAndEpoch, messages: Iterator[Message]) -> Iterator[None]:
         apply = self.image.apply

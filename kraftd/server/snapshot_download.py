@@ -41,6 +41,7 @@ class SnapshotDownload:
     def __init__(self, disk: Disk, log: MetadataLog) -> None:
         self._disk = disk
         self._log = log
+        self.reader: CheckpointReader | None = None  # of the one that was opened last
         self._part: PartFile | None = None
 
     def begin(self, effect: raft_effects.BeginSnapshot) -> None:
@@ -101,6 +102,7 @@ class SnapshotDownload:
 
     def open(self, effect: OpenSnapshot) -> SnapshotOpened:
         reader = CheckpointReader(self._disk, checkpoint_path(self._log.directory, effect.snapshot_id))
+        self.reader = reader
         return SnapshotOpened(effect.snapshot_id, reader.messages())
 
     def __repr__(self) -> str:

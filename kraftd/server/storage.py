@@ -47,6 +47,7 @@ class Storage:
         self.notes = notes
         self.disk = disk
         self.snapshot_reads: dict[OffsetAndEpoch, int] = {}  # when each was last downloaded from, in ms
+        self.snapshot_reader: CheckpointReader | None = None  # of the one that is loaded at the start
         self._quorum_state = quorum_state
 
     def durable_state(self, static_voters: VoterSet = NO_VOTERS) -> DurableState:
@@ -91,7 +92,8 @@ class Storage:
         latest = self.log.latest_snapshot
         if latest is None or latest.offset == 0:
             return None
-        return latest, self._reader(latest).messages()
+        self.snapshot_reader = self._reader(latest)
+        return latest, self.snapshot_reader.messages()
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
         """A piece of a snapshot's file. Raises FileNotFoundError, StorageError."""

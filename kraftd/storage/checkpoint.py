@@ -275,6 +275,7 @@ class CheckpointReader:
         self.path = path
         self._file = disk.open(path)
         self.size_bytes = self._file.size_bytes()
+        self.position = 0  # of the batch that was read last, for whoever asks how far it is
         self.header = self._read_header()
 
     def __repr__(self) -> str:
@@ -289,6 +290,7 @@ class CheckpointReader:
                 what = "follows the footer" if footer else f"follows offset {expected - 1}"
                 raise self._corrupt(batch.position, f"a batch of offset {batch.header.base_offset} {what}")
             expected = batch.header.next_offset
+            self.position = batch.position
             if not batch.header.is_control:
                 yield batch
             elif batch.position:

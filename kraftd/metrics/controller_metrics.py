@@ -1,0 +1,181 @@
+"""Kafka's metrics of a controller, `kafka.controller`, with those that KIP-630 names."""
+
+from __future__ import annotations
+
+from kraftd.metadata.state import BrokerState
+from kraftd.metrics.family import Bean, Family, Samples
+from kraftd.metrics.readings import Readings
+
+# KIP-1131: the numbers of a broker's states.
+FENCED, IN_CONTROLLED_SHUTDOWN, ACTIVE = 10, 20, 30
+
+_CONTROLLER = Bean("kafka.controller", "KafkaController")
+_STATS = Bean("kafka.controller", "ControllerStats")
+_EVENTS = Bean("kafka.controller", "ControllerEventManager")
+
+
+def registration_state(broker: BrokerState) -> int:
+    if broker.fenced:
+        return FENCED
+    return IN_CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else ACTIVE
+
+
+def _states(readings: Readings) -> Samples:
+    brokers = readings.node.image.brokers
+    return [((str(broker.id),), registration_state(broker)) for broker in brokers.values()]
+
+
+def _silent_ms(readings: Readings) -> Samples:
+    node = readings.node
+    if not node.active:
+        return []
+    heartbeats = node.context.heartbeats
+    return [
+        ((str(broker.id),), heartbeats.silent_ms(broker, readings.now_ms))
+        for broker in node.image.brokers.values()
+    ]
+
+
+def _fenced(readings: Readings) -> int:
+    return sum(broker.fenced for broker in readings.node.image.brokers.values())
+
+
+def _shutting_down(readings: Readings) -> int:
+    return sum(broker.in_controlled_shutdown for broker in readings.node.image.brokers.values())
+
+
+def last_committed_offset(readings: Readings) -> int:
+    node = readings.node
+    return min(node.image.offset, node.core.high_watermark - 1)
+
+
+FAMILIES: tuple[Family, ...] = (
+    _CONTROLLER.gauge("ActiveControllerCount", "1 on the active controller, else 0", lambda r: r.node.active),
+    _CONTROLLER.gauge("FencedBrokerCount", "registered brokers that are fenced", _fenced),
+    _CONTROLLER.gauge(
+        "ActiveBrokerCount",
+        "registered brokers that are not fenced",
+        lambda r: len(r.node.image.brokers) - _fenced(r),
+    ),
+    _CONTROLLER.gauge(
+        "ControlledShutdownBrokerCount", "brokers that are shutting down in good order", _shutting_down
+    ),
+    _CONTROLLER.family(
+        "gauge",
+        "BrokerRegistrationState",
+        "10 fenced, 20 in controlled shutdown, 30 active",
+        _states,
+        ("broker",),
+    ),
+    _CONTROLLER.family(
+        "gauge",
+        "TimeSinceLastHeartbeatReceivedMs",
+        "milliseconds since a broker was heard of, at most broker.session.timeout.ms; "
+        "on the active controller only",
+        _silent_ms,
+        ("broker",),
+    ),
+    _CONTROLLER.gauge("GlobalTopicCount", "topics", lambda r: r.node.image.topic_count),
+    _CONTROLLER.gauge("GlobalPartitionCount", "partitions", lambda r: r.node.image.partition_count),
+    _CONTROLLER.gauge(
+        "OfflinePartitionsCount", "partitions without a leader", lambda r: r.node.image.leaderless_count
+    ),
+    _CONTROLLER.gauge(
+        "PreferredReplicaImbalanceCount",
+        "partitions that another replica than the first leads, or none",
+        lambda r: r.node.image.not_preferred_count,
+    ),
+    _CONTROLLER.gauge(
+        "MetadataErrorCount",
+        "decisions and periodic tasks that failed as none should; each has a line in the log",
+        lambda r: r.node.metadata_errors,
+    ),
+    _CONTROLLER.gauge(
+        "LastAppliedRecordOffset",
+        "offset of the last record in the image; on the active controller it may not be committed yet",
+        lambda r: r.node.image.offset,
+    ),
+    _CONTROLLER.gauge(
+        "LastCommittedRecordOffset", "offset of the last committed record", last_committed_offset
+    ),
+    _CONTROLLER.gauge(
+        "LastAppliedRecordTimestamp",
+        "when the last applied record was appended, milliseconds since 1970; -1 before the first",
+        lambda r: r.node.loading.timestamp_ms,
+    ),
+    _CONTROLLER.gauge(
+        "LastAppliedRecordLagMs",
+        "milliseconds since the last applied record was appended; the active controller writes one every "
+        "metadata.max.idle.interval.ms at least",
+        lambda r: r.now_ms - r.node.loading.timestamp_ms,
+    ),
+    _CONTROLLER.gauge(
+        "TimedOutBrokerHeartbeatCount",
+        "always 0: a heartbeat is handled in the turn in which it arrives, and waits in no queue",
+        lambda r: 0,
+    ),
+    _CONTROLLER.gauge("EventQueueOperationsStartedCount", "steps of the event loop", lambda r: r.steps.count),
+    _CONTROLLER.gauge(
+        "EventQueueOperationsTimedOutCount",
+        "always 0: decisions are taken in the turn in which they are asked for",
+        lambda r: 0,
+    ),
+    _CONTROLLER.gauge(
+        "NewActiveControllersCount",
+        "how often a leader of the quorum was found",
+        lambda r: r.node.leaders_seen,
+    ),
+    _CONTROLLER.gauge(
+        "IgnoredStaticVoters",
+        "1 when controller.quorum.voters is set but the voters are those of the log, else 0",
+        lambda r: bool(r.node.context.settings.static_voter_ids) and r.node.core.kraft_version > 0,
+    ),
+    _CONTROLLER.histogram(
+        "GenSnapshotLatencyMs",
+        "how long snapshots took that were made here, in a process beside this one (KIP-630)",
+        lambda r: r.snapshots.made,
+    ),
+    _CONTROLLER.histogram(
+        "LoadSnapshotLatencyMs",
+        "how long snapshots took to be loaded into the image (KIP-630)",
+        lambda r: r.node.loading.snapshot_times,
+    ),
+    _CONTROLLER.gauge(
+        "SnapshotSizeBytes",
+        "size of the newest snapshot on disk, 0 without one (KIP-630)",
+        lambda r: _newest(r)[1],
+    ),
+    _CONTROLLER.gauge(
+        "SnapshotLag",
+        "offsets between the end of the newest snapshot and the high watermark (KIP-630)",
+        lambda r: max(0, r.node.core.high_watermark - _newest(r)[0]),
+    ),
+    _STATS.counter(
+        "UncleanLeaderElectionsPerSec",
+        "leaders that were elected from outside of the ISR, since the start",
+        lambda r: r.node.image.unclean_elections,
+    ),
+    _STATS.counter(
+        "ElectionFromEligibleLeaderReplicasPerSec",
+        "leaders that were elected from the eligible leader replicas (KIP-966), since the start",
+        lambda r: r.node.image.elections_from_elr,
+    ),
+    _EVENTS.histogram(
+        "EventQueueTimeMs",
+        "how late timers of the event loop ran: so long anything else waits for it, too",
+        lambda r: r.delays,
+    ),
+    _EVENTS.histogram(
+        "EventQueueProcessingTimeMs", "how long single steps took, and held the event loop", lambda r: r.steps
+    ),
+    _EVENTS.gauge(
+        "AvgIdleRatio", "part of its time that the event loop was idle lately", lambda r: r.idle_ratio
+    ),
+)
+
+
+def _newest(readings: Readings) -> tuple[int, int]:
+    """End offset and size of the newest snapshot."""
+    sizes = readings.node.core.log.snapshots
+    newest = readings.storage.log.latest_snapshot
+    return (0, 0) if newest is None else (newest.offset, sizes.get(newest, 0))

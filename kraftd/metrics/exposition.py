@@ -1,0 +1,74 @@
+"""All metrics written as Prometheus or OpenMetrics text, a piece at a time.
+
+Whoever sends it lets others have their turn between two pieces: with hundreds of brokers a scrape is
+thousands of lines, and the text is the expensive part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
+
+from kraftd.metrics import (
+    controller_metrics,
+    metadata_metrics,
+    own_metrics,
+    quorum_metrics,
+    request_metrics,
+)
+from kraftd.metrics.family import Family
+from kraftd.metrics.readings import Readings
+
+FAMILIES: tuple[Family, ...] = (
+    *controller_metrics.FAMILIES,
+    *quorum_metrics.FAMILIES,
+    *metadata_metrics.FAMILIES,
+    *request_metrics.FAMILIES,
+    *own_metrics.FAMILIES,
+)
+_END = b"# EOF\n"  # of an OpenMetrics text, and there only once
+
+
+class _Alone:
+    """What an encoder takes for a registry."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._metric
+
+
+def collect(readings: Readings) -> Iterator[Metric]:
+    """Every metric that there is at this moment; the last are of the process and of Python."""
+    for family in FAMILIES:
+        metric = family.collect(readings)
+        if metric is not None:
+            yield metric
+    for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
+        yield from collector.collect()
+
+
+class Exposition:
+    """The text that an Accept header asks for; `pieces` are to be sent one after the other."""
+
+    def __init__(self, readings: Readings, accept: str) -> None:
+        self._encode, self.content_type = choose_encoder(accept)
+        self._readings = readings
+
+    def pieces(self) -> Iterator[bytes]:
+        ended = False
+        for metric in collect(self._readings):
+            text: bytes = self._encode(_Alone(metric))
+            if text.endswith(_END):
+                ended = True
+                text = text.removesuffix(_END)
+            yield text
+        if ended:
+            yield _END
+
+    def __repr__(self) -> str:
+        return f"<Exposition as {self.content_type}>"

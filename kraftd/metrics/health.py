@@ -1,0 +1,94 @@
+"""Whether a controller serves, and if not yet, how far it is: what /readyz answers."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kraftd.metrics.readings import Readings
+
+SERVING = "serving"
+LOADING = "loading"
+NO_LEADER = "no leader"
+DISK_FULL = "disk full"
+STOPPING = "stopping"
+
+
+class Progress(Struct, frozen=True):
+    """How much of what there is has been loaded. `total` is None while nobody can know: a snapshot does not
+    say beforehand how many records it has.
+    """
+
+    loaded: int
+    total: int | None
+
+    def __repr__(self) -> str:
+        return f"<Progress {self.loaded} of {'?' if self.total is None else self.total}>"
+
+
+class Health(Struct, frozen=True):
+    """`ready` is for whoever routes or rolls: loaded, with a leader, room on the disk, and not stopping.
+
+    `records` and `bytes` are those of the newest snapshot and of the log behind it.
+    """
+
+    ready: bool
+    state: str
+    node_id: int
+    role: str
+    leader: int
+    epoch: int
+    high_watermark: int
+    records: Progress
+    bytes: Progress
+
+    def __repr__(self) -> str:
+        return f"<Health {self.state}, {self.bytes!r} bytes>"
+
+
+def health(readings: Readings) -> Health:
+    node, raft = readings.node, readings.raft
+    state = _state(readings)
+    return Health(
+        ready=state == SERVING,
+        state=state,
+        node_id=node.identity.node_id,
+        role=raft.current_state,
+        leader=raft.current_leader,
+        epoch=raft.current_epoch,
+        high_watermark=raft.high_watermark,
+        records=_records(readings),
+        bytes=_bytes(readings),
+    )
+
+
+def _state(readings: Readings) -> str:
+    node = readings.node
+    if readings.stopping:
+        return STOPPING
+    if readings.disk_full:
+        return DISK_FULL
+    has_leader = readings.raft.current_leader >= 0
+    if node.finalized.epoch >= 0 and not node.replay.loads_snapshot:
+        return SERVING if has_leader else NO_LEADER
+    # Nothing more is loaded than what is known to be committed, and that is for a leader to say.
+    waits = node.replay.next_offset >= max(node.core.high_watermark, node.replay.snapshot_end)
+    return NO_LEADER if waits and not has_leader else LOADING
+
+
+def _records(readings: Readings) -> Progress:
+    node = readings.node
+    if node.replay.loads_snapshot:
+        return Progress(node.loading.snapshot_records_so_far, None)
+    before = node.loading.snapshot_records
+    end = node.replay.snapshot_end
+    return Progress(before + node.replay.next_offset - end, before + readings.storage.log.log_end - end)
+
+
+def _bytes(readings: Readings) -> Progress:
+    replay, log = readings.node.replay, readings.storage.log
+    position, size_bytes = readings.snapshot_read
+    if not replay.loads_snapshot:
+        position = size_bytes
+    behind = log.bytes_from(max(replay.snapshot_end, log.log_start))
+    left = log.bytes_from(max(replay.next_offset, replay.snapshot_end, log.log_start))
+    return Progress(position + behind - left, size_bytes + behind)

@@ -1,0 +1,223 @@
+"""As much HTTP/1.1 as a scrape needs: GET and HEAD, bounded in everything, on the daemon's own loop.
+
+A head of at most HEAD_BYTES, within HEAD_S; no bodies; an answer that is read within SEND_S; at most
+MOST_CONNECTIONS. What is wrong is answered and closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import NamedTuple, cast
+
+HEAD_BYTES = 8 << 10
+HEAD_S = 10.0
+SEND_S = 30.0
+IDLE_S = 120.0  # between two requests of a connection
+MOST_CONNECTIONS = 64
+
+TEXT = "text/plain; charset=utf-8"
+_METHODS = ("GET", "HEAD")
+
+
+class Request(NamedTuple):
+    """The path without its query; names of headers in lower case."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    keep_alive: bool
+
+
+class Response(NamedTuple):
+    status: HTTPStatus
+    content_type: str
+    body: bytes
+
+
+class BadRequest(Exception):
+    """What came is no request that is served here; the status says why."""
+
+    def __init__(self, status: HTTPStatus, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def parse_head(head: bytes) -> Request:
+    """The head of a request, without the empty line that ends it. Raises BadRequest."""
+    try:
+        first, *lines = head.decode("ascii").split("\r\n")
+        method, target, version = first.split(" ")
+    except ValueError:
+        raise BadRequest(HTTPStatus.BAD_REQUEST, "this is no HTTP request") from None
+    if version not in ("HTTP/1.1", "HTTP/1.0"):
+        raise BadRequest(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP/1.1 and HTTP/1.0 are served")
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name or name != name.strip():
+            raise BadRequest(HTTPStatus.BAD_REQUEST, "a header has no name")
+        headers[name.lower()] = value.strip()
+    if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+        raise BadRequest(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "no request has a body here")
+    if method not in _METHODS:
+        raise BadRequest(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are served")
+    asked = headers.get("connection", "").lower()
+    keep_alive = asked != "close" if version == "HTTP/1.1" else asked == "keep-alive"
+    return Request(method, target.partition("?")[0], headers, keep_alive)
+
+
+def encode(response: Response, *, body: bool, keep_alive: bool) -> bytes:
+    """The whole answer; without its body for a HEAD."""
+    status = response.status
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\n"
+        f"Content-Type: {response.content_type}\r\n"
+        f"Content-Length: {len(response.body)}\r\n"
+        "Cache-Control: no-store\r\n"
+        + ("Allow: GET, HEAD\r\n" if status is HTTPStatus.METHOD_NOT_ALLOWED else "")
+        + f"Connection: {'keep-alive' if keep_alive else 'close'}\r\n\r\n"
+    )
+    return head.encode("ascii") + (response.body if body else b"")
+
+
+class HttpConnections:
+    """All connections of one HTTP listener; `factory` is what the loop's `create_server` takes. `failed` is
+    told what a handler raises, whose request is answered with status 500 then.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, handle: Handler, failed: Callable[[Exception], None]
+    ) -> None:
+        self.loop = loop
+        self.handle = handle
+        self.failed = failed
+        self.open: set[HttpConnection] = set()
+
+    def factory(self) -> HttpConnection:
+        return HttpConnection(self)
+
+    def close(self) -> None:
+        for connection in list(self.open):
+            connection.close()
+
+    def __repr__(self) -> str:
+        return f"<HttpConnections {len(self.open)} of {MOST_CONNECTIONS}>"
+
+
+class HttpConnection(asyncio.Protocol):
+    """One peer: a request, its answer, then the next."""
+
+    def __init__(self, owner: HttpConnections) -> None:
+        self._owner = owner
+        self._transport: asyncio.Transport | None = None
+        self._received = bytearray()
+        self._answering: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._writable = True
+
+    # -- called by the loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if len(self._owner.open) >= MOST_CONNECTIONS:
+            self._refuse(BadRequest(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections"))
+            return
+        self._owner.open.add(self)
+        self._wait(HEAD_S)
+
+    def data_received(self, data: bytes) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        if not self._received and self._answering is None:
+            self._wait(HEAD_S)
+        self._received += data
+        if self._answering is None:
+            self._next()
+        elif len(self._received) > HEAD_BYTES:
+            self._transport.pause_reading()  # it has more to ask than it has answers
+
+    def pause_writing(self) -> None:
+        self._writable = False
+        self._wait(SEND_S)
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        self._wait(IDLE_S)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._owner.open.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._answering is not None:
+            self._answering.cancel()
+
+    # -- requests
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def _next(self) -> None:
+        """Answer the next request, if all of its head is there."""
+        end = self._received.find(b"\r\n\r\n", 0, HEAD_BYTES)
+        if end < 0:
+            if len(self._received) >= HEAD_BYTES:
+                status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+                self._refuse(BadRequest(status, f"a head has at most {HEAD_BYTES} bytes"))
+            return
+        head = bytes(self._received[:end])
+        del self._received[: end + 4]
+        try:
+            request = parse_head(head)
+        except BadRequest as error:
+            self._refuse(error)
+            return
+        self._wait(SEND_S)
+        self._answering = self._owner.loop.create_task(self._answer(request))
+
+    async def _answer(self, request: Request) -> None:
+        try:
+            response = await self._owner.handle(request)
+        except Exception as error:
+            self._owner.failed(error)
+            response = Response(HTTPStatus.INTERNAL_SERVER_ERROR, TEXT, b"this failed; the log says why\n")
+        self._answering = None
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        transport.write(encode(response, body=request.method == "GET", keep_alive=request.keep_alive))
+        if not request.keep_alive:
+            transport.close()
+            return
+        if self._writable:
+            self._wait(HEAD_S if self._received else IDLE_S)
+        transport.resume_reading()
+        if self._received:
+            self._next()
+
+    def _refuse(self, error: BadRequest) -> None:
+        assert self._transport is not None
+        response = Response(error.status, TEXT, f"{error}\n".encode())
+        self._transport.write(encode(response, body=True, keep_alive=False))
+        self._transport.close()
+        self._wait(SEND_S)
+
+    def _wait(self, seconds: float) -> None:
+        """Until something else happens, for so long at most."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._owner.loop.call_later(seconds, self._out_of_time)
+
+    def _out_of_time(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def __repr__(self) -> str:
+        state = "answering" if self._answering is not None else "waiting"
+        return f"<HttpConnection {state}, {len(self._received)} bytes received>"

@@ -1,0 +1,130 @@
+"""Kafka's metrics of the metadata: what was loaded, features, snapshots, the log and the disk under it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from kraftd.metadata.features import supported_features
+from kraftd.metadata.metadata_version import KRAFT_VERSION
+from kraftd.metrics.family import Bean, Family, Samples
+from kraftd.metrics.readings import Readings
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC
+
+_LOADER = Bean("kafka.server", "MetadataLoader")
+_EMITTER = Bean("kafka.server", "SnapshotEmitter")
+_NODE = Bean("kafka.server", "node-metrics", named=False)
+_SERVER = Bean("kafka.server", "ControllerServer")
+_LOG = Bean("kafka.log", "Log")
+_FLUSH = Bean("kafka.log", "LogFlushStats")
+_PARTITION = (METADATA_TOPIC, str(METADATA_PARTITION))
+_PARTITION_LABELS = ("topic", "partition")
+
+
+def camel_case(feature: str) -> str:
+    """`metadata.version` as Kafka's tag has it: metadataVersion."""
+    first, *rest = feature.split(".")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _finalized(readings: Readings) -> Samples:
+    levels = {**readings.node.finalized.levels, KRAFT_VERSION: readings.node.core.kraft_version}
+    return [((camel_case(name),), level) for name, level in sorted(levels.items())]
+
+
+@cache
+def _supported(unstable: bool) -> tuple[tuple[str, int, int], ...]:
+    features = supported_features(unstable=unstable)
+    return tuple((name.replace(".", "-"), low, high) for name, (low, high) in sorted(features.items()))
+
+
+def _lowest(readings: Readings) -> Samples:
+    found = _supported(readings.node.context.settings.unstable_features)
+    return [((name,), low) for name, low, _ in found]
+
+
+def _highest(readings: Readings) -> Samples:
+    found = _supported(readings.node.context.settings.unstable_features)
+    return [((name,), high) for name, _, high in found]
+
+
+FAMILIES: tuple[Family, ...] = (
+    _LOADER.gauge(
+        "CurrentMetadataVersion",
+        "finalized level of metadata.version",
+        lambda r: r.node.finalized.metadata_version,
+    ),
+    _LOADER.gauge(
+        "CurrentControllerId",
+        "id of the active controller, -1 while it is unknown",
+        lambda r: r.raft.current_leader,
+    ),
+    _LOADER.gauge(
+        "HandleLoadSnapshotCount",
+        "snapshots loaded into the image since the start",
+        lambda r: r.node.loading.snapshots,
+    ),
+    _LOADER.family("gauge", "FinalizedLevel", "finalized level of a feature", _finalized, ("featureName",)),
+    _LOADER.gauge(
+        "AvgIdleRatio", "part of its time that the event loop was idle lately", lambda r: r.idle_ratio
+    ),
+    _EMITTER.gauge(
+        "LatestSnapshotGeneratedBytes",
+        "size of the latest snapshot made here since the start, 0 before the first",
+        lambda r: r.snapshots.made_bytes,
+    ),
+    _EMITTER.gauge(
+        "LatestSnapshotGeneratedAgeMs",
+        "milliseconds since the latest snapshot was made here, before the first since the start",
+        lambda r: r.now_ms - r.snapshots.made_ms,
+    ),
+    _NODE.family("gauge", "minimum-supported-level", "lowest level of a feature", _lowest, ("feature_name",)),
+    _NODE.family(
+        "gauge", "maximum-supported-level", "highest level of a feature", _highest, ("feature_name",)
+    ),
+    _SERVER.family(
+        "gauge",
+        "ClusterId",
+        "1, with the id of the cluster",
+        lambda r: [((r.node.identity.cluster_id,), 1)],
+        ("cluster_id",),
+    ),
+    _SERVER.counter(
+        "linux-disk-read-bytes",
+        "bytes that this process had read from disks",
+        lambda r: None if r.disk_bytes is None else r.disk_bytes[0],
+    ),
+    _SERVER.counter(
+        "linux-disk-write-bytes",
+        "bytes that this process had written to disks",
+        lambda r: None if r.disk_bytes is None else r.disk_bytes[1],
+    ),
+    _LOG.family(
+        "gauge",
+        "Size",
+        "bytes of the log's segments",
+        lambda r: [(_PARTITION, r.storage.log.size_bytes)],
+        _PARTITION_LABELS,
+    ),
+    _LOG.family(
+        "gauge",
+        "NumLogSegments",
+        "segments of the log",
+        lambda r: [(_PARTITION, r.storage.log.segment_count)],
+        _PARTITION_LABELS,
+    ),
+    _LOG.family(
+        "gauge",
+        "LogStartOffset",
+        "first offset of the log",
+        lambda r: [(_PARTITION, r.storage.log.log_start)],
+        _PARTITION_LABELS,
+    ),
+    _LOG.family(
+        "gauge",
+        "LogEndOffset",
+        "offset of the next record of the log",
+        lambda r: [(_PARTITION, r.storage.log.log_end)],
+        _PARTITION_LABELS,
+    ),
+    _FLUSH.histogram("LogFlushRateAndTimeMs", "how long syncs of the log took", lambda r: r.syncs),
+)

@@ -1,0 +1,106 @@
+"""What Kafka has no metrics for: the event loop, syncs, loading, snapshots, a full disk."""
+
+from __future__ import annotations
+
+from kraftd.metrics.family import NS_A_SECOND, Family, own
+from kraftd.metrics.health import health
+from kraftd.metrics.readings import Readings
+
+
+def _about(readings: Readings) -> list[tuple[tuple[str, ...], float]]:
+    return [(tuple(readings.about[label] for label in ABOUT), 1)]
+
+
+ABOUT = ("version", "codec", "kafka")
+
+FAMILIES: tuple[Family, ...] = (
+    Family("kraftd_info", "gauge", "", "1, with versions and the codec engine (c or python)", _about, ABOUT),
+    own("gauge", "ready", "1 when /readyz says so, else 0", lambda r: health(r).ready),
+    own(
+        "gauge",
+        "disk_full",
+        "1 while the disk is full: nothing new is decided or written then, else 0",
+        lambda r: r.disk_full,
+    ),
+    own(
+        "histogram",
+        "loop_step_seconds",
+        "how long single steps held the event loop",
+        lambda r: r.steps,
+        NS_A_SECOND,
+    ),
+    own(
+        "gauge",
+        "loop_step_longest_seconds",
+        "the longest step since the start",
+        lambda r: r.longest_step_ns / NS_A_SECOND,
+    ),
+    own(
+        "histogram",
+        "loop_delay_seconds",
+        "how late timers of the event loop ran",
+        lambda r: r.delays,
+        NS_A_SECOND,
+    ),
+    own("histogram", "fsync_seconds", "how long syncs of the log took", lambda r: r.syncs, NS_A_SECOND),
+    own(
+        "counter",
+        "requests_not_served",
+        "requests for APIs or versions that are not served",
+        lambda r: r.node.requests.not_served,
+    ),
+    own(
+        "gauge",
+        "parked_answers",
+        "answers that wait until what they tell of is committed",
+        lambda r: len(r.node.parked),
+    ),
+    own("gauge", "connections", "connections that are open, on all listeners", lambda r: len(r.connections)),
+    own(
+        "counter", "connections_refused", "connections refused over a limit", lambda r: r.connections.refused
+    ),
+    own(
+        "counter",
+        "load_records",
+        "records read into the image since the start",
+        lambda r: r.node.loading.records,
+    ),
+    own(
+        "gauge",
+        "uncommitted_changes",
+        "changes of the image that may yet be taken back",
+        lambda r: r.node.image.uncommitted_change_count,
+    ),
+    own("gauge", "snapshots", "snapshots on disk", lambda r: len(r.storage.log.snapshots)),
+    own(
+        "gauge",
+        "snapshot_making",
+        "1 while a snapshot is being made, else 0",
+        lambda r: r.snapshots.is_making,
+    ),
+    own("counter", "snapshots_failed", "snapshots that could not be made", lambda r: r.snapshots.failures),
+    own(
+        "counter",
+        "snapshot_downloads",
+        "snapshots fetched from leaders, whole and in order",
+        lambda r: r.snapshots.downloads,
+    ),
+    own(
+        "counter",
+        "snapshot_downloads_refused",
+        "snapshots fetched from leaders that were damaged",
+        lambda r: r.snapshots.downloads_refused,
+    ),
+    own(
+        "counter",
+        "snapshot_download_bytes",
+        "bytes of snapshots fetched from leaders",
+        lambda r: r.snapshots.download_bytes,
+    ),
+    own(
+        "counter",
+        "damaged_files",
+        "files that a scrub found damaged (kraftd.scrub.interval.ms)",
+        lambda r: r.snapshots.damaged_files,
+    ),
+)

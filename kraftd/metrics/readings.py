@@ -1,0 +1,60 @@
+"""What the metrics of one moment are made from: rooms to look at, and what the runtime has measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kraftd.histogram import Histogram
+from kraftd.net.listener import Connections
+from kraftd.net.outbound import Traffic
+from kraftd.raft.metrics import RaftMetrics
+from kraftd.server.node import Node
+from kraftd.server.storage import Storage
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotReadings:
+    """Snapshots made here, with times in nanoseconds and the latest one's size, and those of leaders."""
+
+    made: Histogram
+    made_bytes: int
+    made_ms: int
+    failures: int
+    is_making: bool
+    damaged_files: int
+    downloads: int
+    downloads_refused: int
+    download_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readings:
+    """One moment of a running controller. Histograms are of nanoseconds; taking it costs no more with a
+    larger image.
+
+    steps: how long each held the loop. delays: how late timers ran. syncs: of the log. idle_ratio: the part
+    of its time that the loop's thread was idle lately. disk_bytes: read and written by this process, as the
+    system counts; None where it does not tell.
+    """
+
+    now_ms: int
+    node: Node
+    storage: Storage
+    raft: RaftMetrics
+    steps: Histogram
+    longest_step_ns: int
+    delays: Histogram
+    syncs: Histogram
+    idle_ratio: float
+    disk_full: bool
+    stopping: bool
+    connections: Connections
+    quorum_traffic: Traffic
+    controller_traffic: Traffic
+    snapshots: SnapshotReadings
+    snapshot_read: tuple[int, int] = (0, 0)
+    disk_bytes: tuple[int, int] | None = None
+    about: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Readings of {self.node!r} at {self.now_ms} ms>"

@@ -1,0 +1,132 @@
+"""Kafka's `kafka.network` metrics: requests by API, and the connections that they come over.
+
+The last word of a name is Kafka's name of the API, like `CreateTopics`; an API has metrics once it was asked
+for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+
+from kraftd.histogram import Histogram
+from kraftd.metrics.family import NS_A_MS, Bean, Family, Samples
+from kraftd.metrics.readings import Readings
+from kraftd.server.request_stats import ApiStats
+from kraftd.wire.api import ApiKey, request_class
+from kraftd.wire.error_code import ErrorCode
+
+_REQUESTS = Bean("kafka.network", "RequestMetrics")
+_SOCKETS = Bean("kafka.network", "SocketServer")
+_LISTENERS = Bean("kafka.server", "socket-server-metrics", named=False)
+_HANDLERS = Bean("kafka.server", "KafkaRequestHandlerPool")
+_ERROR_NAMES = {int(code): code.name for code in ErrorCode}
+
+
+@cache
+def api_name(key: int) -> str:
+    return request_class(ApiKey(key)).__name__.removesuffix("Request")
+
+
+def _apis(readings: Readings) -> Iterator[tuple[str, ApiStats]]:
+    by_key = readings.node.requests.by_key
+    return ((api_name(key), by_key[key]) for key in sorted(by_key))
+
+
+def _versions(readings: Readings) -> Samples:
+    return [
+        ((name, str(version)), count)
+        for name, stats in _apis(readings)
+        for version, count in sorted(stats.versions.items())
+    ]
+
+
+def _errors(readings: Readings) -> Samples:
+    return [
+        ((name, _ERROR_NAMES[code]), count)
+        for name, stats in _apis(readings)
+        for code, count in sorted(stats.errors.items())
+    ]
+
+
+def _total(readings: Readings) -> Samples:
+    return [((name,), _sum(stats.at_once, stats.parked)) for name, stats in _apis(readings)]
+
+
+def _sum(one: Histogram, other: Histogram) -> Histogram:
+    both = Histogram(one.bounds)
+    both.counts = [a + b for a, b in zip(one.counts, other.counts, strict=True)]
+    both.total = one.total + other.total
+    return both
+
+
+def _listeners(readings: Readings) -> Samples:
+    counts = Counter(connection.listener for connection in readings.connections)
+    return [((listener,), count) for listener, count in sorted(counts.items())]
+
+
+FAMILIES: tuple[Family, ...] = (
+    _REQUESTS.family(
+        "counter", "RequestsPerSec", "requests answered since the start", _versions, ("request", "version")
+    ),
+    _REQUESTS.family(
+        "counter",
+        "ErrorsPerSec",
+        'errors in answers since the start; what has none is not counted, so there is no error="NONE"',
+        _errors,
+        ("request", "error"),
+    ),
+    _REQUESTS.family(
+        "histogram",
+        "TotalTimeMs",
+        "from a request's arrival to its answer's leaving",
+        _total,
+        ("request",),
+        NS_A_MS,
+    ),
+    _REQUESTS.family(
+        "histogram",
+        "LocalTimeMs",
+        "the same, of requests that were answered in the turn in which they arrived",
+        lambda r: [((name,), stats.at_once) for name, stats in _apis(r)],
+        ("request",),
+        NS_A_MS,
+    ),
+    _REQUESTS.family(
+        "histogram",
+        "RemoteTimeMs",
+        "the same, of requests that waited: for a commit, for new records, or for the disk",
+        lambda r: [((name,), stats.parked) for name, stats in _apis(r)],
+        ("request",),
+        NS_A_MS,
+    ),
+    _REQUESTS.family(
+        "histogram",
+        "RequestBytes",
+        "sizes of requests",
+        lambda r: [((name,), stats.size_bytes) for name, stats in _apis(r)],
+        ("request",),
+    ),
+    _SOCKETS.gauge(
+        "NetworkProcessorAvgIdlePercent",
+        "part of its time that the event loop was idle lately",
+        lambda r: r.idle_ratio,
+    ),
+    _SOCKETS.gauge(
+        "MemoryPoolUsed",
+        "bytes held for frames that are incomplete",
+        lambda r: r.connections.budget.held_bytes,
+    ),
+    _SOCKETS.gauge(
+        "MemoryPoolAvailable",
+        "bytes left for frames that are incomplete (queued.max.request.bytes)",
+        lambda r: max(0, r.connections.budget.max_bytes - r.connections.budget.held_bytes),
+    ),
+    _HANDLERS.gauge(
+        "ControllerRequestHandlerAvgIdlePercent",
+        "part of its time that the event loop was idle lately",
+        lambda r: r.idle_ratio,
+    ),
+    _LISTENERS.family("gauge", "connection-count", "connections that are open", _listeners, ("listener",)),
+)
