@@ -17,18 +17,20 @@ from itertools import islice
 from typing import Final
 
 from kraftd.controller.broker_transitions import (
+    fence,
     handle_broker_fenced,
     handle_broker_in_controlled_shutdown,
     handle_broker_leaves,
     handle_broker_unfenced,
     handle_directories_cordoned,
     handle_directories_offline,
-    partitions_to_leave,
+    mark_controlled_shutdown,
 )
 from kraftd.controller.brokers import check_broker_epoch
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.heartbeats import NO_OFFSET
+from kraftd.controller.departures import Departure
+from kraftd.controller.heartbeats import EVERY_OFFSET, NO_OFFSET
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.metadata.state import BrokerState
@@ -40,7 +42,7 @@ ACTIVE: Final = "active"
 SHUTTING_DOWN: Final = "shutting down"
 SHUT_DOWN: Final = "shut down"
 
-PARTITIONS_A_CALL = 1_000  # that a silent broker leaves; about 7 ms
+PARTITIONS_A_CALL = 1_000  # that a broker leaves; about 7 ms
 
 
 def hear_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> None:
@@ -63,13 +65,21 @@ def broker_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> Decision[
     before = current_state(ctx, broker)
     after = next_state(ctx, broker, before, request, registered_at)
     records: list[VersionedRecord] = []
+    departure: Departure | None = None
     if after is not before:
         if after is ACTIVE:
             records += handle_broker_unfenced(ctx, broker.id, broker.epoch)
         elif after is SHUTTING_DOWN:
-            records += handle_broker_in_controlled_shutdown(ctx, broker.id, broker.epoch)
+            departure = _departure(ctx, broker)
+            if departure is not None:
+                records += mark_controlled_shutdown(ctx, broker.id, broker.epoch)
+            else:
+                records += handle_broker_in_controlled_shutdown(ctx, broker.id, broker.epoch)
         else:
-            records += handle_broker_fenced(ctx, broker.id)
+            left = ctx.heartbeats.departure_of(broker)
+            records += (
+                fence(broker) if left is not None and left.is_over else handle_broker_fenced(ctx, broker.id)
+            )
     if request.offline_log_dirs:
         records += handle_directories_offline(ctx, broker.id, broker.epoch, request.offline_log_dirs)
     if request.cordoned_log_dirs is not None:
@@ -81,6 +91,9 @@ def broker_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> Decision[
             # The first time, complete once everybody has read the records that move its leaderships away.
             known = ctx.heartbeats.of(broker).shutdown_offset
             shutdown_offset = known if known >= 0 else end_offset - 1
+            if departure is not None:
+                ctx.heartbeats.departures[broker.id] = departure
+                shutdown_offset = EVERY_OFFSET  # until ``leave_partitions`` is done
         # A broker whose state just changed has, for the others' shutdowns, read nothing until it tells again.
         read = NO_OFFSET if records else request.current_metadata_offset
         ctx.heartbeats.note(broker, read, shutdown_offset)
@@ -110,6 +123,9 @@ def next_state(
         may_leave = not request.want_fence and request.current_metadata_offset >= registered_at
         return ACTIVE if may_leave else FENCED
     leads = ctx.image.led_count(broker.id) > 0
+    departure = ctx.heartbeats.departure_of(broker)
+    if state is SHUTTING_DOWN and departure is not None and not departure.is_over:
+        return SHUTTING_DOWN
     if state is ACTIVE:
         if request.want_fence:
             return SHUT_DOWN if request.want_shut_down else FENCED
@@ -136,15 +152,25 @@ def fence_stale_broker(ctx: Context) -> Decision[bool]:
     """
     stale = ctx.heartbeats.stale(ctx.now_ms)
     if stale is None:
-        return Decision(False)
+        return Decision(False, after=lambda _end_offset: _forget_the_heard_again(ctx))
     broker_id, broker_epoch = stale
     broker = ctx.image.brokers.get(broker_id)
     records: list[VersionedRecord] = []
     if broker is not None and broker.epoch == broker_epoch:
-        leaving = list(islice(partitions_to_leave(ctx.image, broker_id), PARTITIONS_A_CALL + 1))
-        if len(leaving) > PARTITIONS_A_CALL:
-            return Decision(True, handle_broker_leaves(ctx, broker_id, leaving[:-1]), atomic=False)
-        records = handle_broker_fenced(ctx, broker_id)
+        departure = ctx.heartbeats.departure_of(broker)
+        if departure is None:
+            begun = _departure(ctx, broker)
+            if begun is not None:
+                return Decision(True, after=lambda _end_offset: _begin(ctx, begun))
+            records = handle_broker_fenced(ctx, broker_id)
+        else:
+            leaving, position = departure.next(ctx.image, PARTITIONS_A_CALL)
+            records = handle_broker_leaves(ctx, broker_id, leaving)
+            if not departure.is_last(position):
+                return Decision(
+                    True, records, atomic=False, after=lambda _end_offset: departure.reach(position)
+                )
+            records += fence(broker)
 
     def end_session(_end_offset: int) -> None:
         ctx.heartbeats.end_session(broker_id, broker_epoch)
@@ -152,3 +178,48 @@ def fence_stale_broker(ctx: Context) -> Decision[bool]:
             ctx.heartbeats.forget(broker_id)
 
     return Decision(True, records, atomic=False, after=end_session)
+
+
+def leave_partitions(ctx: Context) -> Decision[bool]:
+    """Move some leaderships and ISRs on of a broker that shuts down and has very many.
+
+    The answer says whether to call again at once.
+    """
+    for departure in ctx.heartbeats.departures.values():
+        broker = ctx.image.brokers.get(departure.broker_id)
+        if broker is not None and not departure.is_over and current_state(ctx, broker) is SHUTTING_DOWN:
+            break
+    else:
+        return Decision(False)
+    leaving, position = departure.next(ctx.image, PARTITIONS_A_CALL)
+
+    def note_progress(end_offset: int) -> None:
+        departure.reach(position)
+        if departure.is_over:
+            read = ctx.heartbeats.of(broker).metadata_offset
+            ctx.heartbeats.note(broker, read, end_offset - 1)
+
+    records = handle_broker_leaves(ctx, broker.id, leaving)
+    return Decision(True, records, atomic=False, after=note_progress)
+
+
+def _departure(ctx: Context, broker: BrokerState) -> Departure | None:
+    """How the broker leaves its partitions, if they are too many for one call."""
+    image = ctx.image
+    first = islice(image.partitions_of(broker.id), PARTITIONS_A_CALL + 1)
+    if sum(1 for _ in first) <= PARTITIONS_A_CALL:
+        return None
+    return Departure(broker.id, broker.epoch, list(image.partitions_of(broker.id)))
+
+
+def _begin(ctx: Context, departure: Departure) -> None:
+    ctx.heartbeats.departures[departure.broker_id] = departure
+
+
+def _forget_the_heard_again(ctx: Context) -> None:
+    """Nobody is silent: what goes on is of brokers that shut down."""
+    departures, brokers = ctx.heartbeats.departures, ctx.image.brokers
+    for broker_id in list(departures):
+        broker = brokers.get(broker_id)
+        if broker is None or current_state(ctx, broker) is not SHUTTING_DOWN:
+            del departures[broker_id]

@@ -15,7 +15,7 @@ from kraftd.messages.broker_registration_change_record import BrokerRegistration
 from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import allows_cordoned_directories, allows_directory_assignment
-from kraftd.metadata.state import NO_LEADER
+from kraftd.metadata.state import NO_LEADER, BrokerState
 from kraftd.wire.record_frame import VersionedRecord
 
 # The values of BrokerRegistrationChangeRecord's fenced and inControlledShutdown; 0 is no change.
@@ -27,17 +27,12 @@ IN_CONTROLLED_SHUTDOWN = 1
 def handle_broker_fenced(ctx: Context, broker_id: int) -> list[VersionedRecord]:
     """A broker leaves every ISR and leads no more, then is fenced.  Raises KeyError if unregistered."""
     records = _updates(ctx, ctx.image.partitions_with_isr_member(broker_id), leaving=broker_id)
-    change = BrokerRegistrationChangeRecord(broker_id, ctx.image.brokers[broker_id].epoch, FENCE)
-    records.append(VersionedRecord(change, 0))
-    return records
+    return records + fence(ctx.image.brokers[broker_id])
 
 
-def partitions_to_leave(image: Image, broker_id: int) -> Iterator[tuple[bytes, int]]:
-    """Those that change when the broker leaves: the last of an ISR that leads no more stays in it."""
-    for topic_id, index in image.partitions_with_isr_member(broker_id):
-        partition = image.topics[topic_id].partitions[index]
-        if partition.leader == broker_id or len(partition.isr) > 1:
-            yield topic_id, index
+def fence(broker: BrokerState) -> list[VersionedRecord]:
+    """The broker is fenced; it has left its partitions already."""
+    return [VersionedRecord(BrokerRegistrationChangeRecord(broker.id, broker.epoch, FENCE), 0)]
 
 
 def handle_broker_leaves(
@@ -57,15 +52,19 @@ def handle_broker_in_controlled_shutdown(
     ctx: Context, broker_id: int, broker_epoch: int
 ) -> list[VersionedRecord]:
     """A broker that wants to stop: marked so once, and out of every ISR where others can go on (KIP-841)."""
-    records = []
+    records = mark_controlled_shutdown(ctx, broker_id, broker_epoch)
+    return records + _updates(ctx, ctx.image.partitions_with_isr_member(broker_id), leaving=broker_id)
+
+
+def mark_controlled_shutdown(ctx: Context, broker_id: int, broker_epoch: int) -> list[VersionedRecord]:
+    """The record by which everybody knows that the broker wants to stop; none if it is known."""
     broker = ctx.image.brokers.get(broker_id)
-    if broker is None or not broker.in_controlled_shutdown:
-        change = BrokerRegistrationChangeRecord(
-            broker_id, broker_epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
-        )
-        records.append(VersionedRecord(change, 1))
-    records += _updates(ctx, ctx.image.partitions_with_isr_member(broker_id), leaving=broker_id)
-    return records
+    if broker is not None and broker.in_controlled_shutdown:
+        return []
+    change = BrokerRegistrationChangeRecord(
+        broker_id, broker_epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
+    )
+    return [VersionedRecord(change, 1)]
 
 
 def handle_broker_unregistered(ctx: Context, broker_id: int, broker_epoch: int) -> list[VersionedRecord]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from kraftd.controller.departures import Departure
 from kraftd.metadata.state import BrokerState
 
 NO_OFFSET = -1
@@ -40,11 +41,13 @@ class BrokerHeartbeats:
         self.session_timeout_ms = session_timeout_ms
         self._contacts: dict[tuple[int, int], int] = {}
         self._heartbeats: dict[int, Heartbeat] = {}
+        self.departures: dict[int, Departure] = {}  # of brokers that are leaving very many partitions
 
     def start(self, brokers: Iterable[BrokerState], now_ms: int) -> None:
         """This node became leader: forget everything; every unfenced broker gets a whole session from now."""
         self._contacts = {(broker.id, broker.epoch): now_ms for broker in brokers if not broker.fenced}
         self._heartbeats = {}
+        self.departures = {}
 
     def heard(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
         """A heartbeat arrived: its session lives on, whatever becomes of the request."""
@@ -79,6 +82,12 @@ class BrokerHeartbeats:
     def forget(self, broker_id: int) -> None:
         """A new registration, or none: what the old one had read and planned is void."""
         self._heartbeats.pop(broker_id, None)
+        self.departures.pop(broker_id, None)
+
+    def departure_of(self, broker: BrokerState) -> Departure | None:
+        """What that registration has under way."""
+        departure = self.departures.get(broker.id)
+        return departure if departure is not None and departure.broker_epoch == broker.epoch else None
 
     def lowest_active_offset(self, brokers: Mapping[int, BrokerState]) -> int:
         """How far the slowest unfenced broker that is not shutting down has read; all of it when there

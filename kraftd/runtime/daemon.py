@@ -266,9 +266,10 @@ class Daemon:
         return self.exit_code
 
     def _loaded(self) -> None:
-        """Loaded: what is alive now stays alive."""
+        """Loaded: what is alive now stays alive. Collected it is not: that would take too long a while, and
+        hardly anything of it is garbage.
+        """
         self.runner.on_loaded = None
-        gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()

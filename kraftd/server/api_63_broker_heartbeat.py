@@ -14,6 +14,7 @@ from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraftd.server.periodic import LEAVE
 
 if TYPE_CHECKING:
     from kraftd.server.call import Call
@@ -24,6 +25,8 @@ def handle(node: Node, call: Call) -> None:
     if node.active:
         hear_heartbeat(node.context, call.message)
     node.decide(call, _beat)
+    if node.context.heartbeats.departures:
+        node.periodic.hasten(LEAVE, node.now_ms)
 
 
 def _beat(ctx: Context, request: BrokerHeartbeatRequest, _version: int) -> Decision[BrokerHeartbeatResponse]:

@@ -60,6 +60,8 @@ class Appends:
         apply = node.image.apply
         for offset, record in enumerate(records, base_offset):
             apply(record.message, offset, epoch)
+        for departure in node.context.heartbeats.departures.values():
+            departure.note(records)
         node.finalized.applied(node.image)
         node.replay.next_offset = end_offset
         node.loading.timestamp_ms = node.now_ms

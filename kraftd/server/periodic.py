@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kraftd.controller.activation import write_no_op
-from kraftd.controller.broker_states import fence_stale_broker
+from kraftd.controller.broker_states import fence_stale_broker, leave_partitions
 from kraftd.controller.context import Context, ControllerSettings
 from kraftd.controller.decision import Decision
 from kraftd.controller.election import balance_leaders, elect_unclean_leaders
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kraftd.server.node import Node
 
 FENCE = "fence stale brokers"
-AGAIN_MS = 10  # a task that has more to do lets requests have their turn first
+LEAVE = "leave partitions"
 AFTER_ERROR_MS = 300_000
 FULL_DISK_MS = 1_000
 
@@ -32,6 +32,7 @@ class Periodic:
         if settings.leader_rebalance:
             self._add("balance leaders", settings.leader_imbalance_check_interval_ms, balance_leaders)
         self._add("elect uncleanly", settings.unclean_election_check_interval_ms, elect_unclean_leaders)
+        self._tasks[LEAVE] = (0, leave_partitions)  # when there is something to leave: see ``hasten``
         self._due: dict[str, int] = {}
         self.deadline_ms: int | None = None
 
@@ -41,8 +42,14 @@ class Periodic:
 
     def activate(self, now_ms: int) -> None:
         """This node decides from now on: every task is due one period later."""
-        self._due = {name: now_ms + period_ms for name, (period_ms, _) in self._tasks.items()}
+        self._due = {name: now_ms + period_ms for name, (period_ms, _) in self._tasks.items() if period_ms}
         self._settle()
+
+    def hasten(self, name: str, now_ms: int) -> None:
+        """That task is due now, on the active controller."""
+        if self._due:
+            self._due[name] = now_ms
+            self._settle()
 
     def deactivate(self) -> None:
         self._due = {}
@@ -69,7 +76,12 @@ class Periodic:
                 self._due[name] = now_ms + AFTER_ERROR_MS
                 continue
             if name in self._due:
-                self._due[name] = now_ms + (AGAIN_MS if decision.answer is True else period_ms)
+                if decision.answer is True:
+                    self._due[name] = now_ms  # after those who have asked something meanwhile
+                elif period_ms:
+                    self._due[name] = now_ms + period_ms
+                else:
+                    del self._due[name]
                 if name == FENCE and decision.answer is not True:
                     # The oldest session cannot end before; a heartbeat only moves that further away.
                     ends_ms = node.context.heartbeats.next_deadline_ms()

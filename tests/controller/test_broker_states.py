@@ -9,7 +9,12 @@ import pytest
 
 from kraftd.controller import broker_states
 from kraftd.controller.activation import activate
-from kraftd.controller.broker_states import broker_heartbeat, fence_stale_broker, hear_heartbeat
+from kraftd.controller.broker_states import (
+    broker_heartbeat,
+    fence_stale_broker,
+    hear_heartbeat,
+    leave_partitions,
+)
 from kraftd.controller.decision import Refusal
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
@@ -195,8 +200,69 @@ def test_a_silent_broker_with_many_partitions_leaves_some_a_call_and_is_fenced_w
             decision.after(in_parts.image.offset + 1)
         if not decision.answer:
             break
-    assert calls == [6, 6, 6, 3, 0]  # 20 partitions and the fence
+    assert calls == [0, 6, 6, 6, 3, 0]  # where they are; 20 partitions and the fence
     assert in_parts.applied[before:] == at_once.applied[before:]
+
+
+@pytest.mark.parametrize("elr", [False, True])
+def test_a_broker_with_many_partitions_that_shuts_down_leaves_some_a_call_and_may_go_when_all_know(
+    elr: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopping() -> Cluster:
+        cluster = Cluster(elr=elr).brokers(1, 2, 3)
+        for number, replicas in enumerate([(1,), (1, 2), (2, 1), (1, 2, 3), (3, 2, 1), (2, 3)] * 4):
+            cluster.topic(f"t{number}", replicas)
+        assert not beat(cluster, 1, want_shut_down=True).should_shut_down
+        return cluster
+
+    at_once = stopping()
+    before = len(Cluster(elr=elr).brokers(1, 2, 3).applied)
+    monkeypatch.setattr(broker_states, "PARTITIONS_A_CALL", 6)
+    in_parts = stopping()
+    assert len(in_parts.applied) < len(at_once.applied)
+    calls = []
+    for _ in range(10):
+        assert not beat(in_parts, 1, want_shut_down=True).should_shut_down
+        decision = leave_partitions(in_parts.ctx)
+        calls.append(len(decision.records))
+        in_parts.apply(decision.records)
+        if decision.after is not None:
+            decision.after(in_parts.image.offset + 1)
+        if not decision.answer:
+            break
+    assert calls == [6, 6, 6, 2, 0]
+    assert in_parts.applied[before:] == at_once.applied[before:]
+    for broker_id in (2, 3):
+        assert not beat(in_parts, 1, want_shut_down=True).should_shut_down
+        beat(in_parts, broker_id)
+    last = beat(in_parts, 1, want_shut_down=True)
+    assert last.should_shut_down
+    assert in_parts.image.brokers[1].fenced
+
+
+def test_a_broker_that_leaves_many_partitions_leaves_those_too_that_it_gets_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(broker_states, "PARTITIONS_A_CALL", 2)
+    cluster = Cluster().brokers(1, 2, 3)
+    for number in range(4):
+        cluster.topic(f"t{number}", (1, 2))
+    beat(cluster, 1, want_shut_down=True)
+    departure = cluster.heartbeats.departures[1]
+    decision = leave_partitions(cluster.ctx)
+    cluster.apply(decision.records)
+    assert decision.after is not None
+    decision.after(cluster.image.offset + 1)
+    at = len(cluster.applied)
+    late = cluster.topic("late", (1, 2))
+    departure.note(cluster.applied[at:])
+    while not departure.is_over:
+        decision = leave_partitions(cluster.ctx)
+        cluster.apply(decision.records)
+        assert decision.after is not None
+        decision.after(cluster.image.offset + 1)
+    assert late.partitions[0].leader == 2
+    assert not list(cluster.image.partitions_led_by(1))
 
 
 def test_the_session_of_a_former_registration_ends_without_effect() -> None:
