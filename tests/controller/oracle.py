@@ -21,7 +21,8 @@ def command(oracle: str) -> list[str]:
     javac = find_javac()
     if javac is None:
         pytest.skip("no javac beside the java in use")
-    classes = compile_java(javac, Path(__file__).with_name("java") / f"{oracle}.java")
+    sources = Path(__file__).with_name("java")
+    classes = compile_java(javac, sources / f"{oracle}.java", sources / "Hex.java")
     path = os.pathsep.join([str(classes), classpath()])
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
     return [str(find_java()), "-Xmx256m", *QUICK_START, quiet, "-cp", path, f"{PACKAGE}.{oracle}"]

@@ -322,7 +322,7 @@ def _mutants() -> Iterator[Any]:
     )
 
 
-@pytest.mark.parametrize(("module", "name", "replacement"), _mutants())
+@pytest.mark.parametrize(("module", "name", "replacement"), list(_mutants()))
 def test_a_planted_fault_is_caught(
     monkeypatch: pytest.MonkeyPatch, module: Any, name: str, replacement: Callable[..., Any]
 ) -> None:

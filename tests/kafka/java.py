@@ -214,9 +214,11 @@ def tools() -> ToolRunner:
     return ResidentTools(javac) if javac else PlainTools()
 
 
-def compile_java(javac: Path, source: Path) -> Path:
-    """The folder with the classes of this source, compiled against Kafka's jars once per content."""
-    digest = hashlib.sha256(source.read_bytes() + str(javac).encode()).hexdigest()[:16]
+def compile_java(javac: Path, source: Path, *with_it: Path) -> Path:
+    """The folder with the classes of these sources, compiled against Kafka's jars once per content."""
+    sources = [source, *with_it]
+    content = b"".join(each.read_bytes() for each in sources)
+    digest = hashlib.sha256(content + str(javac).encode()).hexdigest()[:16]
     classes = cache_dir() / "classes" / f"{source.stem}-{digest}"
     if classes.is_dir():
         return classes
@@ -224,7 +226,7 @@ def compile_java(javac: Path, source: Path) -> Path:
         if not classes.is_dir():
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
                 built = Path(scratch, "built")
-                subprocess.run([javac, "-cp", classpath(), "-d", built, source], check=True)
+                subprocess.run([javac, "-cp", classpath(), "-d", built, *sources], check=True)
                 classes.parent.mkdir(exist_ok=True)
                 built.rename(classes)
     return classes

@@ -23,24 +23,19 @@ import org.apache.kafka.common.metadata.UnregisterBrokerRecord;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.protocol.MessageUtil;
-import org.apache.kafka.common.protocol.ObjectSerializationCache;
 import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.controller.errors.EventHandlerExceptionInfo;
 import org.apache.kafka.metadata.BrokerHeartbeatReply;
 import org.apache.kafka.metadata.FinalizedControllerFeatures;
-import org.apache.kafka.metadata.MetadataRecordSerde;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -55,7 +50,6 @@ import java.util.stream.Collectors;
  * offset, from 0 on.
  */
 public class BrokerOracle {
-    private static final MetadataRecordSerde SERDE = new MetadataRecordSerde();
     private static final String CLUSTER = "kraftd-tests-0123456789";
 
     private final SnapshotRegistry registry = new SnapshotRegistry(new LogContext());
@@ -164,7 +158,7 @@ public class BrokerOracle {
             if (answer.shuttingDown >= 0) {
                 cluster.heartbeatManager().maybeUpdateControlledShutdownOffset(answer.shuttingDown, offset - 1);
             }
-            String written = records.stream().map(BrokerOracle::hex).collect(Collectors.joining(" "));
+            String written = records.stream().map(Hex::hex).collect(Collectors.joining(" "));
             return "ok " + answer.text + (written.isEmpty() ? "" : " " + written);
         } catch (Exception e) {
             Throwable shown = EventHandlerExceptionInfo.fromInternal(e, OptionalInt::empty).effectiveExternalException();
@@ -183,8 +177,7 @@ public class BrokerOracle {
         switch (words[0]) {
             case "replay":
                 for (int i = 1; i < words.length; i++) {
-                    ByteBufferAccessor bytes = accessor(words[i]);
-                    records.add(SERDE.read(bytes, bytes.remaining()));
+                    records.add(Hex.record(words[i]));
                 }
                 return new Answer("-");
             case "time":
@@ -200,7 +193,7 @@ public class BrokerOracle {
                 take(replication.unregisterBroker(Integer.parseInt(words[1])), records);
                 return new Answer("-");
             default:
-                return request(words[0], Short.parseShort(words[1]), accessor(words[2]), records);
+                return request(words[0], Short.parseShort(words[1]), Hex.accessor(words[2]), records);
         }
     }
 
@@ -211,7 +204,7 @@ public class BrokerOracle {
                 finalized.put("kraft.version", (short) 1);
                 long epoch = take(cluster.registerBroker(new BrokerRegistrationRequestData(bytes, version), offset,
                     new FinalizedControllerFeatures(finalized, Long.MAX_VALUE), version >= 3), records).epoch();
-                return new Answer(hex(new BrokerRegistrationResponseData().setBrokerEpoch(epoch), version));
+                return new Answer(Hex.hex(new BrokerRegistrationResponseData().setBrokerEpoch(epoch), version));
             }
             case "heartbeat": {
                 BrokerHeartbeatRequestData beat = new BrokerHeartbeatRequestData(bytes, version);
@@ -221,7 +214,7 @@ public class BrokerOracle {
                 }
                 BrokerHeartbeatReply reply = take(replication.processBrokerHeartbeat(
                     beat, cluster.registerBrokerRecordOffset(beat.brokerId()).getAsLong()), records);
-                return new Answer(hex(new BrokerHeartbeatResponseData().
+                return new Answer(Hex.hex(new BrokerHeartbeatResponseData().
                     setIsCaughtUp(reply.isCaughtUp()).
                     setIsFenced(reply.isFenced()).
                     setShouldShutDown(reply.shouldShutDown()), version),
@@ -244,7 +237,7 @@ public class BrokerOracle {
             case "allocate": {
                 AllocateProducerIdsRequestData request = new AllocateProducerIdsRequestData(bytes, version);
                 var block = take(producerIds.generateNextProducerId(request.brokerId(), request.brokerEpoch()), records);
-                return new Answer(hex(new AllocateProducerIdsResponseData().
+                return new Answer(Hex.hex(new AllocateProducerIdsResponseData().
                     setProducerIdStart(block.firstProducerId()).setProducerIdLen(block.size()), version));
             }
             default:
@@ -270,27 +263,5 @@ public class BrokerOracle {
         else if (record instanceof ProducerIdsRecord ids) producerIds.replay(ids);
         else if (!(record instanceof NoOpRecord)) throw new IllegalArgumentException(record.toString());
         offset++;
-    }
-
-    private static ByteBufferAccessor accessor(String hex) {
-        return new ByteBufferAccessor(ByteBuffer.wrap(HexFormat.of().parseHex(hex)));
-    }
-
-    private static String hex(ByteBuffer bytes) {
-        byte[] copy = new byte[bytes.remaining()];
-        bytes.get(copy);
-        return HexFormat.of().formatHex(copy);
-    }
-
-    private static String hex(ApiMessage message, short version) {
-        return hex(MessageUtil.toByteBufferAccessor(message, version).buffer());
-    }
-
-    private static String hex(ApiMessageAndVersion record) {
-        ObjectSerializationCache cache = new ObjectSerializationCache();
-        ByteBuffer bytes = ByteBuffer.allocate(SERDE.recordSize(record, cache));
-        SERDE.write(record, cache, new ByteBufferAccessor(bytes));
-        bytes.flip();
-        return hex(bytes);
     }
 }

@@ -23,12 +23,9 @@ import org.apache.kafka.common.metadata.UnregisterBrokerRecord;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.protocol.MessageUtil;
-import org.apache.kafka.common.protocol.ObjectSerializationCache;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.controller.errors.EventHandlerExceptionInfo;
-import org.apache.kafka.metadata.MetadataRecordSerde;
 import org.apache.kafka.metadata.placement.StripedReplicaPlacer;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.timeline.SnapshotRegistry;
@@ -60,7 +57,6 @@ public class ControllerOracle {
     private final ClusterControlManager cluster;
     private final ConfigurationControlManager configs;
     private final ReplicationControlManager replication;
-    private static final MetadataRecordSerde SERDE = new MetadataRecordSerde();
 
     ControllerOracle(long seed) {
         features = new FeatureControlManager.Builder().
@@ -122,7 +118,7 @@ public class ControllerOracle {
             List<ApiMessageAndVersion> records = new ArrayList<>();
             String answer = decide(words, records);
             for (ApiMessageAndVersion record : records) replay(record.message());
-            String written = records.stream().map(ControllerOracle::hex).collect(Collectors.joining(" "));
+            String written = records.stream().map(Hex::hex).collect(Collectors.joining(" "));
             return "ok " + answer + (written.isEmpty() ? "" : " " + written);
         } catch (Exception e) {
             Throwable shown = EventHandlerExceptionInfo.fromInternal(e, OptionalInt::empty).effectiveExternalException();
@@ -136,8 +132,7 @@ public class ControllerOracle {
         switch (words[0]) {
             case "replay":
                 for (int i = 1; i < words.length; i++) {
-                    ByteBufferAccessor bytes = accessor(words[i]);
-                    records.add(SERDE.read(bytes, bytes.remaining()));
+                    records.add(Hex.record(words[i]));
                 }
                 return "-";
             case "fence":
@@ -165,7 +160,7 @@ public class ControllerOracle {
             case "elect_uncleanly":
                 return take(replication.maybeElectUncleanLeaders(), records).toString();
             default:
-                return request(words[0], Short.parseShort(words[1]), accessor(words.length > 2 ? words[2] : ""), records);
+                return request(words[0], Short.parseShort(words[1]), Hex.accessor(words.length > 2 ? words[2] : ""), records);
         }
     }
 
@@ -175,24 +170,24 @@ public class ControllerOracle {
         switch (api) {
             case "create_topics":
                 CreateTopicsRequestData create = new CreateTopicsRequestData(bytes, version);
-                return hex(take(replication.createTopics(context, create, create.topics().stream().
+                return Hex.hex(take(replication.createTopics(context, create, create.topics().stream().
                     map(topic -> topic.name()).collect(Collectors.toSet()), false), records), version);
             case "create_partitions":
-                return hex(new CreatePartitionsResponseData().setResults(take(replication.createPartitions(
+                return Hex.hex(new CreatePartitionsResponseData().setResults(take(replication.createPartitions(
                     context, new ArrayList<>(new CreatePartitionsRequestData(bytes, version).topics())), records)), version);
             case "alter_partition":
-                return hex(take(replication.alterPartition(
+                return Hex.hex(take(replication.alterPartition(
                     context, new AlterPartitionRequestData(bytes, version)), records), version);
             case "elect_leaders":
-                return hex(take(replication.electLeaders(new ElectLeadersRequestData(bytes, version)), records), version);
+                return Hex.hex(take(replication.electLeaders(new ElectLeadersRequestData(bytes, version)), records), version);
             case "reassign":
-                return hex(take(replication.alterPartitionReassignments(
+                return Hex.hex(take(replication.alterPartitionReassignments(
                     new AlterPartitionReassignmentsRequestData(bytes, version)), records), version);
             case "list_reassignments":
-                return hex(replication.listPartitionReassignments(
+                return Hex.hex(replication.listPartitionReassignments(
                     new ListPartitionReassignmentsRequestData(bytes, version).topics(), Long.MAX_VALUE), version);
             case "assign_directories":
-                return hex(take(replication.handleAssignReplicasToDirs(
+                return Hex.hex(take(replication.handleAssignReplicasToDirs(
                     new AssignReplicasToDirsRequestData(bytes, version)), records), version);
             default:
                 throw new IllegalArgumentException(api);
@@ -218,30 +213,8 @@ public class ControllerOracle {
         else throw new IllegalArgumentException(record.toString());
     }
 
-    private static ByteBufferAccessor accessor(String hex) {
-        return new ByteBufferAccessor(ByteBuffer.wrap(HexFormat.of().parseHex(hex)));
-    }
-
     private static Uuid uuid(String hex) {
         ByteBuffer bytes = ByteBuffer.wrap(HexFormat.of().parseHex(hex));
         return new Uuid(bytes.getLong(), bytes.getLong());
-    }
-
-    private static String hex(ByteBuffer bytes) {
-        byte[] copy = new byte[bytes.remaining()];
-        bytes.get(copy);
-        return HexFormat.of().formatHex(copy);
-    }
-
-    private static String hex(ApiMessage message, short version) {
-        return hex(MessageUtil.toByteBufferAccessor(message, version).buffer());
-    }
-
-    private static String hex(ApiMessageAndVersion record) {
-        ObjectSerializationCache cache = new ObjectSerializationCache();
-        ByteBuffer bytes = ByteBuffer.allocate(SERDE.recordSize(record, cache));
-        SERDE.write(record, cache, new ByteBufferAccessor(bytes));
-        bytes.flip();
-        return hex(bytes);
     }
 }
