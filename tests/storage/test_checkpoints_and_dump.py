@@ -173,3 +173,20 @@ def test_verify_tells_records_that_cannot_be_read_and_indexes_that_do_not_fit() 
     assert ["no record has key 127" in row["reason"] for row in verify(disk, SEGMENT)] == [True]
     disk.remove(SEGMENT.replace(".log", ".index"))
     assert "missing" in list(verify(disk, SEGMENT))[-1]["reason"]
+
+
+def test_an_index_that_a_truncation_has_left_behind_is_not_told_as_damage_of_the_log() -> None:
+    def topic(offset: int, name: str) -> bytes:
+        return build_batch([encode_record(VersionedRecord(TopicRecord(name, bytes(16)), 0))], offset, 1, 5)
+
+    disk, log, _ = opened()
+    for offset in range(7):
+        log.append(topic(offset, "short"))
+    log.close()  # with the index of the segment that is still written to
+    _, log, _ = opened(disk)
+    log.truncate_to(2)
+    for offset in range(2, 7):
+        log.append(topic(offset, "not so short"))
+    log.sync()
+    rows = list(verify(disk, SEGMENT))
+    assert [row["path"].rpartition(".")[2] for row in rows] == ["index"], rows
