@@ -290,7 +290,14 @@ class Runner:
     # -- log and snapshots
 
     def _answer_records(self, effect: effects.AnswerRecords) -> None:
-        data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+        try:
+            data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+        except CorruptStorage as error:
+            self.log.error("the log could not be read", error=str(error))
+            connection = self._by_id.get(effect.call.connection_id)
+            if connection is not None:
+                connection.close("the log could not be read")
+            return
         self._respond(effect.call, effect.fill(data))
 
     def _answer_snapshot(self, effect: effects.AnswerSnapshot) -> None:

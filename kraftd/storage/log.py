@@ -18,7 +18,7 @@ from kraftd.storage.disk import Disk, write_atomically
 from kraftd.storage.epochs import FILE_NAME as EPOCHS_FILE_NAME
 from kraftd.storage.epochs import EpochCache, encode_epochs
 from kraftd.storage.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
-from kraftd.storage.segment import INDEX_INTERVAL_BYTES, Segment, scan
+from kraftd.storage.segment import INDEX_INTERVAL_BYTES, Segment, check_run, scan
 from kraftd.storage.tail import Tail
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
@@ -432,7 +432,9 @@ class MetadataLog:
                     break
                 stop = end
         assert segment.file is not None
-        return segment.file.read(start, stop - start)
+        data = segment.file.read(start, stop - start)
+        self._check_read(segment, data, start, offset)
+        return data
 
     # --- inside ---
 
@@ -508,13 +510,24 @@ class MetadataLog:
                 segment.file, position, self._written_position(segment), verify=False, chunk_bytes=1 << 13
             )
         except CorruptBatch as error:
-            raise CorruptStorage(
-                segment.path(),
-                error.position,
-                None,
-                error.reason,
-                "Restore the file, or move the directory aside and let this node catch up from the leader",
-            ) from None
+            raise self._corrupt(segment, error.position, None, error.reason) from None
+
+    def _check_read(self, segment: Segment, data: bytes, start: int, offset: int) -> None:
+        """What lies on a disk may change, and a closed segment was opened by its index: nothing is given out
+        of it that is not what was written. Raises CorruptStorage."""
+        try:
+            check_run(data, offset)
+        except CorruptBatch as error:
+            raise self._corrupt(segment, start + error.position, offset, error.reason) from None
+
+    def _corrupt(self, segment: Segment, position: int, offset: int | None, reason: str) -> CorruptStorage:
+        return CorruptStorage(
+            segment.path(),
+            position,
+            offset,
+            reason,
+            "Restore the file, or move the directory aside and let this node catch up from the leader",
+        )
 
     def _place_on_disk(self, segment: Segment, offset: int) -> tuple[int, int]:
         """(base offset, position) of the batch that holds offset."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from struct import Struct
 
 from kraftd.storage.disk import Disk, File
-from kraftd.wire.batch import HEADER_BYTES, Batch, BatchHeader, CorruptBatch, read_batch
+from kraftd.wire.batch import HEADER_BYTES, Batch, BatchHeader, CorruptBatch, iter_batches, read_batch
 
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
@@ -261,6 +261,18 @@ def scan(
         else:
             wanted = chunk_bytes
         position += at
+
+
+def check_run(data: bytes, offset: int) -> None:
+    """Raises CorruptBatch unless data is sound batches, one behind the other, from that of offset on."""
+    expected = None
+    for batch in iter_batches(data):
+        header = batch.header
+        fits = header.base_offset == expected if expected is not None else header.base_offset <= offset
+        if not fits or header.next_offset <= offset:
+            wanted = offset if expected is None else expected
+            raise CorruptBatch(f"offset {header.base_offset} is where {wanted} belongs", batch.position)
+        expected = header.next_offset
 
 
 def find_valid_batch(file: File, start: int, end: int, from_offset: int) -> int | None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kraftd.storage.checkpoint import CheckpointWriter
 from kraftd.storage.disk import write_atomically
 from kraftd.storage.epochs import EpochCache, decode_epochs, encode_epochs
-from kraftd.storage.errors import DiskFull, StorageFailure
+from kraftd.storage.errors import CorruptStorage, DiskFull, StorageFailure
 from kraftd.storage.log import LogSettings, OffsetOutOfRange
 from kraftd.storage.memory_disk import MemoryDisk
 from kraftd.types import OffsetAndEpoch
@@ -363,3 +363,26 @@ def test_on_a_full_disk_what_retention_let_go_of_makes_room_for_what_waits() -> 
     assert not disk.exists(f"{DIRECTORY}/00000000000000000000.log")
     _, again, _ = opened(disk)
     assert (again.log_start, again.log_end) == (50, 61)
+
+
+def test_a_bit_that_flips_in_a_closed_segment_is_found_by_the_read_that_would_give_it_out() -> None:
+    disk, log, _ = opened()
+    for offset in range(60):
+        log.append(batch(offset))
+    log.sync()
+    whole = content(log)
+    first = f"{DIRECTORY}/{disk.list_names(DIRECTORY)[1]}"
+    assert first.endswith("00000000000000000000.log")
+    size_bytes = len(whole[3])
+    for at in (5, 9, 16, 18, 25, 57, 70, size_bytes - 1):  # offset, length, format, checksum, header, records
+        disk.flip_bit(first, 3 * size_bytes + at, 2)
+        log.close()
+        _, log, report = opened(disk)
+        assert report.notes == [], (
+            "the index is trusted, as the segment was synced before the next had a name"
+        )
+        with pytest.raises(CorruptStorage, match=r"00000000000000000000\.log") as raised:
+            content(log)
+        assert raised.value.position == 3 * size_bytes
+        disk.flip_bit(first, 3 * size_bytes + at, 2)
+    assert content(log) == whole

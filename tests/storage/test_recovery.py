@@ -17,7 +17,6 @@ from kraftd.storage.memory_disk import (
     nothing_unsynced_survives,
 )
 from kraftd.types import OffsetAndEpoch
-from kraftd.wire.batch import CorruptBatch
 from tests.storage.logs import DIRECTORY, batch, content, opened
 
 FIRST = f"{DIRECTORY}/00000000000000000000.log"
@@ -200,7 +199,7 @@ def test_damage_in_a_segment_that_is_not_the_last_is_refused_when_it_is_met() ->
         disk, FIRST, 30, b"\xff\xff"
     )  # before the last index entry: the checksum tells it when it is read
     _, log, _ = opened(disk)
-    with pytest.raises(CorruptBatch, match="checksum"):
+    with pytest.raises(CorruptStorage, match="checksum"):
         content(log)
 
 
