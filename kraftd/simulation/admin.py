@@ -6,17 +6,23 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kraftd.messages import alter_partition_request as alter
+from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from kraftd.messages.begin_transaction_record import BeginTransactionRecord
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.end_transaction_record import EndTransactionRecord
 from kraftd.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftd.metadata.features import supported_features
+from kraftd.metadata.metadata_version import LATEST_PRODUCTION, METADATA_VERSION, allows_transactions
 from kraftd.raft.events import RequestReceived
 from kraftd.simulation.checkers.controllers import ControllerChecker, Registered, TopicOperation
 from kraftd.simulation.controller_process import ControllerProcess
@@ -26,6 +32,7 @@ from kraftd.simulation.schedule import MS, SECOND
 from kraftd.simulation.workload import Call, Workload
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
+from kraftd.wire.record_frame import VersionedRecord
 
 if TYPE_CHECKING:
     from kraftd.simulation.world import World
@@ -44,6 +51,8 @@ class Broker:
         self.id = broker_id
         self.epoch = -1
         self.incarnation = b""
+        self.former_epoch = -1  # of the registration before
+        self.shuts_down = False
         self.asking = False
         self.silent_until_us = 0
 
@@ -64,9 +73,15 @@ class AdminWorkload(Workload):
             "alter partition": self._alter_partition,
             "producer ids": self._allocate,
             "broker restarts": self._restart_broker,
+            "broker shuts down": self._shut_broker_down,
+            "stale heartbeat": self._stale_heartbeat,
+            "upgrade metadata.version": self._upgrade_metadata_version,
+            "transaction": self._transaction,
         }
         self._table = ["create topic"] * 12 + ["delete topic"] * 6 + ["alter configs"] * 6
-        self._table += ["alter partition"] * 12 + ["producer ids"] * 3 + ["broker restarts"]
+        self._table += ["alter partition"] * 12 + ["producer ids"] * 3
+        self._table += ["broker restarts", "broker shuts down", "stale heartbeat", "transaction"]
+        self._table += ["upgrade metadata.version"]
         self._table += ["client fetch"] * 6 + ["snapshot"] * 2 + ["stranger"] * 2
         self._table += ["add voter", "remove voter", "resign", "describe"]
 
@@ -88,6 +103,9 @@ class AdminWorkload(Workload):
     def answered(self, process: Process, call: Call, message: Any) -> None:
         self._waiting.pop(call.number, None)
         super().answered(process, call, message)
+
+    def lost(self, process: Process, call: Call) -> None:
+        self._give_up(call.number)
 
     def _give_up(self, number: int) -> None:
         waiting = self._waiting.pop(number, None)
@@ -184,10 +202,15 @@ class AdminWorkload(Workload):
             self._register(broker, process)
             return
         offset = world.committed.end if self.dice.chance(0.9) else 0
-        message = BrokerHeartbeatRequest(broker.id, broker.epoch, offset, False, False)
+        message = BrokerHeartbeatRequest(broker.id, broker.epoch, offset, False, broker.shuts_down)
+        was_stale = self.checker.records.is_stale(broker.id, broker.epoch)
 
         def then(answer: Any) -> None:
             broker.asking = False
+            self.checker.refused(was_stale, answer, "a heartbeat")
+            if answer is not None and broker.shuts_down and answer.should_shut_down:
+                world.trace.kinds["broker was let go"] += 1
+                self._restart(broker, self.dice.choice((1, 5)) * SECOND)
             if answer is not None and answer.error_code in (
                 ErrorCode.STALE_BROKER_EPOCH,
                 ErrorCode.BROKER_ID_NOT_REGISTERED,
@@ -209,7 +232,9 @@ class AdminWorkload(Workload):
             [Feature(name, low, high) for name, (low, high) in self.supported.items()],
             None,
             False,
-            (bytes([1]) * 12 + broker.id.to_bytes(4, "big"),),
+            (
+                bytes([1]) * 12 + broker.id.to_bytes(4, "big"),
+            ),  # told below 3.7-IV2 too, and not written there
         )
 
         def then(answer: Any) -> None:
@@ -222,10 +247,71 @@ class AdminWorkload(Workload):
         self._ask(process, "register", message, 4, then)
 
     def _restart_broker(self) -> bool:
-        broker = self.dice.choice(self.brokers)
-        broker.epoch, broker.incarnation = -1, b""
-        broker.silent_until_us = self.world.schedule.now_us + self.dice.choice((0, 1, 8)) * SECOND
+        self._restart(self.dice.choice(self.brokers), self.dice.choice((0, 1, 8)) * SECOND)
         return True
+
+    def _restart(self, broker: Broker, away_us: int) -> None:
+        if broker.epoch >= 0:
+            broker.former_epoch = broker.epoch
+        broker.epoch, broker.incarnation, broker.shuts_down = -1, b"", False
+        broker.silent_until_us = self.world.schedule.now_us + away_us
+
+    def _shut_broker_down(self) -> bool:
+        """It asks to be let go: its partitions get other leaders first, where there are any."""
+        broker = self.dice.choice(self.brokers)
+        if broker.epoch < 0 or broker.shuts_down:
+            return False
+        broker.shuts_down = True
+        return True
+
+    def _stale_heartbeat(self) -> bool:
+        """The run before of a broker is heard of once more."""
+        broker, process = self.dice.choice(self.brokers), self.world.cluster.leader()
+        if process is None or broker.former_epoch < 0:
+            return False
+        message = BrokerHeartbeatRequest(broker.id, broker.former_epoch, 0, False, False)
+        was_stale = self.checker.records.is_stale(broker.id, broker.former_epoch)
+
+        def then(answer: Any) -> None:
+            self.checker.refused(was_stale, answer, "a late heartbeat")
+
+        self._ask(process, "stale heartbeat", message, 1, then)
+        return True
+
+    def _upgrade_metadata_version(self) -> bool:
+        process = self.world.cluster.leader()
+        if not isinstance(process, ControllerProcess) or not process.node.active:
+            return False
+        level = process.node.image.metadata_version
+        if level >= LATEST_PRODUCTION:
+            return False
+        level = min(LATEST_PRODUCTION, level + self.dice.between(1, 8))
+        update = FeatureUpdateKey(METADATA_VERSION, level, upgrade_type=1)
+        self._ask(process, "upgrade", UpdateFeaturesRequest(1000, [update]), 1, lambda answer: None)
+        return True
+
+    def _transaction(self) -> bool:
+        """Two topics in a metadata transaction of several batches, which may be ended, aborted or left open.
+
+        No request brings that about in this version: a migration, or a controller of Apache Kafka, would.
+        """
+        process = self.world.cluster.leader()
+        if not isinstance(process, ControllerProcess) or not process.node.active:
+            return False
+        image, dice = process.node.image, self.dice
+        if not allows_transactions(image.metadata_version) or image.in_transaction:
+            return False
+        begin = VersionedRecord(BeginTransactionRecord("simulated"), 0)
+        batches: list[list[VersionedRecord]] = [[begin]]
+        for _ in range(2):
+            name = f"in-transaction-{dice.below(1 << 30)}"
+            batches.append([VersionedRecord(TopicRecord(name, dice.uuid()), 0)])
+        ended = dice.chance(0.7)
+        last = EndTransactionRecord() if ended else AbortTransactionRecord("simulated")
+        batches.append([VersionedRecord(last, 0)])
+        if dice.chance(0.5):
+            process.crash_after_effects = dice.between(1, 8)
+        return process.write(*batches)
 
     def _alter_partition(self) -> bool:
         """A partition's leader proposes another ISR, from what some controller knows: it may be stale."""
@@ -246,6 +332,13 @@ class AdminWorkload(Workload):
         topic_id, index, state = self.dice.choice(led)
         members = [one for one in state.replicas if one == state.leader or self.dice.chance(0.7)]
         epochs = {one: image.brokers[one].epoch if one in image.brokers else -1 for one in members}
+        if self.dice.chance(0.1):
+            former = self.dice.choice(self.brokers)
+            if former.id in epochs and former.former_epoch >= 0:
+                epochs[former.id] = former.former_epoch
+        is_stale = self.checker.records.is_stale
+        was_stale = any(is_stale(one, epoch) for one, epoch in epochs.items())
+        was_stale = was_stale or is_stale(state.leader, image.brokers[state.leader].epoch)
         partition = alter.PartitionData(
             index,
             state.leader_epoch,
@@ -258,7 +351,11 @@ class AdminWorkload(Workload):
         message = alter.AlterPartitionRequest(state.leader, image.brokers[state.leader].epoch, topics)
 
         def then(answer: Any) -> None:
-            if answer is not None and not answer.error_code and not answer.topics[0].partitions[0].error_code:
+            if answer is None:
+                return
+            one = answer if answer.error_code else answer.topics[0].partitions[0]
+            self.checker.refused(was_stale, one, "an ISR with a member")
+            if not one.error_code:
                 self.world.trace.kinds["isr altered"] += 1
 
         self._ask(leader, "alter partition", message, 3, then)
@@ -270,7 +367,10 @@ class AdminWorkload(Workload):
         if process is None or broker.epoch < 0:
             return False
 
+        was_stale = self.checker.records.is_stale(broker.id, broker.epoch)
+
         def then(answer: Any) -> None:
+            self.checker.refused(was_stale, answer, "a block of producer ids")
             if answer is not None and not answer.error_code:
                 self.checker.allocated(answer.producer_id_start, answer.producer_id_len)
                 self.world.trace.kinds["producer ids allocated"] += 1

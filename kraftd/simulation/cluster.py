@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kraftd.metadata.metadata_version import LATEST_PRODUCTION
 from kraftd.raft.config import RaftConfig
 from kraftd.raft.voters import NO_VOTERS, VoterSet
 from kraftd.simulation.controller_process import ControllerProcess
@@ -11,10 +13,17 @@ from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files, format_disk
 from kraftd.simulation.mirror import LogMirror
 from kraftd.simulation.process import Process
 from kraftd.simulation.schedule import MS, Clock
-from kraftd.storage.errors import DiskFull, StorageError, StorageFailure
-from kraftd.storage.memory_disk import MemoryDisk, SimulatedCrash, everything_survives
+from kraftd.storage.checkpoint import SUFFIX
+from kraftd.storage.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
+from kraftd.storage.memory_disk import (
+    MemoryDisk,
+    SimulatedCrash,
+    everything_survives,
+    nothing_unsynced_survives,
+)
+from kraftd.storage.segment import LOG_SUFFIX
 from kraftd.storage.voters import InitialVoter
-from kraftd.types import Endpoint, ReplicaKey
+from kraftd.types import Endpoint, OffsetAndEpoch, ReplicaKey
 
 if TYPE_CHECKING:
     from kraftd.simulation.world import World
@@ -52,10 +61,21 @@ class Host:
         self.voters = NO_VOTERS  # that its replica went by last
         self.old_copy: tuple[bytes, MemoryDisk] | None = None  # of which directory, and its disk
         self.has_voted = False  # was in a voter set at some time
+        self.downloaded: tuple[OffsetAndEpoch, int] | None = None  # the last download, and in which start
+        self.download_trap: Callable[[Process], None] | None = None  # sprung by each piece that is written
+        self.snapshot_trap: int | None = None  # operations of the disk until the next snapshot's crash
+        self.was_damaged = False  # a bit was flipped in this directory
 
     @property
     def key(self) -> ReplicaKey:
         return ReplicaKey(self.id, self.directory_id)
+
+    @property
+    def damaged(self) -> set[str]:
+        """The segments and checkpoints in which bits have flipped."""
+        if not self.was_damaged:
+            return set()
+        return {path for path in self.disk.rotten_paths() if path.endswith((LOG_SUFFIX, SUFFIX))}
 
     @property
     def address(self) -> tuple[str, int]:
@@ -68,6 +88,13 @@ class Host:
     def sync_delay_us(self) -> int:
         low, high = self.world.options.sync_us
         return self.dice.between(low, high) * self.sync_factor
+
+    def spring_snapshot_trap(self) -> None:
+        """A snapshot is about to be written, or named: it crashes where that was planned."""
+        if self.snapshot_trap is not None:
+            self.disk.crash_at = self.disk.operations + self.snapshot_trap
+            self.snapshot_trap = None
+            self.world.trace.kinds["crash planned in a snapshot"] += 1
 
     def told_delay_us(self) -> int:
         return self.dice.between(1, 50)
@@ -112,6 +139,9 @@ class Cluster:
             voters,
             self.world.dice("format", host.id, host.starts),
             dynamic=dynamic,
+            metadata_version=self.world.options.metadata_version
+            if self.world.options.controllers
+            else LATEST_PRODUCTION,
             now_ms=now_ms,
         )
 
@@ -140,7 +170,11 @@ class Cluster:
             host.disk = host.disk.after_crash(host.dice.below)
             return False
         except StorageError as error:
-            world.checks.fail("D2", f"host {host.id} cannot open what it left behind: {error}")
+            if not host.damaged:
+                world.checks.fail("D2", f"host {host.id} cannot open what it left behind: {error}")
+            world.note("start refused for damage", host.id)
+            self.mend_by_hand(host)
+            return True
         host.process = process
         self.processes.append(process)
         world.network.hosts[host.address] = host.id
@@ -178,7 +212,10 @@ class Cluster:
     def kill(self, host: Host) -> None:
         """kill -9: what was written is there, what was not written is gone."""
         self._end(host, silent=False)
-        host.disk = host.disk.after_crash(everything_survives)
+        # Where a bit has flipped the checkers know what is there only as far as it was synced.
+        host.disk = host.disk.after_crash(
+            nothing_unsynced_survives if host.was_damaged else everything_survives
+        )
         host.mirror.lose_unsynced()
         self._restart_later(host)
 
@@ -186,7 +223,7 @@ class Cluster:
         """Nobody is told, and what was not synced may be gone, or torn."""
         self._end(host, silent=True)
         host.is_off = True
-        host.disk = host.disk.after_crash(host.dice.below)
+        host.disk = host.disk.after_crash(nothing_unsynced_survives if host.was_damaged else host.dice.below)
         host.mirror.lose_unsynced()
         self._restart_later(host)
 
@@ -201,7 +238,24 @@ class Cluster:
     def failed(self, host: Host, error: StorageError) -> None:
         """The disk refused: the process ends itself, as the daemon does."""
         self.world.note("failed", host.id, type(error).__name__)
+        if isinstance(error, CorruptStorage):
+            self.world.checks.expect(
+                bool(host.damaged), "D3", f"{host!r} finds damage where none is: {error}"
+            )
+            self.mend_by_hand(host)
         self.kill(host)
+
+    def mend_by_hand(self, host: Host) -> None:
+        """Somebody reads the log of the daemon, and does what it says: the directory is formatted anew."""
+        delay_us = host.dice.between(100 * MS, 5_000 * MS)
+        self.world.schedule.after(delay_us, self._format_anew, host, host.directory_id)
+
+    def _format_anew(self, host: Host, directory_id: bytes) -> None:
+        if host.directory_id == directory_id and host.damaged and not self.world.ending:
+            self.world.note("damaged directory formatted anew", host.id)
+            if host.process is not None:
+                self.kill(host)
+            self.wipe(host)
 
     def stopped(self, host: Host) -> None:
         """A graceful shutdown is done: the log is closed in order."""
@@ -225,6 +279,7 @@ class Cluster:
         host.mirror = LogMirror()
         host.persisted = 0, -1
         host.has_voted, host.voters = False, NO_VOTERS
+        host.was_damaged = False
         self.directories[host.id, host.directory_id] = host.mirror
         self.start(host)
 

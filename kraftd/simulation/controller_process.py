@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kraftd.controller.context import Context, ControllerSettings
+from kraftd.controller.decision import Decision
 from kraftd.controller.heartbeats import BrokerHeartbeats
 from kraftd.metadata.features import default_bootstrap_records
 from kraftd.metadata.image import Image
@@ -16,7 +17,15 @@ from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import Effect
 from kraftd.raft.events import Event, RequestAbandoned, RequestReceived, ShutdownRequested
 from kraftd.server import effects as server
-from kraftd.server.events import CommittedRead, ConnectionClosed, FramesReceived, TurnCame, TurnEnded
+from kraftd.server.events import (
+    CommittedRead,
+    ConnectionClosed,
+    DiskFilled,
+    DiskHasRoom,
+    FramesReceived,
+    TurnCame,
+    TurnEnded,
+)
 from kraftd.server.identity import Identity
 from kraftd.server.node import Node
 from kraftd.server.registration import AskController, ControllerAnswered
@@ -24,12 +33,12 @@ from kraftd.server.snapshot_download import OpenSnapshot
 from kraftd.simulation.checkers.checks import OnEffect
 from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files
 from kraftd.simulation.network import Link, Request
-from kraftd.simulation.process import EffectCrash, Process, code_of
+from kraftd.simulation.process import Process, code_of
 from kraftd.simulation.state import Metadata, Registers
-from kraftd.storage.errors import StorageError
-from kraftd.storage.memory_disk import SimulatedCrash
+from kraftd.storage.errors import CorruptStorage, StorageError
 from kraftd.wire.frames import encode_request, parse_response
 from kraftd.wire.message import Message
+from kraftd.wire.record_frame import VersionedRecord
 
 if TYPE_CHECKING:
     from kraftd.simulation.cluster import Host
@@ -37,7 +46,9 @@ if TYPE_CHECKING:
 
 TURN_US = 5
 ANSWERS = (raft.Respond, raft.RespondRecords, raft.RespondSnapshot)
-KEPT_BY_THE_NODE = frozenset({*ANSWERS, raft.HighWatermarkMoved})  # it makes effects of its own of them
+KEPT_BY_THE_NODE = frozenset(  # it makes effects of its own of them, or none
+    {*ANSWERS, raft.HighWatermarkMoved, raft.AppendAccepted, raft.AppendCommitted, raft.AppendAborted}
+)
 
 
 def api_of(message: Message) -> int:
@@ -83,6 +94,10 @@ class WatchedCore:
         return made
 
 
+def _decided(records: list[VersionedRecord]) -> Callable[[Context], Decision[None]]:
+    return lambda _: Decision(None, records)
+
+
 class ControllerProcess(Process):
     """See the module. Requests come and go as frames; who asked is found by connection and slot."""
 
@@ -104,6 +119,7 @@ class ControllerProcess(Process):
         self.node = Node(identity, watched, context, bootstrap, files.storage.snapshot())
         self.told: list[tuple[OnEffect, Effect]] = []
         self.core_stepped = False  # in this step of the node
+        self.was_full = False  # the disk, when this step began
         self._connections: dict[Any, int] = {}
         self._slots: dict[tuple[int, int], Any] = {}
         self._last = 0
@@ -127,43 +143,80 @@ class ControllerProcess(Process):
             AskController: self._ask_controller,
         }
 
+    @property
+    def replayed_to(self) -> int:
+        return self.node.replay.next_offset
+
     def _due_ms(self) -> int | None:
         return self.node.deadline_ms()
 
     def step(self, event: Event) -> None:
         """One event and its effects; the process may end on the way."""
-        world, core = self.world, self.core
-        now_us = world.schedule.now_us
-        now_ms = self.now_ms = self.host.clock.now_ms(now_us)
-        if world.trace.tell is not None:
-            world.trace.say(now_us, f"{self.id}: {event!r}")
+        if self.held is not None:
+            self._wait_behind(event)
+            return
         kind = type(event)
         if kind is RequestReceived:
             event = self._as_frames(event)
         elif kind is ShutdownRequested:
             self.node.stop()
+        self._drive(event, code_of(kind), lambda now_ms: self.node.step(event, now_ms))
+
+    def _drive(self, event: Any, code: int, step: Callable[[int], list[Effect]]) -> None:
+        world, core = self.world, self.core
+        now_us = world.schedule.now_us
+        now_ms = self.now_ms = self.host.clock.now_ms(now_us)
+        if world.trace.tell is not None:
+            world.trace.say(now_us, f"{self.id}: {event!r}")
         self.told.clear()
         self.core_stepped = False
-        made = self.node.step(event, now_ms)
-        code, end = code_of(kind), core.log_end_offset
-        world.trace.step(now_us, self.id, code, core.epoch, end, core.high_watermark, len(made))
+        self.was_full = self.node.disk_full
         try:
-            for effect in made:
-                self._do(effect)
-        except (SimulatedCrash, EffectCrash) as crash:
-            world.cluster.crashed(self.host, type(crash).__name__)
-            return
-        except StorageError as error:
+            made = step(now_ms)
+        except CorruptStorage as error:  # the snapshot that is being loaded
             world.cluster.failed(self.host, error)
             return
+        end = core.log_end_offset
+        world.trace.step(now_us, self.id, code, core.epoch, end, core.high_watermark, len(made))
+        self._carry_out(made)
+
+    def _carried_out(self) -> None:
         for check, effect in self.told:
             check(self, effect)
+        self.world.controller_checks.stepped(self)
         if self.core_stepped:
-            world.checks.after_step(self)
+            self.world.checks.after_step(self)
         if self.shutdown_completed:
-            world.cluster.stopped(self.host)
+            self.world.cluster.stopped(self.host)
         else:
             self._look_at_the_clock()
+
+    def write(self, *writings: list[VersionedRecord]) -> bool:
+        """Decisions of the node's own, one after the other in one step; False when it may take none."""
+        node = self.node
+        if not node.active or node.stopping or node.disk_full or self.held is not None:
+            return False
+
+        def step(now_ms: int) -> list[Effect]:
+            node.now_ms = node.context.now_ms = now_ms
+            for records in writings:
+                if node.active:
+                    node.decide_alone(_decided(records))
+            made, node._out = node._out, []
+            return made
+
+        self._drive("writes of its own", len(writings), step)
+        return True
+
+    # --- a full disk ---
+
+    def _disk_filled(self) -> None:
+        self.step(DiskFilled("no space left on device"))
+        if self.held is None and not self.ended and self.core.is_leader and len(self.core.voters) > 1:
+            self.world.checks.fail("D4", f"{self!r} leads others with a full disk")
+
+    def _disk_has_room(self) -> None:
+        self.step(DiskHasRoom())
 
     # --- frames ---
 
@@ -193,12 +246,25 @@ class ControllerProcess(Process):
         self._give(effect.connection_id, effect.slot, effect.parts)
 
     def _send_records(self, effect: server.AnswerRecords) -> None:
-        data = self.files.log.read(effect.offset, effect.max_bytes, effect.end_offset)
-        self._give(effect.call.connection_id, effect.call.slot, effect.fill(data))
+        call = effect.call
+        try:
+            data = self.files.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+        except CorruptStorage:
+            self._close(call)
+        else:
+            self._give(call.connection_id, call.slot, effect.fill(data))
 
     def _send_snapshot(self, effect: server.AnswerSnapshot) -> None:
-        data = self.files.storage.read_snapshot(effect.snapshot_id, effect.position, effect.max_bytes)
-        self._give(effect.call.connection_id, effect.call.slot, effect.fill(data))
+        data = self._read_snapshot(effect.snapshot_id, effect.position, effect.max_bytes)
+        if data is None:
+            self._close(effect.call)
+        else:
+            self._give(effect.call.connection_id, effect.call.slot, effect.fill(data))
+
+    def _close(self, call: Any) -> None:
+        """What was asked for cannot be read."""
+        request, _, _ = self._slots.pop((call.connection_id, call.slot))
+        self._hang_up(request)
 
     def _give(self, connection_id: int, slot: int, parts: list[Any]) -> None:
         asked = self._slots.pop((connection_id, slot), None)
@@ -216,8 +282,13 @@ class ControllerProcess(Process):
         self.world.schedule.after(TURN_US, self._read, effect)
 
     def _read(self, effect: server.ReadCommitted) -> None:
-        if not self.ended:
+        if self.ended or effect.offset < self.files.log.log_start:
+            return  # a snapshot has replaced the log since
+        try:
             data = self.files.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+        except StorageError as error:
+            self.world.cluster.failed(self.host, error)
+        else:
             self.tell(CommittedRead(effect.offset, data))
 
     def _take_turn(self, _: server.TakeTurn) -> None:
@@ -230,8 +301,14 @@ class ControllerProcess(Process):
         self.world.schedule.after(TURN_US, self._opened, effect)
 
     def _opened(self, effect: OpenSnapshot) -> None:
-        if not self.ended:
-            self.tell(self.files.download.open(effect))
+        if self.ended:
+            return
+        try:
+            opened = self.files.download.open(effect)
+        except StorageError as error:
+            self.world.cluster.failed(self.host, error)
+        else:
+            self.tell(opened)
 
     def _ask_controller(self, effect: AskController) -> None:
         self.world.workload.ask_controller(self, effect)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kraftd.raft.events import ShutdownRequested
 from kraftd.simulation.cluster import PORT, Host
 from kraftd.simulation.dice import SeededDice
+from kraftd.simulation.disk_faults import DiskFaults
 from kraftd.simulation.mirror import LogMirror
 from kraftd.simulation.schedule import MS, SECOND
 from kraftd.storage.errors import StorageFailure
@@ -49,6 +50,7 @@ class Nemesis:
         self.world = world
         self.cluster = world.cluster
         self.network = world.network
+        files = DiskFaults(world)
         self._kinds: dict[str, Callable[[SeededDice], str | None]] = {
             "kill": self._kill,
             "power loss": self._power_loss,
@@ -74,6 +76,10 @@ class Nemesis:
             "move port": self._move_port,
             "wipe directory": self._wipe,
             "roll back directory": self._roll_back,
+            "interrupt download": files.interrupt_download,
+            "crash in snapshot": files.crash_in_snapshot,
+            "damage checkpoint": files.damage_checkpoint,
+            "damage segment": files.damage_segment,
         }
 
     def act(self, fault: Fault) -> None:
@@ -263,6 +269,7 @@ class Nemesis:
         """Nothing is wrong with this host any more."""
         host.disk.capacity_bytes = host.disk.fault = host.disk.crash_at = None
         host.sync_factor = 1
+        host.download_trap = host.snapshot_trap = None
         if host.process is not None:
             host.process.crash_after_effects = None
 
@@ -311,7 +318,8 @@ class Nemesis:
         candidates = [
             host
             for host in cluster.hosts.values()
-            if not any(voters.get(host.id) for voters in cluster.voter_sets()) and not host.has_voted
+            if not any(voters.get(host.id) for voters in cluster.voter_sets())
+            and not (host.has_voted or host.was_damaged)
         ]
         if not candidates or not cluster.voter_sets() or self.world.workload.joining:
             return None

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator
 
 from kraftd.metadata.features import bootstrap_records, format_levels
 from kraftd.raft.effects import AbandonSnapshot, BeginSnapshot
-from kraftd.raft.voters import VoterSet
 from kraftd.server.snapshot_download import SnapshotDownload
 from kraftd.server.storage import Storage
 from kraftd.simulation.dice import SeededDice
 from kraftd.storage.bootstrap import read_bootstrap
-from kraftd.storage.checkpoint import CheckpointReader, CheckpointWriter, checkpoint_path
+from kraftd.storage.checkpoint import CheckpointReader, checkpoint_path
 from kraftd.storage.directory import open_directory
 from kraftd.storage.format import FormatPlan, format_directories
 from kraftd.storage.log import LogSettings, MetadataLog
@@ -38,10 +37,11 @@ def format_disk(
     dice: SeededDice,
     *,
     dynamic: bool,
+    metadata_version: int,
     now_ms: int,
 ) -> bytes:
     """Format a replica's directory; returns its directory id."""
-    levels = format_levels({}, dynamic_quorum=dynamic)
+    levels = format_levels({}, metadata_version, dynamic_quorum=dynamic)
     plan = FormatPlan(
         node_id,
         CLUSTER_ID,
@@ -96,30 +96,7 @@ class Files:
 
     def snapshot_values(self, snapshot_id: OffsetAndEpoch) -> list[bytes]:
         """The records of a snapshot, checked whole."""
-        return [bytes(value) for values in self._reader(snapshot_id).values() for value in values]
+        return [bytes(value) for values in self.reader(snapshot_id).values() for value in values]
 
-    def take_snapshot(
-        self,
-        snapshot_id: OffsetAndEpoch,
-        values: list[bytes],
-        kraft_version: int,
-        voters: VoterSet,
-        now_ms: int,
-    ) -> int:
-        """Write a checkpoint of this replica's own state; returns its size."""
-        writer = CheckpointWriter(
-            self.disk,
-            self.directory.partition_path,
-            snapshot_id,
-            last_contained_log_timestamp_ms=now_ms,
-            now_ms=now_ms,
-            kraft_version=kraft_version,
-            voters=voters.to_record() if kraft_version and len(voters) else None,
-        )
-        writer.append(values)
-        size_bytes = writer.freeze()
-        self.log.add_snapshot(snapshot_id)
-        return size_bytes
-
-    def _reader(self, snapshot_id: OffsetAndEpoch) -> CheckpointReader:
+    def reader(self, snapshot_id: OffsetAndEpoch) -> CheckpointReader:
         return CheckpointReader(self.disk, checkpoint_path(self.directory.partition_path, snapshot_id))

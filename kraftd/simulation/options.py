@@ -32,6 +32,10 @@ FAULTS = (
     "move port",
     "wipe directory",
     "roll back directory",
+    "interrupt download",
+    "crash in snapshot",
+    "damage checkpoint",
+    "damage segment",
 )
 ACTS = (
     "append",
@@ -72,6 +76,14 @@ class Options(NamedTuple):
     old_versions: bool
     segment_bytes: int
     controllers: bool
+    snapshot_bytes: int
+    snapshot_interval_ms: int
+    snapshot_ratio: float
+    snapshot_kept_after_read_ms: int
+    retention_bytes: int
+    retention_ms: int
+    scrub_interval_ms: int
+    metadata_version: int
 
     def __repr__(self) -> str:
         kind = ("dynamic" if self.dynamic else "static") + (" controllers," if self.controllers else "")
@@ -112,4 +124,12 @@ def draw_options(seed: int) -> Options:
         old_versions=dice.chance(0.15),
         segment_bytes=dice.choice((2_000, 20_000, 1 << 30)),
         controllers=dice.chance(0.25),
+        snapshot_bytes=dice.choice((1_000, 4_000, 30_000, 1 << 30)),
+        snapshot_interval_ms=dice.choice((0, 2_000, 15_000)),
+        snapshot_ratio=dice.choice((0.0, 0.0, 0.2, 0.9)),
+        snapshot_kept_after_read_ms=dice.choice((0, 5_000, 60_000)),
+        retention_bytes=dice.choice((-1, 1_000, 10_000)),
+        retention_ms=dice.choice((-1, -1, 3_000)),
+        scrub_interval_ms=dice.choice((0, 5_000, 20_000)),
+        metadata_version=dice.choice((30, 30, 30, 29, 22, 16, 13, 7)),
     )

@@ -6,8 +6,8 @@ last one before a crash, a sync takes as long as the disk wants.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, cast
 
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.messages.api_versions_request import ApiVersionsRequest
@@ -17,24 +17,31 @@ from kraftd.raft.config import RaftConfig
 from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import Destination, Effect
 from kraftd.raft.events import (
+    AppendRequested,
+    CommitAwaited,
     DeadlineReached,
     Event,
-    LogStartMoved,
+    KRaftVersionUpgradeRequested,
     RecordsSynced,
     RequestAbandoned,
     RequestReceived,
-    SnapshotTaken,
+    ResignRequested,
+    SnapshotRefused,
     Started,
 )
 from kraftd.simulation.files import Files
 from kraftd.simulation.network import Link, Request
+from kraftd.simulation.schedule import MS
+from kraftd.simulation.snapshot_keeper import SnapshotKeeper
 from kraftd.simulation.state import Metadata, Registers
-from kraftd.storage.errors import StorageError
+from kraftd.storage.errors import CorruptStorage, DiskFull, StorageError
 from kraftd.storage.memory_disk import SimulatedCrash
 from kraftd.types import OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.simulation.cluster import Host
+    from kraftd.simulation.workload import Call
     from kraftd.simulation.world import World
 
 NEWEST = {
@@ -51,6 +58,7 @@ NEWEST = {
 OLD = NEWEST | {"FetchRequest": 17, "VoteRequest": 1, "AddRaftVoterRequest": 0}
 
 CODES: dict[type, int] = {}  # of event types, in the trace
+RETRY_US = 500 * MS  # a full disk is tried again so often
 
 
 class EffectCrash(BaseException):
@@ -65,7 +73,7 @@ class Process:
         self.host = host
         self.id = host.id
         self.config = config
-        self.files = files
+        self.files: Files = files
         self.speaks = OLD if host.is_old else NEWEST
         self.ended = False
         self.links: dict[Destination, Link] = {}
@@ -76,10 +84,14 @@ class Process:
         self.shutdown_completed = False
         self.now_ms = 0
         self.led_before = -1  # the epoch in which this led when the step began
+        self.disk_full = False  # a sync waits for room: nothing new is appended
+        self.held: list[Effect] | None = None  # effects that wait for room on the disk
+        self._put_off: list[Event] = []  # behind them
         self._armed_ms: int | None = None
         durable = files.storage.durable_state(host.static_voters)
         dice = world.dice("core", host.id, host.starts)
         self.core = RaftCore(config, durable, dice, Purgatory(), Purgatory())
+        self.keeper = SnapshotKeeper(self)
         self._perform: dict[type, Callable[[Any], None]] = {
             raft.PersistElection: self._persist_election,
             raft.AppendRecords: self._append,
@@ -111,6 +123,7 @@ class Process:
 
     def start(self) -> None:
         self.step(Started())
+        self.keeper.start()
 
     def tell(self, event: Event) -> None:
         """Hand over an event, now or once a pause is over; not at all if the process is gone."""
@@ -129,6 +142,9 @@ class Process:
 
     def step(self, event: Event) -> None:
         """One event and its effects; the process may end on the way."""
+        if self.held is not None:
+            self._wait_behind(event)
+            return
         world, core = self.world, self.core
         now_us = world.schedule.now_us
         now_ms = self.now_ms = self.host.clock.now_ms(now_us)
@@ -140,6 +156,9 @@ class Process:
             self.requests[event.request_id] = None  # type: ignore[attr-defined]
         elif kind is RequestAbandoned:
             self.requests.pop(event.request_id, None)  # type: ignore[attr-defined]
+        elif self.disk_full and kind in _WRITES:
+            self._refuse_write(event)
+            return
         checks = world.checks
         self.led_before = core.epoch if core.is_leader else -1
         if world.trace.tell is not None:
@@ -152,20 +171,104 @@ class Process:
         world.trace.step(
             now_us, self.id, code, core.epoch, core.log_end_offset, core.high_watermark, len(effects)
         )
+        self._carry_out(effects)
+
+    def _carry_out(self, effects: Iterable[Effect]) -> None:
+        """Effects in their order. On a full disk the first that cannot be done waits, and all behind it."""
+        left = iter(effects)
+        effect: Effect | None = None
         try:
-            for effect in effects:
+            for effect in left:
                 self._do(effect)
+        except DiskFull as error:
+            assert effect is not None
+            self._hold([effect, *left], error)
+            return
         except (SimulatedCrash, EffectCrash) as crash:
-            world.cluster.crashed(self.host, type(crash).__name__)
+            self.world.cluster.crashed(self.host, type(crash).__name__)
             return
         except StorageError as error:
-            world.cluster.failed(self.host, error)
+            self.world.cluster.failed(self.host, error)
             return
-        checks.after_step(self)
+        self._carried_out()
+
+    def _carried_out(self) -> None:
+        """All effects of a step are done."""
+        self.world.checks.after_step(self)
         if self.shutdown_completed:
-            world.cluster.stopped(self.host)
+            self.world.cluster.stopped(self.host)
+        else:
+            self._look_at_the_clock()
+
+    # --- a full disk, as the daemon's runner waits for room ---
+
+    def _hold(self, left: list[Effect], error: DiskFull) -> None:
+        self.world.note("held by a full disk", self.id)
+        self.held = left
+        self.world.schedule.after(RETRY_US, self._go_on)
+
+    def _go_on(self) -> None:
+        """Try again what was held, then take in what came meanwhile."""
+        if self.asleep(self._go_on):
             return
-        self._look_at_the_clock()
+        held, self.held = self.held, None
+        assert held is not None
+        try:
+            self._perform[type(held[0])](held[0])  # the checkers have seen it
+        except DiskFull as error:
+            self._hold(held, error)
+            return
+        except SimulatedCrash as crash:
+            self.world.cluster.crashed(self.host, type(crash).__name__)
+            return
+        except StorageError as error:
+            self.world.cluster.failed(self.host, error)
+            return
+        self._carry_out(held[1:])
+        if self.held is None:
+            put_off, self._put_off = self._put_off, []
+            for event in put_off:
+                self.tell(event)
+            self.tell(DeadlineReached())
+
+    def _wait_behind(self, event: Event) -> None:
+        """Keep what may not be forgotten until there is room. Whoever asks something is sent away."""
+        if type(event) is RequestReceived:
+            request = event.request_id
+            if isinstance(request, Request):
+                self.world.network.reset(request.link)
+            else:
+                self.world.workload.lost(self, cast("Call", request))
+        elif type(event) in _ASKS:
+            self._refuse_write(event)
+        elif type(event) is not DeadlineReached:
+            self._put_off.append(event)
+
+    def _refuse_write(self, event: Any) -> None:
+        self.world.trace.kinds["refused by a full disk"] += 1
+        self._tell_workload(raft.AppendRefused(event.append_id, ErrorCode.NOT_CONTROLLER))
+
+    def _disk_filled(self) -> None:
+        """A sync found no room. The lead goes to a voter that has some, if there is another."""
+        self.disk_full = True
+        if self.core.is_leader and len(self.core.voters) > 1:
+            self.step(ResignRequested(self.core.epoch))
+
+    def _disk_has_room(self) -> None:
+        self.disk_full = False
+
+    def asleep(self, action: Callable[..., None], *arguments: Any) -> bool:
+        """Whether the process is gone, or paused: then the action comes once it goes on."""
+        resumes_us = self.host.paused_until_us
+        if not self.ended and resumes_us > self.world.schedule.now_us:
+            self.world.schedule.at(resumes_us, action, *arguments)
+            return True
+        return self.ended
+
+    @property
+    def replayed_to(self) -> int:
+        """How far the state machine has come that snapshots are made for."""
+        return self.core.high_watermark
 
     def _due_ms(self) -> int | None:
         return self.core.deadline_ms()
@@ -220,22 +323,51 @@ class Process:
     def _sync(self, _: raft.SyncLog) -> None:
         self.world.schedule.after(self.host.sync_delay_us(), self._sync_now)
 
-    def _sync_now(self) -> None:
+    def _sync_now(self, waited: bool = False) -> None:
         """The thread that syncs has its turn: what is written now is durable, and told a little later."""
-        if self.ended:
+        if self.asleep(self._sync_now, waited):
             return
-        if self.host.paused_until_us > self.world.schedule.now_us:
-            self.world.schedule.at(self.host.paused_until_us, self._sync_now)
-            return
+        world = self.world
         try:
             end_offset = self.files.log.sync()
         except SimulatedCrash as crash:
-            self.world.cluster.crashed(self.host, type(crash).__name__)
+            world.cluster.crashed(self.host, type(crash).__name__)
+        except DiskFull:
+            if not waited:
+                world.schedule.after(self.host.told_delay_us(), self._tell_disk, True)
+            world.schedule.after(RETRY_US, self._sync_now, True)
         except StorageError as error:
-            self.world.cluster.failed(self.host, error)
+            world.cluster.failed(self.host, error)
         else:
             self.host.mirror.sync(end_offset)
-            self.world.schedule.after(self.host.told_delay_us(), self.tell, RecordsSynced(end_offset))
+            if waited:
+                world.schedule.after(1, self._tell_disk, False)
+            world.schedule.after(self.host.told_delay_us(), self.tell, RecordsSynced(end_offset))
+
+    def _tell_disk(self, full: bool) -> None:
+        if self.asleep(self._tell_disk, full):
+            return
+        self.world.note("disk filled" if full else "disk has room", self.id)
+        if full:
+            self._disk_filled()
+        else:
+            self._disk_has_room()
+
+    def tidy(self) -> None:
+        """Have the files deleted that the log does not need any more."""
+        self.world.schedule.after(self.host.sync_delay_us(), self._tidy)
+
+    def _tidy(self) -> None:
+        if self.asleep(self._tidy):
+            return
+        try:
+            self.host.mirror.sync(self.files.log.sync())
+        except SimulatedCrash as crash:
+            self.world.cluster.crashed(self.host, type(crash).__name__)
+        except DiskFull:
+            pass  # the next sync meets that too
+        except StorageError as error:
+            self.world.cluster.failed(self.host, error)
 
     def _truncate(self, effect: raft.TruncateLog) -> None:
         end = self.files.log.truncate_to(effect.end_offset)
@@ -250,31 +382,55 @@ class Process:
 
     def _begin_snapshot(self, effect: raft.BeginSnapshot) -> None:
         self.files.begin_snapshot(effect)
+        self.world.trace.kinds["download begun"] += 1
+        if effect.position:
+            again = self.host.downloaded == (effect.snapshot_id, self.host.starts)
+            self.world.trace.kinds["download goes on" if again else "download goes on after a restart"] += 1
+        self.host.downloaded = effect.snapshot_id, self.host.starts
 
     def _write_snapshot(self, effect: raft.WriteSnapshot) -> None:
         self.files.download.write(effect)
+        trap = self.host.download_trap
+        if trap is not None:
+            self.world.schedule.after(0, trap, self)
 
     def _finish_snapshot(self, effect: raft.FinishSnapshot) -> None:
         self.world.schedule.after(self.host.sync_delay_us(), self._freeze, effect)
 
     def _freeze(self, effect: raft.FinishSnapshot) -> None:
         files = self.files
-        if self.ended or files.downloading != effect.snapshot_id:
+        if self.asleep(self._freeze, effect) or files.downloading != effect.snapshot_id:
             return  # given up meanwhile
+        self.host.spring_snapshot_trap()
         try:
             finished = files.download.finish(effect)
             files.download.named(finished)
         except SimulatedCrash as crash:
             self.world.cluster.crashed(self.host, type(crash).__name__)
+        except CorruptStorage:
+            files.downloading = None
+            refused = files.download.refuse()
+            if refused is not None:
+                self.world.note("download refused", self.id)
+                self.tell(SnapshotRefused(refused))
+                self._distrust_the_leader()
         except StorageError as error:
             self.world.cluster.failed(self.host, error)
         else:
             files.downloading = None
             self.world.checks.snapshot_named(self, effect.snapshot_id)
+            self.world.trace.kinds["download finished"] += 1
             self.tell(finished)
+
+    def _distrust_the_leader(self) -> None:
+        """Whoever reads of a damaged download has the leader's files checked."""
+        leader = self.world.cluster.leader()
+        if leader is not None and leader.host.damaged:
+            self.world.schedule.after(1_000 * MS, leader.keeper.check_files)
 
     def _abandon_snapshot(self, effect: raft.AbandonSnapshot) -> None:
         self.files.abandon_snapshot(effect)
+        self.world.trace.kinds["download given up"] += 1
 
     # --- messages ---
 
@@ -286,15 +442,42 @@ class Process:
 
     def _respond_records(self, effect: raft.RespondRecords) -> None:
         message: Any = effect.message
-        data = self.files.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+        try:
+            data = self.files.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+        except CorruptStorage:
+            self._hang_up(effect.request_id)
+            return
         message.responses[0].partitions[0].records = data
         self._answer(effect.request_id, message)
 
     def _respond_snapshot(self, effect: raft.RespondSnapshot) -> None:
         message: Any = effect.message
-        data = self.files.storage.read_snapshot(effect.snapshot_id, effect.position, effect.max_bytes)
+        data = self._read_snapshot(effect.snapshot_id, effect.position, effect.max_bytes)
+        if data is None:
+            self._hang_up(effect.request_id)
+            return
         message.topics[0].partitions[0].unaligned_records = data
         self._answer(effect.request_id, message)
+
+    def _read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes | None:
+        """A piece of a snapshot, None when it is not there any more."""
+        self.files.storage.snapshot_reads[snapshot_id] = self.now_ms
+        try:
+            return self.files.storage.read_snapshot(snapshot_id, position, max_bytes)
+        except FileNotFoundError:
+            self.world.note("snapshot gone under a download", self.id)
+            return None
+
+    def _hang_up(self, request: Any) -> None:
+        """What was asked for cannot be read: the connection is closed, and an error in the log."""
+        if self.host.damaged:
+            self.world.note("damage found by a fetch", self.id)
+            self.world.cluster.mend_by_hand(self.host)
+        self.requests.pop(request, None)
+        if isinstance(request, Request):
+            self.world.network.reset(request.link)
+        else:
+            self.world.workload.lost(self, request)
 
     def _answer(self, request: Any, message: Any) -> None:
         self.requests.pop(request, None)
@@ -316,35 +499,11 @@ class Process:
     def _shut_down(self, effect: raft.ShutdownCompleted) -> None:
         self.shutdown_completed = True
 
-    def take_snapshot(self, *, then_clean: bool) -> bool:
-        """A snapshot of all that is committed here; the log before it may go. False when there is none."""
-        core, log = self.core, self.files.log
-        end = core.high_watermark
-        latest = log.latest_snapshot
-        if end <= log.log_start or (latest is not None and latest.offset >= end):
-            return False
-        epoch = self.host.mirror.epoch_before(end)
-        if epoch is None:
-            return False
-        self.state.catch_up(end)
-        snapshot_id = OffsetAndEpoch(end, epoch)
-        values = self.state.values()
-        voters, kraft_version = core.voters_at(end - 1), core.kraft_version_at(end - 1)
-        try:
-            size_bytes = self.files.take_snapshot(snapshot_id, values, kraft_version, voters, self.now_ms)
-            self.world.checks.snapshot_named(self, snapshot_id)
-            self.step(SnapshotTaken(snapshot_id, size_bytes))
-            if then_clean and not self.ended:
-                log.delete_before_snapshot(snapshot_id)
-                self.host.mirror.start_at(snapshot_id.offset)
-                self.step(LogStartMoved(snapshot_id.offset))
-        except SimulatedCrash as crash:
-            self.world.cluster.crashed(self.host, type(crash).__name__)
-        except StorageError as error:
-            self.world.cluster.failed(self.host, error)
-        return True
-
 
 def code_of(kind: type) -> int:
     """The number of an event type in the trace."""
     return sum(kind.__name__.encode())
+
+
+_WRITES = (AppendRequested, KRaftVersionUpgradeRequested)
+_ASKS = (*_WRITES, CommitAwaited)

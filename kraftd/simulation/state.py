@@ -1,15 +1,29 @@
 """The state machines: registers that the log's records set, or the image of the metadata.
 
-A register's record is `key=value`; a snapshot of either is read back into the same state.
+A snapshot of either is read back into the same state.
 """
 
 from __future__ import annotations
 
+from kraftd.messages.config_record import ConfigRecord
+from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
+from kraftd.metadata.metadata_version import LATEST_PRODUCTION, METADATA_VERSION
+from kraftd.metadata.state import BROKER_RESOURCE
 from kraftd.simulation.files import Files
 from kraftd.wire.batch import values as batch_values
-from kraftd.wire.record_frame import decode_record, encode_record
+from kraftd.wire.record_frame import VersionedRecord, decode_record, encode_record
+
+
+def register_value(key: str, value: str) -> bytes:
+    """The record that sets a register: a dynamic default of all brokers."""
+    return encode_record(VersionedRecord(ConfigRecord(BROKER_RESOURCE, "", key, value), 0))
+
+
+def first_value() -> bytes:
+    """The record that says in which versions the others are written; without it there are no snapshots."""
+    return encode_record(VersionedRecord(FeatureLevelRecord(METADATA_VERSION, LATEST_PRODUCTION), 0))
 
 
 class Registers:
@@ -18,11 +32,15 @@ class Registers:
     def __init__(self, files: Files) -> None:
         self.files = files
         self.next_offset = 0
-        self.registers: dict[bytes, bytes] = {}
+        self.registers: dict[str, str | None] = {}
+        self.first: list[bytes] = []
 
-    def apply(self, value: bytes) -> None:
-        key, _, rest = value.partition(b"=")
-        self.registers[key] = rest
+    def apply(self, value: bytes | memoryview) -> None:
+        message = decode_record(memoryview(value)).message
+        if isinstance(message, ConfigRecord):
+            self.registers[message.name] = message.value
+        else:
+            self.first = [first_value()]
 
     def catch_up(self, end_offset: int) -> None:
         """Read the log, or the newest snapshot first where the log does not reach back."""
@@ -36,12 +54,13 @@ class Registers:
         for batch in self.files.batches(self.next_offset, end_offset):
             if not batch.header.is_control:
                 for value in batch_values(batch):
-                    self.apply(bytes(value))
+                    self.apply(value)
         self.next_offset = end_offset
 
     def values(self) -> list[bytes]:
         """The registers as records, in the order of their keys."""
-        return [key + b"=" + value for key, value in sorted(self.registers.items())]
+        found = sorted(self.registers.items())
+        return [*self.first, *(register_value(key, value or "") for key, value in found)]
 
     def __repr__(self) -> str:
         return f"<Registers {len(self.registers)} to {self.next_offset}>"

@@ -26,6 +26,7 @@ from kraftd.raft.events import (
 from kraftd.simulation.files import CLUSTER_ID, LISTENER
 from kraftd.simulation.options import ACTS
 from kraftd.simulation.process import Process
+from kraftd.simulation.state import first_value, register_value
 from kraftd.simulation.strangers import stranger
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.message import Message
@@ -134,11 +135,13 @@ class Workload:
         if process is None:
             return False
         dice = self.dice
-        filler = b"." * dice.choice((0, 0, 20, 300))
+        filler = "." * dice.choice((0, 0, 20, 300))
         values = [
-            b"%d=%d.%d" % (dice.below(KEYS), self._number, i) + filler
+            register_value(str(dice.below(KEYS)), f"{self._number}.{i}{filler}")
             for i in range(dice.choice((1, 1, 3, 10)))
         ]
+        if not self.acknowledged:
+            values.insert(0, first_value())
         operation = self._operation(values)
         epoch = process.core.epoch - (1 if dice.chance(0.01) else 0)
         self._tell(process, operation, AppendRequested(operation.number, values, epoch))
@@ -227,6 +230,9 @@ class Workload:
     def answered(self, process: Process, call: Call, message: Any) -> None:
         if call.then is not None:
             call.then(message)
+
+    def lost(self, process: Process, call: Call) -> None:
+        """The connection was closed: nobody knows what came of it."""
 
     def _client_fetch(self) -> bool:
         """A broker, or somebody without a name, reads the metadata log."""
@@ -326,7 +332,7 @@ class Workload:
         process = self.dice.choice(alive).process
         if process is None or process.host.paused_until_us > self.world.schedule.now_us:
             return False
-        return process.take_snapshot(then_clean=self.dice.chance(0.6))
+        return process.keeper.ask()
 
     def _resign(self) -> bool:
         leader = self.world.cluster.leader()

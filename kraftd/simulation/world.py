@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kraftd.messages.voters_record import VotersRecord
+from kraftd.raft import effects as raft
 from kraftd.raft.replica import ConsensusBroken
 from kraftd.raft.transitions import IllegalTransition
 from kraftd.simulation.admin import AdminWorkload
 from kraftd.simulation.checkers.checks import Checks, Violation
 from kraftd.simulation.checkers.liveness import Liveness
+from kraftd.simulation.checkers.reference import Reference
+from kraftd.simulation.checkers.standby import StandbyChecker
 from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.faults import Fault, Nemesis, plan_faults
@@ -47,7 +51,8 @@ class World:
         self.committed = LogMirror()
         self.epoch_starts: dict[int, int] = {}
         self.last_voters_offset: dict[int, int] = {}
-        self.snapshots: dict[OffsetAndEpoch, list[bytes]] = {}
+        self.snapshots: dict[OffsetAndEpoch, tuple[int, VotersRecord | None, list[bytes]]] = {}
+        self.reference = Reference(self)
         self.checks = Checks(self)
         self.cluster = Cluster(self)
         self.network = Network(self)
@@ -55,6 +60,9 @@ class World:
         self.faults = list(plan_faults(self)) if faults is None else list(faults)
         self.nemesis = Nemesis(self)
         self.liveness = Liveness(self)
+        self.controller_checks = StandbyChecker(self)
+        if self.options.controllers:
+            self.checks.on_effect[raft.AppendRecords].insert(0, self.controller_checks.appending)
 
     def dice(self, *name: object) -> SeededDice:
         """The stream of that name."""

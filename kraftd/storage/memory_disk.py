@@ -38,6 +38,8 @@ class _Inode:
     data: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
     unsynced: list[tuple[int, bytes | None]] = field(default_factory=list)  # (position, data) or (size, None)
+    rotten: list[int] = field(default_factory=list)  # positions at which bits have flipped
+    durably_rotten: list[int] = field(default_factory=list)
 
 
 def _apply(data: bytearray, position: int, change: bytes | None) -> None:
@@ -76,12 +78,14 @@ class MemoryFile:
     def truncate(self, size_bytes: int) -> None:
         self._disk.step("truncate", self.path)
         _apply(self._inode.data, size_bytes, None)
+        self._inode.rotten = [each for each in self._inode.rotten if each < size_bytes]
         self._inode.unsynced.append((size_bytes, None))
 
     def sync(self) -> None:
         self._disk.step("sync", self.path)
         self._inode.durable = bytes(self._inode.data)
         self._inode.unsynced.clear()
+        self._inode.durably_rotten = self._inode.rotten
 
     def close(self) -> None:
         pass
@@ -125,6 +129,28 @@ class MemoryDisk:
         if self.fault is not None:
             self.fault(operation, path)
 
+    def paths(self) -> list[str]:
+        """The files that there are."""
+        return sorted(self._names)
+
+    def durable_bytes(self, path: str) -> bytes:
+        """What a loss of power leaves of a file for certain."""
+        return self._names[path].durable
+
+    def flip_bit(self, path: str, position: int, bit: int) -> None:
+        """Rot: a durable byte is another from now on, and nobody is told."""
+        inode = self._names[path]
+        inode.data[position] ^= 1 << bit
+        durable = bytearray(inode.durable)
+        durable[position] ^= 1 << bit
+        inode.durable = bytes(durable)
+        inode.rotten = [*inode.rotten, position]
+        inode.durably_rotten = [*inode.durably_rotten, position]
+
+    def rotten_paths(self) -> list[str]:
+        """The files that hold a bit that has flipped."""
+        return [path for path, inode in self._names.items() if inode.rotten]
+
     def room_for(self, growth_bytes: int) -> int | None:
         """None when there is room, else how many bytes too many."""
         if self.capacity_bytes is None or growth_bytes <= 0:
@@ -157,7 +183,8 @@ class MemoryDisk:
                             _apply(data, position, written[:torn])
                             if choose(4) == 1:
                                 _apply(data, max(len(data), position + len(written)), None)
-                inodes[id(inode)] = _Inode(data, bytes(data))
+                rotten = inode.durably_rotten
+                inodes[id(inode)] = _Inode(data, bytes(data), rotten=rotten, durably_rotten=rotten)
             survivor._names[path] = inodes[id(inode)]
         survivor._durable_names = dict(survivor._names)
         return survivor

@@ -44,9 +44,11 @@ class Checks:
     def __init__(self, world: World) -> None:
         # Imported here: the checkers know this module.
         from kraftd.simulation.checkers.commits import CommitChecker
+        from kraftd.simulation.checkers.divergence import DivergenceChecker
         from kraftd.simulation.checkers.elections import ElectionChecker
         from kraftd.simulation.checkers.logs import LogChecker
         from kraftd.simulation.checkers.membership import MembershipChecker
+        from kraftd.simulation.checkers.parked_appends import ParkedAppendChecker
         from kraftd.simulation.checkers.parked_fetches import ParkedFetchChecker
         from kraftd.simulation.checkers.snapshots import SnapshotChecker
 
@@ -56,6 +58,8 @@ class Checks:
         self.elections = ElectionChecker(world)
         self.membership = MembershipChecker(world)
         self.parked = ParkedFetchChecker(world)
+        self.appends = ParkedAppendChecker(world)
+        self.rounds = DivergenceChecker(world)
         self.snapshots = SnapshotChecker(world)
         self.of_votes = frozenset(self.elections.effects().values())
         self.on_effect: dict[type, list[OnEffect]] = {}
@@ -66,6 +70,8 @@ class Checks:
             self.logs,
             self.elections,
             self.parked,
+            self.appends,
+            self.rounds,
             self.commits,
         ):
             for kind, check in checker.effects().items():
@@ -82,18 +88,28 @@ class Checks:
         """A process is about to take its first step, with what it found on its disk."""
         self.logs.started(process)
         self.elections.started(process)
+        self.commits.started(process)
+        self.snapshots.log_start(process)
 
     def before_step(self, process: Process, event: Event) -> None:
         self.parked.before_step(process, event)
         self.elections.before_step(process, event)
+        self.rounds.before_step(process, event)
 
     def after_step(self, process: Process) -> None:
         self.elections.after_step(process)
         self.commits.after_step(process)
         self.parked.after_step(process)
+        self.appends.after_step(process)
 
     def snapshot_named(self, process: Process, snapshot_id: OffsetAndEpoch) -> None:
         self.snapshots.named(process, snapshot_id)
+
+    def log_start_moved(self, process: Process) -> None:
+        self.snapshots.log_start_moved(process)
+
+    def scrubbed(self, process: Process, found: set[str]) -> None:
+        self.snapshots.scrubbed(process, found)
 
     def __repr__(self) -> str:
         return f"<Checks, {self.commits!r}>"

@@ -1,10 +1,11 @@
-"""S5, S6, S7, S8: what is committed, by whom, and that it stays so everywhere."""
+"""S5, S6, S7, S8, S14: what is committed, by whom, and that it stays so everywhere."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from kraftd.raft import effects as raft
+from kraftd.raft.roles import Leader
 from kraftd.simulation.checkers.checks import Checker, OnEffect
 from kraftd.simulation.process import Process
 
@@ -20,9 +21,23 @@ class CommitChecker(Checker):
         self._marks: dict[Process, int] = {}
         self._led: set[int] = set()
         self._ends: dict[int, int] = {}  # by epoch: how far its leader has committed
+        self._shown: dict[int, int] = {}  # by epoch: how far its leader has shown so, new or not
+        self._resets: dict[Process, int] = {}  # where a process began anew with a leader's snapshot
+        self._by_directory: dict[tuple[int, bytes], int] = {}  # marks, those of directories that are gone too
 
     def effects(self) -> dict[type, OnEffect]:
-        return {raft.HighWatermarkMoved: self.moved}
+        return {raft.HighWatermarkMoved: self.moved, raft.ResetLog: self._resetting}
+
+    def shown(self, process: Process) -> int:
+        """Its high watermark; -1 while it knows none."""
+        return self._marks.get(process, -1)
+
+    def shown_by_leader(self, epoch: int) -> int:
+        """The high watermark of the leader of an epoch; -1 while it knows none."""
+        return self._shown.get(epoch, -1)
+
+    def _resetting(self, process: Process, effect: raft.ResetLog) -> None:
+        self._resets[process] = effect.snapshot_id.offset
 
     def moved(self, process: Process, effect: raft.HighWatermarkMoved) -> None:
         mark = effect.high_watermark
@@ -32,29 +47,52 @@ class CommitChecker(Checker):
         if mark <= before:
             self.fail("S7", f"{process!r}: high watermark from {before} to {mark}")
         self._marks[process] = mark
+        self._by_directory[host.id, host.directory_id] = mark
         if mark > mirror.synced_end:
             self.fail("S7", f"{process!r} commits {mark}, synced to {mirror.synced_end}")
         core = process.core
         epoch = core.epoch if core.is_leader else process.led_before  # it may have resigned in the same step
-        if epoch >= 0 and mark > committed.end:
-            self._by_majority(process, mark)
-            start = self.world.epoch_starts.get(epoch)
-            if start is None or mark <= start:
-                self.fail("S8", f"{process!r} commits {mark}, its epoch starts at {start}")
-            for entry in mirror.between(committed.end, mark):
-                if entry.base != committed.end:
-                    self.fail("S6", f"{process!r} commits {entry} behind {committed.end}")
-                committed.add(entry)
-            self._ends[epoch] = mark
-            if committed.end != mark:
-                self.fail("S7", f"{process!r} commits {mark}, which is inside of a batch")
-        elif mark > committed.end:
-            self.fail("S7", f"{process!r} follows to {mark}, leaders have committed {committed.end}")
+        if mark == self._resets.get(process, -1):
+            if mark > committed.end:
+                self.fail("S7", f"{process!r} has a snapshot to {mark}, committed is {committed.end}")
+        elif epoch >= 0:
+            self._led_to(process, epoch, mark)
+        elif mark > self._shown.get(core.epoch, -1):
+            shown = self._shown.get(core.epoch)
+            self.fail("S7", f"{process!r} follows to {mark}, the leader of its epoch has shown {shown}")
         for entry in mirror.between(max(before, mirror.start, mark - 64), mark):
             if committed.entry_before(entry.end) != entry:
                 self.fail(
                     "S6", f"{process!r} holds {entry}, committed is {committed.entry_before(entry.end)}"
                 )
+
+    def _led_to(self, process: Process, epoch: int, mark: int) -> None:
+        """A leader's high watermark, whether anybody has committed as much before or not."""
+        committed = self.world.committed
+        self._by_majority(process, mark)
+        self._shown[epoch] = mark  # whoever resigns in this step has shown it
+        start = self.world.epoch_starts.get(epoch)
+        if start is None or mark <= start:
+            self.fail("S8", f"{process!r} commits {mark}, its epoch starts at {start}")
+        if mark <= committed.end:
+            return
+        for entry in process.host.mirror.between(committed.end, mark):
+            if entry.base != committed.end:
+                self.fail("S6", f"{process!r} commits {entry} behind {committed.end}")
+            committed.add(entry)
+            self.world.reference.commit(entry)
+        self._ends[epoch] = mark
+        if committed.end != mark:
+            self.fail("S7", f"{process!r} commits {mark}, which is inside of a batch")
+
+    def at_rest(self) -> None:
+        """S6: no directory, of whoever it was, holds anything else of what it has shown as committed."""
+        committed = self.world.committed
+        for where, mirror in self.world.cluster.directories.items():
+            mark = self._by_directory.get(where, -1)
+            for entry in mirror.entries:
+                if entry.end <= mark and committed.entry_before(entry.end) != entry:
+                    self.fail("S6", f"the directory of {where[0]} was committed to {mark} and holds {entry}")
 
     def _by_majority(self, process: Process, mark: int) -> None:
         """A majority of the voters has synced this very log up to there (S7, S14)."""
@@ -76,11 +114,26 @@ class CommitChecker(Checker):
         if holders * 2 <= len(voters):
             self.fail("S7", f"{process!r} commits {mark}, synced by {holders} of {voters!r}")
 
+    def started(self, process: Process) -> None:
+        """What a snapshot holds was committed: a process that has one knows so much from the beginning."""
+        latest = process.files.log.latest_snapshot
+        if latest is not None:
+            self._resets[process] = latest.offset
+
     def after_step(self, process: Process) -> None:
         core = process.core
-        if core.is_leader and core.epoch not in self._led:
-            self._led.add(core.epoch)
+        role = core._replica.role
+        if not isinstance(role, Leader):
+            return
+        epoch = core.epoch
+        if epoch not in self._led:
+            self._led.add(epoch)
             self._complete(process)
+        # What it tells followers may be less than it has known before as one of them.
+        if role.high_watermark != self._shown.get(epoch, -1):
+            if role.high_watermark < self._shown.get(epoch, -1):
+                self.fail("S7", f"{process!r} shows {role.high_watermark} after {self._shown[epoch]}")
+            self._shown[epoch] = role.high_watermark
 
     def _complete(self, process: Process) -> None:
         """S5: a new leader has everything that was committed in epochs before its own.

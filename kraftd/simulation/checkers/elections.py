@@ -1,4 +1,4 @@
-"""S1, S2, S3, S16 and the memory of quorum-state (D1): epochs, votes, and leaders that hold on."""
+"""S1, S2, S3, S14, S16 and the memory of quorum-state (D1): epochs, votes, and leaders that hold on."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from kraftd.messages.vote_response import VoteResponse
 from kraftd.raft import effects as raft
 from kraftd.raft.events import Event, RequestReceived
 from kraftd.raft.log_view import Fit
-from kraftd.raft.voters import replica_key
+from kraftd.raft.voters import matches, replica_key
 from kraftd.simulation.checkers.checks import Checker, OnEffect
 from kraftd.simulation.files import CLUSTER_ID
 from kraftd.simulation.process import Process
+from kraftd.types import ReplicaKey
 
 if TYPE_CHECKING:
     from kraftd.simulation.world import World
@@ -25,8 +26,8 @@ class ElectionChecker(Checker):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._leaders: dict[int, int] = {}  # of epochs
-        self._votes: dict[tuple[int, bytes, int], tuple[int, bytes]] = {}
+        self._leaders: dict[int, Process] = {}  # of epochs: one run of one replica
+        self._votes: dict[int, dict[tuple[int, bytes], tuple[int, bytes]]] = {}  # of epochs, by voter
         # S16, of processes that lead: epoch, deadline, and who was heard since it was set
         self._quorum: dict[Process, tuple[int, int, set[int]]] = {}
 
@@ -59,8 +60,29 @@ class ElectionChecker(Checker):
     def leading(self, process: Process, _: raft.AppendRecords | None = None) -> None:
         """S1, before a second leader writes anything."""
         core = process.core
-        if core.is_leader and self._leaders.setdefault(core.epoch, process.id) != process.id:
-            self.fail("S1", f"{self._leaders[core.epoch]} and {process!r} lead epoch {core.epoch}")
+        if not core.is_leader:
+            return
+        leader = self._leaders.get(core.epoch)
+        if leader is None:
+            self._leaders[core.epoch] = process
+            self._elected(process)
+        elif leader is not process:
+            self.fail("S1", f"{leader!r} and {process!r} lead epoch {core.epoch}")
+
+    def _elected(self, process: Process) -> None:
+        """S14: a majority of the voters, by id and directory, has given its vote for this epoch."""
+        core = process.core
+        votes = self._votes.get(core.epoch, {})
+        own = process.id, process.host.directory_id
+        count = 0
+        for voter in core.voters:
+            key = voter.key
+            count += any(
+                candidate[0] == process.id and matches(key, ReplicaKey(*who))
+                for who, candidate in votes.items()
+            ) or matches(key, ReplicaKey(*own))
+        if count * 2 <= len(core.voters):
+            self.fail("S14", f"{process!r} leads by {count} votes of {core.voters!r}: {votes}")
 
     def responding(self, process: Process, effect: raft.Respond) -> None:
         message: Any = effect.message
@@ -89,10 +111,10 @@ class ElectionChecker(Checker):
                 "S3",
                 f"{process!r} tells a vote for {candidate_id} in {epoch}, durable: {process.host.persisted}",
             )
-        where = process.id, process.host.directory_id, epoch
-        vote = self._votes.setdefault(where, (candidate_id, directory_id))
-        if vote[0] != candidate_id:
-            self.fail("S3", f"{process!r} votes for {vote[0]} and {candidate_id} in epoch {epoch}")
+        where = process.id, process.host.directory_id
+        vote = self._votes.setdefault(epoch, {}).setdefault(where, (candidate_id, directory_id))
+        if vote[0] != candidate_id or (any(vote[1]) and any(directory_id) and vote[1] != directory_id):
+            self.fail("S3", f"{process!r} votes for {vote} and {candidate_id, directory_id} in epoch {epoch}")
 
     def before_step(self, process: Process, event: Event) -> None:
         """A fetch of this epoch that continues the leader's log keeps it in office."""

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kraftd.raft.events import ShutdownRequested
+from kraftd.raft.roles import Leader
 from kraftd.raft.transitions import State
 from kraftd.simulation.checkers.checks import Violation
 from kraftd.simulation.schedule import MS, SECOND
+from kraftd.storage.errors import CorruptStorage
 
 if TYPE_CHECKING:
     from kraftd.simulation.world import World
@@ -45,6 +47,7 @@ class Liveness:
         self._await("L4", self._agree, "the replicas do not agree")
         self.settled_us = schedule.now_us - started_us
         self._quiet()
+        self._one_link_broken()
         self._same_logs()
         self._shut_down()
 
@@ -90,14 +93,44 @@ class Liveness:
         for host in world.cluster.hosts.values():
             process = host.process
             assert process is not None
-            if process.core.state not in (State.LEADER, State.FOLLOWER):
+            core = process.core
+            if core.state not in (State.LEADER, State.FOLLOWER):
                 raise Violation("L3", f"{process!r} at rest")
+            if process.disk_full or process.held is not None:
+                raise Violation("D4", f"{process!r} waits for room that there is")
+            role = core._replica.role
+            if isinstance(role, Leader) and role.voter_change is not None:
+                raise Violation("L3", f"{process!r} changes its voters at rest: {role.voter_change!r}")
         said = world.network.messages - messages
         # Everybody fetches twice a second, an answer each, and is told of the epoch once a second at most.
         fetches = QUIET_US // (500 * MS) + 1
         allowed = len(world.cluster.hosts) * (2 * fetches + 4 * (QUIET_US // (200 * MS)))
         if said > allowed:
             raise Violation("L5", f"{said} messages in {QUIET_US // SECOND} s at rest, {allowed} would do")
+
+    def _one_link_broken(self) -> None:
+        """S15: one voter loses its link to the leader, a majority does not: nobody else is elected."""
+        world = self.world
+        leader = world.cluster.leader()
+        assert leader is not None
+        voters = [voter.key.id for voter in leader.core.voters if voter.key.id != leader.id]
+        if len(voters) < 2 or world.options.old_versions:  # without pre-votes whoever stands disturbs
+            return
+        epoch, schedule, cut = leader.core.epoch, world.schedule, world.network.cut
+        one = world.dice("link").choice(voters)
+        cut.update(((one, leader.id), (leader.id, one)))
+        process = world.cluster.hosts[one].process
+        if process is not None and world.dice("link reset").chance(0.5):
+            for link in [*process.links.values(), *process.incoming]:
+                if leader in (link.source, link.target):
+                    world.network.reset(link)
+        world.note("one link broken", one, leader.id)
+        schedule.run_until(schedule.now_us + 4 * world.options.fetch_timeout_ms * MS)
+        world.network.heal()
+        self._await("L4", self._agree, "the replicas do not agree")
+        now = world.cluster.leader()
+        if now is not leader or now.core.epoch != epoch:
+            raise Violation("S15", f"{one} lost its link to {leader!r}, the epoch was {epoch}: now {now!r}")
 
     def _same_logs(self) -> None:
         """S6 to the end, C2: every log holds what was committed, and each acknowledged append once."""
@@ -110,12 +143,21 @@ class Liveness:
             for entry in host.mirror.entries:
                 if entry.end <= committed.end and committed.entry_before(entry.end) != entry:
                     raise Violation("S6", f"{process!r} ends with {entry}")
-            process.state.catch_up(committed.end)
+            try:
+                process.state.catch_up(committed.end)
+            except CorruptStorage as error:
+                if not host.damaged:
+                    raise Violation("D3", f"{process!r} finds damage where none is: {error}") from None
+                world.note("damage found by a read", host.id)
+                continue
             values = process.state.values()
             if first is None:
                 first = values
             elif first != values:
                 raise Violation("C1", f"{process!r} has made something else of the same log")
+        if first is not None and first != world.reference.values_at(committed.end):
+            raise Violation("C1", f"{world.cluster!r} has made something else of what was committed")
+        world.checks.commits.at_rest()
         world.workload.end()
 
     def _shut_down(self) -> None:

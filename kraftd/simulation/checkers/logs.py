@@ -11,7 +11,7 @@ from kraftd.raft import effects as raft
 from kraftd.simulation.checkers.checks import Checker, OnEffect
 from kraftd.simulation.mirror import Entry, LogMirror, entry_of
 from kraftd.simulation.process import Process
-from kraftd.wire.batch import iter_batches
+from kraftd.wire.batch import Batch, iter_batches
 
 _UNKNOWN = -1
 
@@ -30,9 +30,14 @@ class LogChecker(Checker):
     def started(self, process: Process) -> None:
         """D1: what was synced is there again, nothing else in its place, and S4 holds of all of it."""
         host, log = process.host, process.files.log
+        before = host.mirror
+        if host.was_damaged:  # it cannot be read through; what is there was synced, no more and no less
+            if log.log_end != before.end:
+                self.fail("D3", f"{process!r}: synced to {before.end}, finds a damaged log to {log.log_end}")
+            before.start_at(log.log_start)
+            return
         latest = log.snapshots[0] if log.snapshots else None
         start_epoch = latest.epoch if latest is not None and latest.offset == log.log_start else 0
-        before = host.mirror
         found = LogMirror.of(process.files.batches(log.log_start), log.log_start, start_epoch)
         if found.end < before.synced_end:
             self.fail("D1", f"{process!r}: synced to {before.synced_end}, finds a log to {found.end}")
@@ -40,8 +45,9 @@ class LogChecker(Checker):
             if found.entry_before(entry.end) != entry:
                 self.fail("D1", f"{process!r}: {entry} was synced, finds {found.entry_before(entry.end)}")
         previous = _UNKNOWN if found.start else 0
-        for entry in found.entries:
-            self._match(process, entry, previous)
+        for batch in process.files.batches(log.log_start):
+            entry = entry_of(batch)
+            self._match(process, entry, previous, batch)
             previous = entry.epoch
         host.mirror = found
         self.world.cluster.directories[host.id, host.directory_id] = found
@@ -53,12 +59,17 @@ class LogChecker(Checker):
             entry = entry_of(batch)
             if entry.base != mirror.end:
                 self.fail("S4", f"{process!r} appends {entry} to a log that ends at {mirror.end}")
-            self._match(process, entry, previous)
+            self._match(process, entry, previous, batch)
             mirror.add(entry)
             previous = entry.epoch
 
-    def _match(self, process: Process, entry: Entry, previous: int) -> None:
-        seen = self.world.registry.setdefault((entry.epoch, entry.base), (entry.crc, entry.end, previous))
+    def _match(self, process: Process, entry: Entry, previous: int, batch: Batch | None = None) -> None:
+        key = entry.epoch, entry.base
+        seen = self.world.registry.get(key)
+        if seen is None:
+            seen = self.world.registry[key] = entry.crc, entry.end, previous
+            if batch is not None:
+                self.world.reference.batches[key] = bytes(batch.view)
         if seen[0] != entry.crc or seen[1] != entry.end:
             self.fail("S4", f"{process!r} writes {entry}, elsewhere the same offset and epoch hold {seen}")
         if seen[2] != previous and _UNKNOWN not in (seen[2], previous):
@@ -75,6 +86,9 @@ class LogChecker(Checker):
                 self.fail("S9", f"{process!r} truncates {entry}, which is committed")
 
     def resetting(self, process: Process, effect: raft.ResetLog) -> None:
+        shown = self.world.checks.commits.shown(process)
+        if effect.snapshot_id.offset < shown:
+            self.fail("S9", f"{process!r} goes back to {effect.snapshot_id}, has shown {shown} as committed")
         process.host.mirror.reset(effect.snapshot_id.offset, effect.snapshot_id.epoch)
 
     def sending(self, process: Process, effect: raft.Send) -> None:

@@ -1,10 +1,14 @@
-"""S19: every parked fetch completes once, in time, and as soon as there is something to tell (KIP-1166)."""
+"""S19: every parked fetch completes once, in time, and as soon as there is something to tell (KIP-1166).
+
+S20: controllers keep no fetch sessions (KIP-227): every fetch is a full one, and so is its answer.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from kraftd.messages.fetch_request import FetchRequest
+from kraftd.messages.fetch_response import FetchResponse
 from kraftd.raft import effects as raft
 from kraftd.raft.events import Event, RequestReceived
 from kraftd.raft.voters import replica_key
@@ -42,6 +46,7 @@ class ParkedFetchChecker(Checker):
             raft.RespondRecords: self.responding,
             raft.RespondSnapshot: self.responding,
             raft.HighWatermarkMoved: self.moved,
+            raft.Send: self.sending,
         }
 
     def before_step(self, process: Process, event: Event) -> None:
@@ -58,6 +63,14 @@ class ParkedFetchChecker(Checker):
         parked = self._parked.get(process)
         if parked is not None:
             parked.pop(request, None)
+        message = effect.message
+        if type(message) is FetchResponse and message.session_id:
+            self.fail("S20", f"{process!r} opens session {message.session_id} for {request!r}")
+
+    def sending(self, process: Process, effect: raft.Send) -> None:
+        message = effect.message
+        if type(message) is FetchRequest and (message.session_id or message.session_epoch != -1):
+            self.fail("S20", f"{process!r} fetches in session {message.session_id}")
 
     def moved(self, process: Process, effect: raft.HighWatermarkMoved) -> None:
         for one in self._parked.get(process, {}).values():
@@ -77,6 +90,11 @@ class ParkedFetchChecker(Checker):
             if not core.is_leader or (one.epoch >= 0 and one.epoch != core.epoch):
                 self.fail("S19", f"{request!r} is parked at {process!r}")
             if one.is_new:
+                shown = self.world.checks.commits.shown_by_leader(core.epoch)
+                if one.high_watermark < shown:
+                    self.fail(
+                        "S19", f"{request!r} knows {one.high_watermark}, is parked at {process!r} at {shown}"
+                    )
                 one.is_new, one.is_voter, one.epoch = False, core.voters.has_voter(one.replica), core.epoch
             if now_ms > one.deadline_ms:
                 self.fail(

@@ -1,15 +1,19 @@
-"""S10, S11: snapshots are of what is committed, equal what the log says, and only followers load them."""
+"""S10, S11: snapshots are of what is committed, equal what the log says, and only followers load them; D3."""
 
 from __future__ import annotations
 
+from kraftd.metadata.image import Image
 from kraftd.raft import effects as raft
 from kraftd.simulation.checkers.checks import Checker, OnEffect
 from kraftd.simulation.process import Process
+from kraftd.simulation.state import image_values
+from kraftd.storage.checkpoint import CheckpointHeader
 from kraftd.types import OffsetAndEpoch
+from kraftd.wire.record_frame import decode_record
 
 
 class SnapshotChecker(Checker):
-    """The first snapshot of an id says what every other of the same id must hold."""
+    """The first snapshot of an id is compared with the log, every other of the same id with the first."""
 
     def effects(self) -> dict[type, OnEffect]:
         return {raft.ResetLog: self.resetting, raft.BeginSnapshot: self.beginning}
@@ -31,9 +35,65 @@ class SnapshotChecker(Checker):
         entry = committed.entry_before(snapshot_id.offset)
         if entry is None or (entry.end, entry.epoch) != snapshot_id:
             self.fail("S10", f"{process!r} has a snapshot {snapshot_id}, the log has {entry} there")
-        values = process.files.snapshot_values(snapshot_id)
-        first = self.world.snapshots.setdefault(snapshot_id, values)
-        if first != values:
+        reader = process.files.reader(snapshot_id)
+        values = [bytes(value) for batch in reader.values() for value in batch]
+        first = self.world.snapshots.get(snapshot_id)
+        if first is not None:
+            if first != (reader.header.kraft_version, reader.header.voters, values):
+                self.fail(
+                    "S10", f"{process!r}: snapshot {snapshot_id} holds something else than another of that id"
+                )
+            return
+        self.world.snapshots[snapshot_id] = reader.header.kraft_version, reader.header.voters, values
+        self._equals_the_prefix(process, snapshot_id, reader.header, values)
+
+    def _equals_the_prefix(
+        self, process: Process, snapshot_id: OffsetAndEpoch, header: CheckpointHeader, values: list[bytes]
+    ) -> None:
+        """What it holds is what the committed log says up to its end, and it reads as that again."""
+        replayed = self.world.reference.at(snapshot_id.offset)
+        if replayed.waiting is not None:
+            self.fail("S10", f"{process!r} has a snapshot {snapshot_id} inside of a transaction")
+        if values != image_values(replayed.image):
+            self.fail("S10", f"{process!r}: snapshot {snapshot_id} is not the log up to there")
+        image = Image()
+        for value in values:
+            image.apply(decode_record(value).message, snapshot_id.offset - 1, snapshot_id.epoch)
+        if image != replayed.image:
+            self.fail("S10", f"{process!r}: snapshot {snapshot_id} does not read as what it was made of")
+        last = snapshot_id.offset - 1
+        version, voters = replayed.history.kraft_version_at(last), replayed.history.voters_at(last)
+        expected = voters.to_record() if version and len(voters) else None
+        if (header.kraft_version, header.voters) != (version, expected):
             self.fail(
-                "S10", f"{process!r}: snapshot {snapshot_id} holds something else than another of that id"
+                "S10", f"{process!r}: snapshot {snapshot_id} has {header}, not {version} and {voters!r}"
             )
+
+    def log_start(self, process: Process) -> None:
+        """The log begins with 0 or where a snapshot ends."""
+        log = process.files.log
+        start = log.log_start
+        if start and all(one.offset != start for one in log.snapshots):
+            self.fail("S10", f"{process!r} has a log from {start} on, snapshots at {log.snapshots}")
+
+    def log_start_moved(self, process: Process) -> None:
+        """A follower's never passes its leader's."""
+        self.log_start(process)
+        core = process.core
+        leader = self.world.cluster.leader()
+        if leader is None or leader is process or core.epoch != leader.core.epoch:
+            return
+        log = process.files.log
+        if log.log_start > leader.files.log.log_start and not process.host.was_damaged:
+            self.fail(
+                "S10",
+                f"{process!r} begins with {log.log_start}, its leader with {leader.files.log.log_start}",
+            )
+
+    def scrubbed(self, process: Process, found: set[str]) -> None:
+        """D3: a scrub finds what is damaged, and nothing else."""
+        damaged = process.host.damaged
+        if found != damaged:
+            self.fail("D3", f"{process!r}: damaged is {sorted(damaged)}, a scrub finds {sorted(found)}")
+        if damaged:
+            self.world.trace.kinds["damage found by a scrub"] += 1

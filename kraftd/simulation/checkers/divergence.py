@@ -1,0 +1,67 @@
+"""S18: a log that parts from the leader's is put in order in as many rounds as it has epochs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kraftd.messages.fetch_request import FetchRequest
+from kraftd.messages.fetch_response import FetchResponse
+from kraftd.raft import effects as raft
+from kraftd.raft.events import Event, ResponseReceived
+from kraftd.simulation.checkers.checks import Checker, OnEffect
+from kraftd.simulation.process import Process
+
+if TYPE_CHECKING:
+    from kraftd.simulation.world import World
+
+
+class _Rounds:
+    __slots__ = ("allowed", "count", "epoch")
+
+    def __init__(self, epoch: int, allowed: int) -> None:
+        self.epoch = epoch
+        self.allowed = allowed
+        self.count = 0
+
+
+class DivergenceChecker(Checker):
+    """A round is a fetch of the epoch's leader, answered with where the logs part."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._asked: dict[Process, tuple[int, int]] = {}  # the fetch under way: its send id, and the epoch
+        self._rounds: dict[Process, _Rounds] = {}
+
+    def effects(self) -> dict[type, OnEffect]:
+        return {raft.Send: self.sending}
+
+    def sending(self, process: Process, effect: raft.Send) -> None:
+        if type(effect.message) is FetchRequest:
+            self._asked[process] = effect.send_id, process.core.epoch
+
+    def before_step(self, process: Process, event: Event) -> None:
+        if type(event) is not ResponseReceived or type(event.message) is not FetchResponse:
+            return
+        message: Any = event.message
+        core = process.core
+        if self._asked.get(process) != (event.send_id, core.epoch) or core.is_leader:
+            return
+        del self._asked[process]
+        if message.error_code or not message.responses or message.responses[0].partitions[0].error_code:
+            return
+        partition = message.responses[0].partitions[0]
+        if partition.diverging_epoch.epoch < 0:
+            self._rounds.pop(process, None)
+            return
+        if partition.current_leader.leader_epoch != core.epoch:
+            return
+        rounds = self._rounds.get(process)
+        if rounds is None or rounds.epoch != core.epoch:
+            epochs = {entry.epoch for entry in process.host.mirror.entries}
+            rounds = self._rounds[process] = _Rounds(core.epoch, max(1, len(epochs)))
+        rounds.count += 1
+        self.world.trace.kinds["divergence round"] += 1
+        if rounds.count > 1:
+            self.world.trace.kinds["divergence of several rounds"] += 1
+        if rounds.count > rounds.allowed:
+            self.fail("S18", f"{process!r} has had {rounds.count} rounds, {rounds.allowed} would do")

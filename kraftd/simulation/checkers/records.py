@@ -1,0 +1,266 @@
+"""C3 to C10 in what is committed: each record against the image before it, each batch as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kraftd.messages.abort_transaction_record import AbortTransactionRecord
+from kraftd.messages.begin_transaction_record import BeginTransactionRecord
+from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kraftd.messages.end_transaction_record import EndTransactionRecord
+from kraftd.messages.feature_level_record import FeatureLevelRecord
+from kraftd.messages.fence_broker_record import FenceBrokerRecord
+from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.messages.partition_record import PartitionRecord
+from kraftd.messages.producer_ids_record import ProducerIdsRecord
+from kraftd.messages.register_broker_record import RegisterBrokerRecord
+from kraftd.messages.remove_topic_record import RemoveTopicRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.messages.unfence_broker_record import UnfenceBrokerRecord
+from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraftd.metadata.features import ELR_VERSION
+from kraftd.metadata.image import Image
+from kraftd.metadata.metadata_version import METADATA_VERSION
+from kraftd.metadata.state import RECOVERING, PartitionState
+from kraftd.simulation.checkers.checks import Checker
+from kraftd.simulation.mirror import Entry
+from kraftd.wire.record_frame import VersionedRecord
+
+if TYPE_CHECKING:
+    from kraftd.simulation.world import World
+
+BOOTSTRAP = "Bootstrap records"
+
+# Facts of Apache Kafka 4.3.1's MetadataVersion: the level from which a record is written, and its version.
+VERSIONS: dict[str, tuple[tuple[int, int], ...]] = {
+    "RegisterBrokerRecord": ((7, 1), (8, 2), (17, 3), (30, 4)),
+    "BrokerRegistrationChangeRecord": ((7, 1), (17, 2), (30, 3)),
+    "PartitionRecord": ((7, 0), (17, 1), (23, 2)),
+    "PartitionChangeRecord": ((7, 0), (17, 1), (23, 2)),
+    "RegisterControllerRecord": ((15, 0),),
+    "BeginTransactionRecord": ((13, 0),),
+    "EndTransactionRecord": ((13, 0),),
+    "AbortTransactionRecord": ((13, 0),),
+    "UserScramCredentialRecord": ((11, 0),),
+    "RemoveUserScramCredentialRecord": ((11, 0),),
+    "DelegationTokenRecord": ((14, 0),),
+    "RemoveDelegationTokenRecord": ((14, 0),),
+    "ClearElrRecord": ((23, 0),),
+}
+_ANY = ((7, 0),)
+
+
+def highest_version(name: str, level: int) -> int:
+    """The highest version in which a record may be written at a metadata.version; -1 for not at all."""
+    return max((version for first, version in VERSIONS.get(name, _ANY) if first <= level), default=-1)
+
+
+class RecordChecker(Checker):
+    """Told each committed record in order, in its batch, and again as it is applied (see Replayed)."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.broker_epochs: dict[int, int] = {}  # the newest that is committed, of brokers that are gone too
+        self._level: int | None = None  # metadata.version, as the records so far say
+        self._level_before: int | None = None  # the open transaction
+        self._transaction: tuple[int, int] | None = None  # where the open one began, and in which epoch
+        self._transaction_name: str | None = None
+        self._bootstraps = 0
+        self._topic_ids: set[bytes] = set()
+        self._next_producer_id = -1
+        self._before: Any = None
+        self._changed: list[tuple[bytes, int, PartitionState | None]] = []  # in this batch
+        self._brokers_changed = False
+        self._applied: dict[type, Any] = {
+            RegisterBrokerRecord: self._registered,
+            UnregisterBrokerRecord: self._broker_changed,
+            FenceBrokerRecord: self._broker_changed,
+            UnfenceBrokerRecord: self._broker_changed,
+            BrokerRegistrationChangeRecord: self._broker_changed,
+            PartitionRecord: self._partition_changed,
+            PartitionChangeRecord: self._partition_changed,
+            TopicRecord: self._topic_created,
+            ProducerIdsRecord: self._producer_ids,
+        }
+
+    @property
+    def image(self) -> Image:
+        newest = self.world.reference.newest
+        assert newest is not None
+        return newest.image
+
+    # --- as it is written ---
+
+    def batch_begins(self, entry: Entry) -> None:
+        self._changed.clear()
+        self._brokers_changed = False
+
+    def record(self, record: VersionedRecord, offset: int, epoch: int) -> None:
+        """C8, C9, C10: of a record as it stands in the log."""
+        message = record.message
+        kind = type(message)
+        if self._transaction is not None and epoch != self._transaction[1]:
+            if kind is not AbortTransactionRecord:
+                self.fail(
+                    "C8",
+                    f"offset {offset} of epoch {epoch}: {message!r} inside of {self._transaction}",
+                )
+            self.world.trace.kinds["transaction aborted by the next leader"] += 1
+        if isinstance(message, FeatureLevelRecord) and message.name == METADATA_VERSION:
+            self._set_level(message.feature_level, offset)
+        level = self._level
+        if level is not None and record.version > highest_version(kind.__name__, level):
+            self.fail("C9", f"offset {offset}: {kind.__name__} v{record.version} at metadata.version {level}")
+        if isinstance(message, BeginTransactionRecord):
+            self._begin(message, offset, epoch)
+        elif kind is EndTransactionRecord or kind is AbortTransactionRecord:
+            self._end(offset, took_effect=kind is EndTransactionRecord)
+
+    def _set_level(self, level: int, offset: int) -> None:
+        if self._level is None or self._level == level:
+            if self._transaction is None:
+                self._bootstrapped(offset)
+        elif self._level > level:
+            self.fail("C9", f"offset {offset}: metadata.version from {self._level} back to {level}")
+        else:
+            self.world.trace.kinds["metadata.version upgraded"] += 1
+        self._level = level
+
+    def _begin(self, message: BeginTransactionRecord, offset: int, epoch: int) -> None:
+        if self._transaction is not None:
+            self.fail("C8", f"offset {offset}: a transaction in that of {self._transaction}")
+        self._transaction, self._transaction_name = (offset, epoch), message.name
+        self._level_before = self._level
+
+    def _end(self, offset: int, *, took_effect: bool) -> None:
+        if self._transaction is None:
+            self.fail("C8", f"offset {offset}: the end of no transaction")
+        if not took_effect:
+            self._level = self._level_before
+            self.world.trace.kinds["transaction aborted"] += 1
+        elif self._transaction_name == BOOTSTRAP:
+            self._bootstrapped(offset)
+        else:
+            self.world.trace.kinds["transaction committed"] += 1
+        self._transaction = None
+
+    def _bootstrapped(self, offset: int) -> None:
+        self._bootstraps += 1
+        if self._bootstraps > 1:
+            self.fail("C10", f"offset {offset}: the bootstrap records a second time")
+
+    # --- as it takes effect ---
+
+    def applying(self, message: Any, offset: int) -> None:
+        image = self.image
+        kind = type(message)
+        if kind is PartitionRecord or kind is PartitionChangeRecord:
+            self._before = image.partition(message.topic_id, message.partition_id)
+        elif kind is TopicRecord:
+            if image.topic_named(message.name) is not None:
+                self.fail("C7", f"offset {offset}: there is a topic {message.name} already")
+            if message.topic_id in self._topic_ids:
+                self.fail("C7", f"offset {offset}: {message!r} has the id of another")
+        elif kind is RemoveTopicRecord and image.topic(message.topic_id) is None:
+            self.fail("C7", f"offset {offset}: {message!r} of no topic")
+
+    def applied(self, message: Any, offset: int) -> None:
+        then = self._applied.get(type(message))
+        if then is not None:
+            then(message, offset)
+
+    def _registered(self, message: RegisterBrokerRecord, offset: int) -> None:
+        before = self.broker_epochs.get(message.broker_id, -1)
+        if message.broker_epoch < before:
+            self.fail("C3", f"offset {offset}: {message!r} after epoch {before}")
+        self.broker_epochs[message.broker_id] = message.broker_epoch
+        self._brokers_changed = True
+
+    def _broker_changed(self, message: Any, offset: int) -> None:
+        broker_id = message.id if hasattr(message, "id") else message.broker_id
+        epoch = message.epoch if hasattr(message, "epoch") else message.broker_epoch
+        if epoch != self.broker_epochs.get(broker_id):
+            self.fail("C3", f"offset {offset}: {message!r}, its epoch is {self.broker_epochs.get(broker_id)}")
+        self._brokers_changed = True
+
+    def _topic_created(self, message: TopicRecord, offset: int) -> None:
+        self._topic_ids.add(message.topic_id)
+        topic = self.image.topic_named(message.name)
+        if topic is None or topic.id != message.topic_id or self.image.topic(message.topic_id) is not topic:
+            self.fail("C7", f"offset {offset}: {message!r} is found as {topic!r}")
+
+    def _producer_ids(self, message: ProducerIdsRecord, offset: int) -> None:
+        if message.next_producer_id <= self._next_producer_id:
+            self.fail("C6", f"offset {offset}: {message!r} after {self._next_producer_id}")
+        self._next_producer_id = message.next_producer_id
+
+    def _partition_changed(self, message: Any, offset: int) -> None:
+        """C4, of one change; who may lead and join is looked at behind the batch."""
+        before, after = self._before, self.image.partition(message.topic_id, message.partition_id)
+        where = f"offset {offset}: {before!r} to {after!r}"
+        assert after is not None
+        if not set(after.isr) <= set(after.replicas):
+            self.fail("C4", f"{where}: the ISR is not among the replicas")
+        if after.leader >= 0 and after.leader not in after.isr:
+            self.fail("C4", f"{where}: the leader is not in the ISR")
+        if before is not None:
+            if after.partition_epoch != before.partition_epoch + 1:
+                self.fail("C4", f"{where}: the partition epoch")
+            is_other = after.leader != before.leader
+            if after.leader_epoch < before.leader_epoch + is_other:
+                self.fail("C4", f"{where}: the leader epoch")
+            is_clean = after.leader in before.isr or after.leader in before.elr
+            if is_other and after.leader >= 0 and not is_clean and after.leader_recovery_state != RECOVERING:
+                self.fail("C4", f"{where}: elected uncleanly, and not said so")
+        self._check_elr(where, before, after)
+        self._changed.append((message.topic_id, message.partition_id, before))
+
+    def _check_elr(self, where: str, before: PartitionState | None, after: PartitionState) -> None:
+        """KIP-966: who is eligible was in the ISR once, is not now, and no other has been heard of since."""
+        elr = set(after.elr)
+        if not self.image.features.get(ELR_VERSION):
+            if not after.isr or (elr and before is None):
+                self.fail("C5", f"{where}: no ISR, or an ELR without the feature")
+            return
+        if elr & set(after.isr) or not elr <= set(after.replicas):
+            self.fail("C5", f"{where}: the ELR")
+        if elr and before is not None and not elr <= set(before.isr) | set(before.elr):
+            self.fail("C5", f"{where}: the ELR has a member that was in neither ISR nor ELR")
+        least = min(_min_insync_replicas(self.image), len(after.replicas))
+        if elr and len(after.isr) >= least:
+            self.fail("C5", f"{where}: an ELR beside an ISR of {len(after.isr)}, {least} are enough")
+        if not after.isr and not elr and not after.last_known_elr:
+            self.fail("C5", f"{where}: nobody is left")
+
+    def batch_ends(self, entry: Entry) -> None:
+        """C5, once the whole batch has taken effect: it is one decision."""
+        image = self.image
+        brokers = image.brokers
+        for topic_id, index, before in self._changed:
+            after = image.partition(topic_id, index)
+            if after is None:
+                continue
+            for one in after.isr:
+                broker = brokers.get(one)
+                if (before is None or one not in before.isr) and (broker is None or not broker.is_active):
+                    self.fail("C5", f"{entry}: {broker!r} joins the ISR: {before!r} to {after!r}")
+        if not (self._changed or self._brokers_changed):
+            return
+        for topic in image.topics.values():
+            for index, state in topic.partitions.items():
+                if state.leader < 0:
+                    continue
+                broker = brokers.get(state.leader)
+                if broker is None or not broker.is_active:
+                    self.fail("C5", f"{entry}: {broker!r} leads {topic.name}-{index} {state!r}")
+
+    def is_stale(self, broker_id: int, epoch: int) -> bool:
+        """Whether a later registration of that broker is committed."""
+        return epoch < self.broker_epochs.get(broker_id, -1)
+
+    def __repr__(self) -> str:
+        return f"<RecordChecker at metadata.version {self._level}>"
+
+
+def _min_insync_replicas(image: Image) -> int:
+    return int(image.config(4, "").get("min.insync.replicas", "1"))

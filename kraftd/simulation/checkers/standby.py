@@ -1,0 +1,51 @@
+"""C1, S19 and D4 in whole controllers, step by step: what a node has made of the log, and what it owes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.raft import effects as raft
+from kraftd.simulation.checkers.checks import Checker
+from kraftd.simulation.controller_process import ControllerProcess
+from kraftd.simulation.process import Process
+from kraftd.wire.batch import parse_header
+
+if TYPE_CHECKING:
+    from kraftd.simulation.world import World
+
+
+class StandbyChecker(Checker):
+    """Images are compared once for each offset at which a node stands still."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._compared: dict[ControllerProcess, int] = {}
+
+    def stepped(self, process: ControllerProcess) -> None:
+        """The node has taken a step, and its effects are done."""
+        node = process.node
+        parked = node.parked._waiting
+        if parked and (not node.active or parked[0][0] <= node.core.high_watermark):
+            self.fail("S19", f"{process!r} owes an answer that waits for {parked[0][0]} only")
+        newest = self.world.reference.newest
+        if newest is None or newest.waiting is not None:
+            return
+        image = node.image
+        offset = image.offset
+        if offset != newest.image.offset or self._compared.get(process) == offset:
+            return
+        if node.replay._slices is not None:
+            return  # a snapshot is being loaded: all of it has one offset
+        self._compared[process] = offset
+        if image != newest.image:
+            self.fail("C1", f"{process!r} has another image at {offset} than the committed log")
+
+    def appending(self, process: Process, effect: raft.AppendRecords) -> None:
+        """D4: nobody decides anything while the disk is full."""
+        if (
+            isinstance(process, ControllerProcess)
+            and process.was_full
+            and process.core.is_leader
+            and not parse_header(effect.data).is_control
+        ):
+            self.fail("D4", f"{process!r} writes {effect!r} with a full disk")

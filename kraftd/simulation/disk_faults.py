@@ -1,0 +1,160 @@
+"""What goes wrong with snapshots and with files at rest.
+
+Downloads are cut short, the making of snapshots ends in crashes, bits flip.
+
+A damaged directory counts as lost from that moment on, for nothing may be left to do but to format it anew.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kraftd.raft.events import ResignRequested
+from kraftd.simulation.cluster import Host
+from kraftd.simulation.dice import SeededDice
+from kraftd.simulation.process import Process
+from kraftd.storage.checkpoint import SUFFIX, parse_checkpoint_name
+from kraftd.storage.segment import LOG_SUFFIX
+from kraftd.wire.batch import CorruptBatch, iter_batches
+
+if TYPE_CHECKING:
+    from kraftd.simulation.world import World
+
+INTERRUPTIONS = (
+    "kill",
+    "power loss",
+    "reset",
+    "leader killed",
+    "leader resigns",
+    "snapshot deleted",
+    "crash",
+)
+_CHECKED_FROM = 16  # the bytes of a batch that its checksum, or its place, vouches for: not its leader epoch
+_UNCHECKED_FROM = 12
+
+
+class DiskFaults:
+    """The kinds of faults that concern files; each returns what it did, None where it cannot be done."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.cluster = world.cluster
+
+    # --- snapshots under way ---
+
+    def interrupt_download(self, dice: SeededDice) -> str | None:
+        """The next download of somebody is cut short after a few pieces."""
+        host = dice.choice(list(self.cluster.hosts.values()))
+        how, left = dice.choice(INTERRUPTIONS), [dice.between(1, 6)]
+
+        def piece_written(process: Process) -> None:
+            left[0] -= 1
+            if left[0] <= 0:
+                host.download_trap = None
+                if not process.ended and process.files.downloading is not None:
+                    self._interrupt(process, how)
+
+        host.download_trap = piece_written
+        return f"{host.id}: {how} after {left[0]} pieces"
+
+    def _interrupt(self, process: Process, how: str) -> None:
+        cluster, leader = self.cluster, self.cluster.leader()
+        if how == "kill":
+            cluster.kill(process.host)
+        elif how == "power loss":
+            cluster.power_loss(process.host)
+        elif how == "crash":
+            process.host.disk.crash_at = process.host.disk.operations + 1
+        elif how == "reset":
+            for link in [one for one in process.links.values() if one.open]:
+                self.world.network.reset(link)
+        elif leader is None or leader is process:
+            return
+        elif how == "leader killed":
+            cluster.kill(leader.host)
+        elif how == "leader resigns":
+            leader.tell(ResignRequested(leader.core.epoch))
+        else:
+            latest = leader.files.log.latest_snapshot
+            if latest is None or latest == process.files.downloading or leader.held is not None:
+                return
+            leader.keeper.start_at(latest)
+        self.world.note("download interrupted", process.id, how)
+        self.world.trace.kinds[f"download interrupted: {how}"] += 1
+
+    def crash_in_snapshot(self, dice: SeededDice) -> str | None:
+        """The next snapshot that somebody makes, or names, ends in a crash at one of its operations."""
+        host = dice.choice(list(self.cluster.hosts.values()))
+        host.snapshot_trap = dice.between(1, 9)
+        return f"{host.id} at operation {host.snapshot_trap}"
+
+    # --- bits that flip ---
+
+    def damage_checkpoint(self, dice: SeededDice) -> str | None:
+        host = self._expendable(dice)
+        if host is None:
+            return None
+        paths = [
+            path
+            for path in host.disk.paths()
+            if path.endswith(SUFFIX)
+            and (snapshot_id := parse_checkpoint_name(path.rpartition("/")[2])) is not None
+            and snapshot_id.offset > 0
+        ]
+        if not paths:
+            return None
+        path = dice.choice(paths)
+        spans = _spans(host.disk.read_bytes(path))
+        return self._flip(dice, host, path, spans)
+
+    def damage_segment(self, dice: SeededDice) -> str | None:
+        """Never in the last batch of the log: nothing tells that from a write that a crash has torn."""
+        host = self._expendable(dice)
+        if host is None:
+            return None
+        paths = sorted(path for path in host.disk.paths() if path.endswith(LOG_SUFFIX))
+        spans = {path: _spans(host.disk.durable_bytes(path)) for path in paths}
+        if paths:
+            spans[paths[-1]] = spans[paths[-1]][:-1]
+        paths = [path for path in paths if spans[path]]
+        if not paths:
+            return None
+        path = dice.choice(paths)
+        return self._flip(dice, host, path, spans[path])
+
+    def _expendable(self, dice: SeededDice) -> Host | None:
+        """Somebody whose directory may be lost for good."""
+        cluster = self.cluster
+        host = dice.choice(list(cluster.hosts.values()))
+        sets = cluster.voter_sets()
+        if host.disk.crash_at is not None or host.id in self.world.workload.joining:
+            return None
+        if host.process is not None and host.process.held is not None:
+            return None
+        if self.world.options.dynamic:
+            if not all(cluster.is_intact(voters, frozenset({host.key})) for voters in sets):
+                return None
+        elif any(voters.get(host.id) for voters in sets) or host.static_voters.get(host.id):
+            return None
+        return host
+
+    def _flip(self, dice: SeededDice, host: Host, path: str, spans: list[tuple[int, int]]) -> str | None:
+        start, size = dice.choice(spans)
+        at = dice.below(size)
+        if _UNCHECKED_FROM <= at < _CHECKED_FROM:
+            at = _CHECKED_FROM
+        host.disk.flip_bit(path, start + at, dice.below(8))
+        host.was_damaged = True
+        self.cluster.lost.add(host.key)
+        if dice.chance(0.5) and host.process is not None:
+            self.cluster.kill(host)  # found at load, if at all; otherwise by whoever reads it next
+        return f"{host.id}: {path.rpartition('/')[2]}, byte {start + at}"
+
+
+def _spans(data: bytes) -> list[tuple[int, int]]:
+    """Position and size of each whole batch."""
+    spans: list[tuple[int, int]] = []
+    with suppress(CorruptBatch):  # a torn tail
+        spans.extend((batch.position, batch.header.size_bytes) for batch in iter_batches(data, verify=False))
+    return spans
