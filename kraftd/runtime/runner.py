@@ -30,7 +30,7 @@ from kraftd.server.node import Node
 from kraftd.server.registration import AskController
 from kraftd.server.snapshot_download import OpenSnapshot, SnapshotDownload
 from kraftd.server.storage import Storage
-from kraftd.storage.errors import DiskFull, StorageError
+from kraftd.storage.errors import CorruptStorage, DiskFull, StorageError
 
 SWEEP_S = 5.0
 MOST_SNAPSHOT_BYTES = 16 << 20  # in one answer, whatever was asked for
