@@ -86,7 +86,7 @@ class Directory:
 
     def load(self) -> Image:
         """The image, as a starting daemon makes it."""
-        snapshot = None if self.base is None else (self.base, self.reader().messages())
+        snapshot = None if self.base is None else (self.base, self.reader().runs())
         replay = Replay(Image(), snapshot)
         if replay.start() is not None:
             while type(replay.turn(0)) is TakeTurn:

@@ -56,7 +56,7 @@ class Shape:
 
 def directory_of(broker_id: int) -> bytes:
     """The id of a broker's only log directory."""
-    return b"log directory" + broker_id.to_bytes(3)
+    return Random(-broker_id).randbytes(16)
 
 
 def brokers(shape: Shape) -> Iterator[VersionedRecord]:
@@ -81,6 +81,7 @@ def topics(shape: Shape, *, by_id: bool = False) -> Iterator[VersionedRecord]:
     if by_id:
         ids.sort()
     version = partition_record_version(LATEST)
+    directory = {broker_id: directory_of(broker_id) for broker_id in range(1, shape.brokers + 1)}
     ring = list(range(1, shape.brokers + 1))
     stripes: dict[int, list[int]] = {}
     for topic_id, number in ids:
@@ -93,7 +94,7 @@ def topics(shape: Shape, *, by_id: bool = False) -> Iterator[VersionedRecord]:
         for index in range(shape.partitions):
             at = (first + index) % shape.brokers
             replicas = tuple(order[at : at + shape.replicas])
-            directories = tuple([directory_of(broker_id) for broker_id in replicas])
+            directories = tuple([directory[broker_id] for broker_id in replicas])
             record = PartitionRecord(
                 index, topic_id, replicas, replicas, (), (), replicas[0], 0, 0, 0, directories
             )

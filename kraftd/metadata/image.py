@@ -7,15 +7,23 @@ What comes out is read-only: values are immutable, and the mappings are the imag
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from kraftd.messages.partition_record import PartitionRecord
 from kraftd.metadata import journal as j
 from kraftd.metadata.errors import ReplayError
 from kraftd.metadata.metadata_version import METADATA_VERSION, MINIMUM_VERSION
-from kraftd.metadata.partition_index import CountedPartitionSet, PartitionSet, TopicPartition
+from kraftd.metadata.partition_index import (
+    CountedPartitionSet,
+    HostedPartitions,
+    PartitionSet,
+    TopicPartition,
+)
+from kraftd.metadata.partition_runs import KnownPartitions, add_run
 from kraftd.metadata.replay import REPLAY
+from kraftd.metadata.sharing import Sharing
 from kraftd.metadata.snapshot_records import snapshot_records
 from kraftd.metadata.state import (
     AclState,
@@ -31,9 +39,7 @@ from kraftd.metadata.state import (
 from kraftd.wire.record_frame import VersionedRecord
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
-_NO_PARTITIONS = PartitionSet()
-# Small clusters repeat few tuples of replicas; large ones repeat none, and looking for them would only cost.
-_SHARED_TUPLES_LIMIT = 1 << 13
+_NO_PARTITIONS = HostedPartitions()
 
 # What two images must agree on to be equal.
 _TABLES = (
@@ -80,7 +86,7 @@ class Image:
         self.elections_from_elr = 0
         self._topic_ids: dict[str, bytes] = {}
         self._dotted: dict[str, tuple[str, ...]] = {}  # names with "_" for "." -> the names with a "."
-        self._hosted: dict[int, PartitionSet] = {}
+        self._hosted: dict[int, HostedPartitions] = {}
         self._led_count: dict[int, int] = {}
         self._leaderless = CountedPartitionSet()
         self._not_preferred = CountedPartitionSet()
@@ -89,8 +95,8 @@ class Image:
         self._journal: j.Journal | None = None
         self._marked = False  # a leader's records may be taken back
         self._ended_transactions: list[tuple[int, int]] = []  # began, ended: the end may yet be taken back
-        self._shared: dict[Any, Any] = {}
-        self._shared_ids: dict[bytes, bytes] = {}
+        self.sharing = Sharing()
+        self.known_partitions = KnownPartitions()
 
     # Records
 
@@ -109,6 +115,43 @@ class Image:
             replay(self, message)
         except ReplayError as error:
             raise ReplayError(f"offset {offset}: {type(message).__name__}: {error}") from None
+
+    def apply_all(
+        self, messages: Sequence[object], offset: int, epoch: int, *, of_snapshot: bool = False
+    ) -> None:
+        """Replay records, of offsets that follow one another or, of a snapshot, all of one.
+
+        The same as ``apply`` of each, quicker.  Raises ReplayError; the records before it are applied then.
+        """
+        at, count = 0, len(messages)
+        step = 0 if of_snapshot else 1
+        while at < count:
+            message = messages[at]
+            if type(message) is PartitionRecord and not (of_snapshot and self._journal is not None):
+                added = self._apply_run(messages, at, offset, epoch, step)
+                if added:
+                    at += added
+                    offset += added * step
+                    continue
+            self.apply(message, offset, epoch)
+            at += 1
+            offset += step
+
+    def _apply_run(self, messages: Sequence[object], at: int, offset: int, epoch: int, step: int) -> int:
+        """The run of new partitions that begins there; how many there are."""
+        entries = None
+        if self._journal is not None:
+            entries = self._journal.entries
+            entries.append((offset, j.FIELD, None, "epoch", self.epoch))
+            entries.append((offset, j.FIELD, None, "offset", self.offset))
+        count = add_run(self, messages, at, offset, entries)
+        if count:
+            self.offset = offset + (count - 1) * step
+            self.epoch = epoch
+        elif entries is not None:
+            entries.pop()
+            entries.pop()
+        return count
 
     def records(self) -> Iterator[VersionedRecord]:
         """The image written back as records, in the order of Kafka's snapshots; equal images give equal
@@ -148,7 +191,10 @@ class Image:
         if journal is not None:
             self._journal = None  # taking back is not itself journaled
             while journal.entries and journal.entries[-1][0] > offset:
-                self._put_back(journal.entries.pop())
+                entry = journal.entries.pop()
+                self._put_back(entry)
+                if entry[1] == j.ADDED:
+                    self.offset = entry[0] - 1
             self._journal = journal
         self._marked = False
         self._ended_transactions.clear()
@@ -212,7 +258,7 @@ class Image:
 
     def _put_back(self, entry: j.Entry) -> None:
         _, kind, place, key, before = entry
-        if kind == j.PARTITION:
+        if kind in (j.PARTITION, j.ADDED):
             self.set_partition(place, key, before)
         elif kind == j.TABLE:
             self.put(place, key, before)
@@ -303,12 +349,27 @@ class Image:
         if state.elr or state.last_known_elr or topic_id in self._with_elr.masks:
             _set(self._with_elr, topic_id, index, bool(state.elr or state.last_known_elr))
 
+    def note_run(self, topic_id: bytes, count: int, hosts: dict[int, int], led: dict[int, int]) -> None:
+        """Bring the indexes up to date after new partitions of a topic: hosts has a mask of their indexes a
+        broker, led their number a leader.
+        """
+        self.partition_count += count
+        hosted = self._hosted
+        for broker_id, mask in hosts.items():
+            partitions = hosted.get(broker_id)
+            if partitions is None:
+                partitions = hosted[broker_id] = HostedPartitions()
+            partitions.add_mask(topic_id, mask)
+        counts = self._led_count
+        for leader, more in led.items():
+            counts[leader] = counts.get(leader, 0) + more
+
     def _host(self, topic_id: bytes, index: int, replicas: tuple[int, ...]) -> None:
         hosted = self._hosted
         for replica in replicas:
             partitions = hosted.get(replica)
             if partitions is None:
-                partitions = hosted[replica] = PartitionSet()
+                partitions = hosted[replica] = HostedPartitions()
             partitions.add(topic_id, index)
 
     def _count_led(self, leader: int, change: int) -> None:
@@ -318,27 +379,6 @@ class Image:
                 self._led_count[leader] = count
             else:
                 del self._led_count[leader]
-
-    def share_ids(self, ids: tuple[bytes, ...]) -> tuple[bytes, ...]:
-        """As share, for directory ids: each id is kept once, however many tuples have it."""
-        kept: tuple[bytes, ...] | None = self._shared.get(ids)
-        if kept is not None:
-            return kept
-        known = self._shared_ids
-        shared: tuple[bytes, ...] = self.share(tuple([known.setdefault(one, one) for one in ids]))
-        return shared
-
-    def share(self, value: Any) -> Any:
-        """The one equal object that the image already keeps: a million partitions repeat few ids and
-        tuples.
-        """
-        shared = self._shared
-        kept = shared.get(value)
-        if kept is not None:
-            return kept
-        if len(shared) < _SHARED_TUPLES_LIMIT:
-            shared[value] = value
-        return value
 
     # Reading
 

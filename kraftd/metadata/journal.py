@@ -14,8 +14,11 @@ TABLE: Final = 0  # place is a dict of the image
 PARTITION: Final = 1  # place is a TopicState, key a partition
 TOPIC: Final = 2  # place is None, key a topic id
 FIELD: Final = 3  # place is None, key a name of a plain field of the image
+# As PARTITION, of a partition that was not there before, by a record that follows the one before it directly.
+ADDED: Final = 4
 
 Entry = tuple[int, int, Any, Any, Any]
+Entries = deque[Entry]
 
 
 class Absent:
@@ -34,7 +37,7 @@ class Journal:
     __slots__ = ("entries",)
 
     def __init__(self) -> None:
-        self.entries: deque[Entry] = deque()
+        self.entries: Entries = deque()
 
     def forget_to(self, offset: int) -> None:
         """Drop the entries of records at or before an offset: those are settled."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 TopicPartition = tuple[bytes, int]
 
 # The masks of small topics exist once: an index of a million replicas is made of few distinct ints.
 _SHARED_MASKS = tuple(range(1 << 12))
 _SHARED_LIMIT = len(_SHARED_MASKS)
+_PLACED_A_CHANGE = 4  # more than one, so that the notes of a load are used up in time
 
 
 class PartitionSet:
@@ -43,6 +45,64 @@ class PartitionSet:
 
     def __repr__(self) -> str:
         return f"<PartitionSet of {len(self)} in {len(self.masks)} topics>"
+
+
+class HostedPartitions:
+    """The partitions that have a replica on a broker.
+
+    A load names a broker in tens of thousands of topics and most often nobody asks which: what comes in is
+    only written down, and put in its place when somebody asks, and a few with every change.
+    """
+
+    __slots__ = ("_notes", "_placed", "_set")
+
+    def __init__(self) -> None:
+        self._set = PartitionSet()
+        self._notes: list[Any] = []  # topic id and mask in turn; a mask below zero is of those that go
+        self._placed = 0  # how much of the notes is in the set
+
+    def add_mask(self, topic_id: bytes, mask: int) -> None:
+        """Add partitions of a topic: bit i is partition i."""
+        notes = self._notes
+        notes.append(topic_id)
+        notes.append(_SHARED_MASKS[mask] if mask < _SHARED_LIMIT else mask)
+
+    def add(self, topic_id: bytes, index: int) -> None:
+        self.add_mask(topic_id, 1 << index)
+        self._place(_PLACED_A_CHANGE)
+
+    def discard(self, topic_id: bytes, index: int) -> None:
+        self._notes += (topic_id, -(1 << index))
+        self._place(_PLACED_A_CHANGE)
+
+    def _place(self, most: int) -> None:
+        """Put so many notes where they belong, the oldest first."""
+        notes, begin = self._notes, self._placed
+        end = min(begin + 2 * most, len(notes))
+        masks = self._set.masks
+        for at in range(begin, end, 2):
+            topic_id, mask = notes[at], notes[at + 1]
+            old = masks.get(topic_id, 0)
+            mask = old | mask if mask > 0 else old & ~-mask
+            if mask:
+                masks[topic_id] = _SHARED_MASKS[mask] if mask < _SHARED_LIMIT else mask
+            elif old:
+                del masks[topic_id]
+        if end == len(notes):
+            notes.clear()
+            end = 0
+        self._placed = end
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        self._place(len(self._notes))
+        return iter(self._set)
+
+    def __len__(self) -> int:
+        self._place(len(self._notes))
+        return len(self._set)
+
+    def __repr__(self) -> str:
+        return f"<HostedPartitions, {len(self)} in {len(self._set.masks)} topics>"
 
 
 class CountedPartitionSet(PartitionSet):

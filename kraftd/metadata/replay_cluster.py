@@ -43,8 +43,8 @@ def register_broker(image: Image, record: RegisterBrokerRecord) -> None:
         record.fenced,
         record.in_controlled_shutdown,
         record.is_migrating_zk_broker,
-        image.share_ids(tuple(sorted(record.log_dirs))),
-        None if record.cordoned_log_dirs is None else image.share_ids(record.cordoned_log_dirs),
+        image.sharing.ids(tuple(sorted(record.log_dirs))),
+        None if record.cordoned_log_dirs is None else image.sharing.ids(record.cordoned_log_dirs),
     )
     image.put(image.brokers, state.id, state)
     image.put(image.registration_offsets, state.id, image.offset)
@@ -79,9 +79,9 @@ def change_broker(image: Image, record: BrokerRegistrationChangeRecord) -> None:
         )
     directories, cordoned = broker.directories, broker.cordoned_directories
     if record.log_dirs:
-        directories = image.share_ids(tuple(sorted(record.log_dirs)))
+        directories = image.sharing.ids(tuple(sorted(record.log_dirs)))
     if record.cordoned_log_dirs is not None:
-        cordoned = image.share_ids(record.cordoned_log_dirs)
+        cordoned = image.sharing.ids(record.cordoned_log_dirs)
     changed = replace(
         broker,
         fenced=broker.fenced if record.fenced == 0 else record.fenced == 1,

@@ -49,9 +49,9 @@ def set_partition(image: Image, record: PartitionRecord) -> None:
         raise ReplayError(f"no topic {uuid_text(record.topic_id)}")
     if record.partition_id < 0:
         raise ReplayError(f"partition {record.partition_id} of topic {topic.name}")
-    replicas = image.share(record.replicas)
+    replicas = image.sharing.one(record.replicas)
     try:
-        directories = image.share_ids(replica_directories(record.directories, replicas))
+        directories = image.sharing.ids(replica_directories(record.directories, replicas))
     except ValueError as error:
         raise ReplayError(f"partition {record.partition_id} of topic {topic.name}: {error}") from None
     image.set_partition(
@@ -60,7 +60,7 @@ def set_partition(image: Image, record: PartitionRecord) -> None:
         PartitionState(
             replicas,
             directories,
-            replicas if record.isr == replicas else image.share(record.isr),
+            replicas if record.isr == replicas else image.sharing.one(record.isr),
             record.removing_replicas,
             record.adding_replicas,
             record.eligible_leader_replicas or (),
@@ -83,11 +83,11 @@ def change_partition(image: Image, record: PartitionChangeRecord) -> None:
         raise ReplayError(f"no partition {record.partition_id} of topic {topic.name}")
     # The record's tuples become the image's; equal ones that it already keeps take their place.
     if record.replicas is not None:
-        record.replicas = image.share(record.replicas)
+        record.replicas = image.sharing.one(record.replicas)
     if record.isr is not None:
-        record.isr = before.replicas if record.isr == before.replicas else image.share(record.isr)
+        record.isr = before.replicas if record.isr == before.replicas else image.sharing.one(record.isr)
     if record.directories is not None:
-        record.directories = image.share_ids(record.directories)
+        record.directories = image.sharing.ids(record.directories)
     try:
         after = before.merged(record)
     except ValueError as error:

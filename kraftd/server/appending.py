@@ -57,9 +57,7 @@ class Appends:
             self._values += values
             self._size_bytes += size_bytes
         end_offset = base_offset + len(values)
-        apply = node.image.apply
-        for offset, record in enumerate(records, base_offset):
-            apply(record.message, offset, epoch)
+        node.image.apply_all([record.message for record in records], base_offset, epoch)
         for departure in node.context.heartbeats.departures.values():
             departure.note(records)
         node.finalized.applied(node.image)

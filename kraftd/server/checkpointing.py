@@ -127,7 +127,7 @@ def _open_base(disk: Disk, order: CheckpointOrder, history: ControlRecordHistory
     reader = CheckpointReader(disk, checkpoint_path(order.directory, order.base))
     for batch in reader.leading_control_batches():
         history.read_batch(batch, at_offset=order.base.offset - 1)
-    return order.base, reader.messages()
+    return order.base, reader.runs()
 
 
 def _load(replay: Replay) -> None:

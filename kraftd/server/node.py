@@ -460,7 +460,7 @@ class Node:
 
     def _on_snapshot_opened(self, event: SnapshotOpened) -> None:
         self.loading.begin_snapshot(self.now_ms)
-        self.replay.load(event.snapshot_id, event.messages)
+        self.replay.load(event.snapshot_id, event.runs)
         self._on_turn(None)
 
     def _on_controller_answered(self, event: ControllerAnswered) -> None:

@@ -10,13 +10,13 @@ from kraftd.server.loading import Loading
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.message import Message
-from kraftd.wire.record_frame import decode_batch
+from kraftd.wire.record_frame import decode_runs
 
-# The id of a snapshot and its records.
-Snapshot = tuple[OffsetAndEpoch, Iterator[Message]]
+# The id of a snapshot and its records, some at a time.
+Snapshot = tuple[OffsetAndEpoch, Iterator[list[Message]]]
 
 READ_BYTES = 1 << 20
-RECORDS_A_TURN = 500  # about 5 ms
+RECORDS_A_TURN = 2_000  # about 2 ms, 5 ms of the kinds that cost the most
 
 
 class Replay:
@@ -42,11 +42,11 @@ class Replay:
         """Nothing can be read of the log until a snapshot is loaded."""
         self._reading = self._awaits_snapshot = True
 
-    def load(self, snapshot_id: OffsetAndEpoch, messages: Iterator[Message]) -> None:
+    def load(self, snapshot_id: OffsetAndEpoch, runs: Iterator[list[Message]]) -> None:
         """The snapshot that was awaited; it is applied in turns."""
         self._reading = self._awaits_snapshot = False
         self.snapshot_end = snapshot_id.offset
-        self._slices = self._load(snapshot_id, messages)
+        self._slices = self._load(snapshot_id, runs)
 
     def more(self, high_watermark: int) -> Effect | None:
         """What to do now that everything below the high watermark is committed, if anything."""
@@ -80,22 +80,21 @@ class Replay:
         """Whether a snapshot is being applied, or awaited."""
         return self._awaits_snapshot or self.next_offset < self.snapshot_end
 
-    def _load(self, snapshot_id: OffsetAndEpoch, messages: Iterator[Message]) -> Iterator[None]:
-        apply = self.image.apply
+    def _load(self, snapshot_id: OffsetAndEpoch, runs: Iterator[list[Message]]) -> Iterator[None]:
+        apply_all = self.image.apply_all
         last_offset, epoch = snapshot_id.offset - 1, snapshot_id.epoch
         left = RECORDS_A_TURN
-        for message in messages:
-            apply(message, last_offset, epoch)
-            left -= 1
-            if not left:
-                self.loading.records += RECORDS_A_TURN
+        for messages in runs:
+            apply_all(messages, last_offset, epoch, of_snapshot=True)
+            self.loading.records += len(messages)
+            left -= len(messages)
+            if left <= 0:
                 left = RECORDS_A_TURN
                 yield None
-        self.loading.records += RECORDS_A_TURN - left
         self.next_offset = snapshot_id.offset
 
     def _apply(self, data: bytes | memoryview) -> Iterator[None]:
-        apply = self.image.apply
+        apply_all = self.image.apply_all
         left = RECORDS_A_TURN
         for batch in iter_batches(data, verify=False):  # storage has verified them
             header = batch.header
@@ -105,14 +104,18 @@ class Replay:
             offset = header.base_offset
             epoch = header.leader_epoch
             self.loading.timestamp_ms = header.max_timestamp_ms
-            self.loading.records += header.last_offset + 1 - max(offset, self.next_offset)
-            for message in decode_batch(batch):
-                if offset >= self.next_offset:
-                    apply(message, offset, epoch)
-                offset += 1
-                left -= 1
-                if not left:
-                    self.next_offset = offset
+            for messages in decode_runs(batch):
+                count = len(messages)
+                if offset < self.next_offset:
+                    messages = messages[self.next_offset - offset :]
+                if messages:
+                    end = offset + count
+                    apply_all(messages, end - len(messages), epoch)
+                    self.next_offset = end
+                    self.loading.records += len(messages)
+                offset += count
+                left -= count
+                if left <= 0:
                     left = RECORDS_A_TURN
                     yield None
             self.next_offset = header.last_offset + 1

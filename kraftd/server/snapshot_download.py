@@ -32,7 +32,7 @@ class SnapshotOpened(Event, frozen=True, gc=False):
     """A snapshot and its records. Answers OpenSnapshot."""
 
     snapshot_id: OffsetAndEpoch
-    messages: Iterator[Message]
+    runs: Iterator[list[Message]]
 
 
 class SnapshotDownload:
@@ -103,7 +103,7 @@ class SnapshotDownload:
     def open(self, effect: OpenSnapshot) -> SnapshotOpened:
         reader = CheckpointReader(self._disk, checkpoint_path(self._log.directory, effect.snapshot_id))
         self.reader = reader
-        return SnapshotOpened(effect.snapshot_id, reader.messages())
+        return SnapshotOpened(effect.snapshot_id, reader.runs())
 
     def __repr__(self) -> str:
         return f"<SnapshotDownload {self._part!r}>"

@@ -87,13 +87,13 @@ class Storage:
             file.close()
         return PartialSnapshot(snapshot_id, position, tail)
 
-    def snapshot(self) -> tuple[OffsetAndEpoch, Iterator[Message]] | None:
+    def snapshot(self) -> tuple[OffsetAndEpoch, Iterator[list[Message]]] | None:
         """The newest snapshot that stands for a part of the log, and its records' values, a list a batch."""
         latest = self.log.latest_snapshot
         if latest is None or latest.offset == 0:
             return None
         self.snapshot_reader = self._reader(latest)
-        return latest, self.snapshot_reader.messages()
+        return latest, self.snapshot_reader.runs()
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
         """A piece of a snapshot's file. Raises FileNotFoundError, StorageError."""

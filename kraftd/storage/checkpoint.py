@@ -32,7 +32,7 @@ from kraftd.wire.batch import (
     values,
 )
 from kraftd.wire.message import Message
-from kraftd.wire.record_frame import decode_batch
+from kraftd.wire.record_frame import decode_runs
 
 SUFFIX = ".checkpoint"
 PART_SUFFIX = ".checkpoint.part"
@@ -308,11 +308,11 @@ class CheckpointReader:
             except CorruptBatch as error:
                 raise self._corrupt(error.position, error.reason) from None
 
-    def messages(self) -> Iterator[Message]:
-        """The metadata records. Raises ProtocolError too, for a record that is none."""
+    def runs(self) -> Iterator[list[Message]]:
+        """The metadata records, some at a time. Raises ProtocolError too, for a record that is none."""
         for batch in self.batches():
             try:
-                yield from decode_batch(batch)
+                yield from decode_runs(batch)
             except CorruptBatch as error:
                 raise self._corrupt(error.position, error.reason) from None
 

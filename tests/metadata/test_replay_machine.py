@@ -35,7 +35,10 @@ def play(seed: int, steps: int) -> None:
         if what < 0.80 or step < len(LATEST):
             record = LATEST[len(log)] if len(log) < len(LATEST) else next_record(image, random)
             log.append(record)
-            image.apply(record, len(log) - 1, 1)
+            if random.random() < 0.5:
+                image.apply(record, len(log) - 1, 1)
+            else:
+                image.apply_all([record], len(log) - 1, 1)
             if not marked:
                 committed = len(log) - 1
         elif what < 0.85 and not marked:

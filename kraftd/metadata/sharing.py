@@ -1,0 +1,48 @@
+"""Equal values kept once: a million partitions repeat few ids and few tuples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Small clusters repeat few tuples of replicas; large ones repeat none, and looking for them would only cost.
+_TUPLES_LIMIT = 1 << 13
+
+
+class Sharing:
+    """The one object that is kept of equal values."""
+
+    __slots__ = ("_ids", "_values")
+
+    def __init__(self) -> None:
+        self._values: dict[Any, Any] = {}
+        self._ids: dict[bytes, bytes] = {}
+
+    def one(self, value: Any) -> Any:
+        """The one that is equal, of a tuple of ints or of ids."""
+        values = self._values
+        kept = values.get(value)
+        if kept is not None:
+            return kept
+        if len(values) < _TUPLES_LIMIT:
+            values[value] = value
+        return value
+
+    def ids(self, ids: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """As one, for directory ids: each id is kept once, however many tuples have it."""
+        kept: tuple[bytes, ...] | None = self._values.get(ids)
+        if kept is not None:
+            return kept
+        known = self._ids
+        shared: tuple[bytes, ...] = self.one(tuple([known.setdefault(one, one) for one in ids]))
+        return shared
+
+    def keeps(self, one: bytes) -> bool:
+        """Whether this very object is the one of a directory id; it is from now on."""
+        known = self._ids
+        if known.get(one) is one:
+            return True
+        known[one] = one
+        return False
+
+    def __repr__(self) -> str:
+        return f"<Sharing {len(self._values)} tuples, {len(self._ids)} ids>"

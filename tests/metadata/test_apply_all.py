@@ -1,0 +1,192 @@
+"""Records applied many at a time are what they are one by one."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kraftd.messages.abort_transaction_record import AbortTransactionRecord
+from kraftd.messages.begin_transaction_record import BeginTransactionRecord
+from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.messages.partition_record import PartitionRecord
+from kraftd.messages.remove_topic_record import RemoveTopicRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.metadata.errors import ReplayError
+from kraftd.metadata.image import Image
+from kraftd.metadata.partition_runs import KnownPartitions
+from kraftd.types import DIRECTORY_MIGRATING
+from kraftd.wire.message import Message
+from tests.metadata.checks import check, same
+from tests.metadata.histories import LATEST, history, replayed
+
+seeds = st.integers(0, 2**32)
+DIRECTORIES = [bytes([broker_id]) * 16 for broker_id in range(7)]
+
+
+def creations(random: Random, topics: int) -> list[Message]:
+    """Topics with partitions, most of them plain, some changed again, some odd; none that contradicts."""
+    records: list[Message] = []
+    for number in range(topics):
+        topic_id = random.randbytes(16)
+        records.append(TopicRecord(f"topic{number}", topic_id))
+        there: list[int] = []
+        for _ in range(random.randint(0, 12)):
+            index = random.choice((len(there), len(there), len(there), 70))
+            replicas = tuple(random.sample(range(1, 6), 3))
+            record = PartitionRecord(
+                index,
+                topic_id,
+                replicas,
+                replicas,
+                leader=replicas[0],
+                leader_epoch=random.choice((0, 0, 0, 1)),
+                partition_epoch=0,
+                directories=tuple(DIRECTORIES[one] for one in replicas),
+            )
+            odd = random.random()
+            if odd < 0.05:
+                record.leader = random.choice((-1, *replicas))
+            elif odd < 0.1:
+                record.isr = replicas[:2]
+            elif odd < 0.15:
+                record.directories = random.choice(((), (DIRECTORY_MIGRATING,) * 3))
+            elif odd < 0.2:
+                record.adding_replicas = replicas[:1]
+            elif odd < 0.25:
+                record.last_known_elr = replicas[:1]
+            records.append(record)
+            there.append(index)
+            if random.random() < 0.1:
+                records.append(PartitionChangeRecord(index, topic_id, leader=replicas[1]))
+        if random.random() < 0.1:
+            records.append(RemoveTopicRecord(topic_id))
+    return records
+
+
+def some_at_a_time(image: Image, records: list[Message], random: Random, *, first: int = 0) -> None:
+    at = 0
+    while at < len(records):
+        count = random.choice((1, 2, 30))
+        image.apply_all(records[at : at + count], first + at, 1)
+        at += count
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds)
+def test_partitions_applied_in_runs_are_those_applied_one_by_one(seed: int) -> None:
+    records = creations(Random(seed), 12)
+    image = Image()
+    some_at_a_time(image, records, Random(f"cut {seed}"))
+    same(image, replayed(records))
+    check(image)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds)
+def test_any_history_applied_some_at_a_time_is_the_same(seed: int) -> None:
+    records = history(seed, 120)
+    image = Image()
+    some_at_a_time(image, records, Random(f"cut {seed}"))
+    same(image, replayed(records))
+    check(image)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds)
+def test_runs_are_taken_back_record_by_record(seed: int) -> None:
+    random = Random(seed)
+    records = [*LATEST, *creations(random, 10)]
+    kept = random.randint(0, len(records))
+    image = Image()
+    image.apply_all(records[:kept], 0, 1)
+    image.mark()
+    some_at_a_time(image, records[kept:], random, first=kept)
+    to = random.randint(kept, len(records)) - 1
+    committed = random.randint(kept - 1, to)
+    image.commit(committed)
+    image.undo_to(to)
+    same(image, replayed(records[: to + 1]))
+    check(image)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds)
+def test_runs_in_an_aborted_transaction_leave_nothing_behind__kip868(seed: int) -> None:
+    random = Random(seed)
+    before = [*LATEST, *creations(random, 4)]
+    inside: list[Message] = [BeginTransactionRecord("t"), *creations(random, 6), AbortTransactionRecord()]
+    for number, record in enumerate(inside):
+        if isinstance(record, TopicRecord):
+            record.name = f"inside{number}"
+    image = replayed(before)
+    some_at_a_time(image, inside, random, first=len(before))
+    assert image == replayed(before)
+    assert image.offset == len(before) + len(inside) - 1
+    assert image.uncommitted_change_count == 0
+    check(image)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds)
+def test_a_snapshot_leaves_the_offset_of_its_end(seed: int) -> None:
+    image = replayed(history(seed, 150))
+    loaded = Image()
+    records = [record.message for record in image.records()]
+    for at in range(0, len(records), 16):
+        loaded.apply_all(records[at : at + 16], 999, 7, of_snapshot=True)
+    assert loaded == image
+    assert (loaded.offset, loaded.epoch) == (999, 7) or not records
+    check(loaded)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        PartitionRecord(3, b"?" * 16, (1,), (1,), leader=1),
+        PartitionRecord(-1, b"t" * 16, (1,), (1,), leader=1),
+        PartitionRecord(3, b"t" * 16, (1, 2), (1,), leader=1, directories=(DIRECTORIES[1],)),
+    ],
+    ids=["no topic", "no partition", "a directory is missing"],
+)
+def test_a_contradiction_in_a_run_is_told_as_that_of_a_single_record(wrong: PartitionRecord) -> None:
+    good = [PartitionRecord(index, b"t" * 16, (1,), (1,), leader=1) for index in range(3)]
+    records: list[Message] = [TopicRecord("t", b"t" * 16), *good, wrong]
+    one_by_one, many = Image(), Image()
+    with pytest.raises(ReplayError) as told:
+        for offset, record in enumerate(records):
+            one_by_one.apply(record, offset, 1)
+    with pytest.raises(ReplayError) as also_told:
+        many.apply_all(records, 0, 1)
+    assert str(told.value) == str(also_told.value)
+    assert one_by_one == many
+    assert many.partition_count == 3
+    check(many)
+
+
+def test_equal_partitions_are_one_object() -> None:
+    image = Image()
+    directories = (DIRECTORIES[1], DIRECTORIES[2])
+    partitions = [
+        PartitionRecord(index, b"t" * 16, (1, 2), (1, 2), leader=1, directories=directories)
+        for index in range(9)
+    ]
+    image.apply_all([TopicRecord("t", b"t" * 16), *partitions], 0, 1)
+    assert len({id(state) for state in image.topics[b"t" * 16].partitions.values()}) == 1
+
+
+def test_replicas_that_hardly_repeat_are_not_remembered_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KnownPartitions, "LIMIT", 8)
+    monkeypatch.setattr(KnownPartitions, "WHILE", 100)
+    image = Image()
+    image.apply_all([TopicRecord("t", b"t" * 16)], 0, 1)
+    remembered = []
+    for index in range(300):
+        replicas = (index, index + 1)
+        record = PartitionRecord(index, b"t" * 16, replicas, replicas, leader=index)
+        image.apply_all([record], index + 1, 1)
+        remembered.append(len(image.known_partitions.by_replicas))
+    assert max(remembered) == 8
+    assert 50 < remembered.count(0) < 300
