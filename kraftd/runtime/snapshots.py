@@ -108,13 +108,14 @@ class SnapshotKeeper:
         now_ms = self.runner.clock.now_ms()
         self._asked = take_request(self.storage.disk, self.storage.directory.path) or self._asked
         if self._writer is None:
+            # In this order: where a snapshot is due all the time, nothing would ever go otherwise.
+            if now_ms >= self._next_clean_ms:
+                self.clean(now_ms)
             self._make_if_due(now_ms)
         elif not self._overdue and now_ms - self._started_ms >= self._timeout_ms:
             self._overdue = True
             self.log.error("the process that makes a snapshot hangs: it is killed", pid=self._writer.pid)
             self._writer.give_up()
-        if now_ms >= self._next_clean_ms:
-            self.clean(now_ms)
         if self._scrub_interval_ms and now_ms >= self._next_scrub_ms:
             self._next_scrub_ms = now_ms + self._scrub_interval_ms
             self._scrub()
@@ -249,10 +250,8 @@ class SnapshotKeeper:
     # -- letting them go
 
     def clean(self, now_ms: int) -> None:
-        """Delete what retention lets go of, unless a writer reads it."""
+        """Delete what retention lets go of. Not while a writer runs, which reads it."""
         self._next_clean_ms = now_ms + CLEAN_EVERY_MS
-        if self._writer is not None:
-            return
         log, node = self.storage.log, self.runner.node
         sizes = node.core.log.snapshots
         kept = [

@@ -120,6 +120,18 @@ def test_bytes_make_snapshots_due_and_retention_lets_the_log_go(
     assert daemon.stop() == 0
 
 
+def test_what_may_go_goes_though_a_snapshot_is_due_all_the_time(start: Callable[..., DaemonProcess]) -> None:
+    daemon = start(
+        metadata__log__max__record__bytes__between__snapshots=1,
+        internal__metadata__log__segment__bytes=2000,
+        metadata__max__retention__bytes=5000,
+        metadata__max__idle__interval__ms=10,
+        internal__metadata__delete__delay__millis=0,
+    )
+    first = directory(daemon) / "00000000000000000000.log"
+    wait_until(lambda: not first.exists(), "the first segment goes")
+
+
 def test_a_snapshot_is_read_in_unaligned_pieces(start: Callable[..., DaemonProcess]) -> None:
     daemon = start()
     client = daemon.client()
