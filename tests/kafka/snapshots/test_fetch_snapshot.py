@@ -1,0 +1,230 @@
+"""FetchSnapshot, and the fetches that lead to it, asked of both controllers on copies of one directory."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraftd.messages.fetch_snapshot_request import (
+    FetchSnapshotRequest,
+    PartitionSnapshot,
+    SnapshotId,
+    TopicSnapshot,
+)
+from kraftd.storage.checkpoint import checkpoint_name
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
+from tests.kafka.client import Client
+from tests.kafka.cluster import Cluster
+from tests.kafka.node import Kind
+from tests.kafka.process import HOST, wait_until
+from tests.kafka.quorum.controllers import DESCRIBE
+from tests.kafka.snapshots.compacting import first_segment, snapshots
+
+pytestmark = pytest.mark.kafka
+# Records that say nothing fill the log soon enough.
+MAKING = {
+    "metadata.log.max.record.bytes.between.snapshots": 1500,
+    "internal.metadata.log.segment.bytes": 2000,
+    "metadata.max.retention.bytes": 15_000,
+    "metadata.max.idle.interval.ms": 10,
+    "internal.metadata.delete.delay.millis": 0,
+}
+OBSERVER = 7
+LARGE = 2**31 - 1
+
+
+@dataclass
+class Side:
+    """One controller with the directory, and what there is to ask for."""
+
+    client: Client
+    cluster_id: str
+    epoch: int
+    first_segment: int
+    oldest: OffsetAndEpoch
+    newest: OffsetAndEpoch
+    size: int
+
+    def asked(
+        self,
+        *,
+        partition: int = 0,
+        epoch: int = 0,
+        at: OffsetAndEpoch | None = None,
+        position: int = 0,
+    ) -> PartitionSnapshot:
+        """One partition of a request; epoch is by how much it is off."""
+        snapshot_id = SnapshotId(*(at or self.newest))
+        return PartitionSnapshot(partition, self.epoch + epoch, snapshot_id, position)
+
+    def request(self, *topics: TopicSnapshot, **more: Any) -> FetchSnapshotRequest:
+        values = {"cluster_id": self.cluster_id, "replica_id": OBSERVER, "max_bytes": LARGE, **more}
+        return FetchSnapshotRequest(topics=list(topics), **values)
+
+    def one(self, max_bytes: int = LARGE, **more: Any) -> FetchSnapshotRequest:
+        return self.request(topic(self.asked(**more)), max_bytes=max_bytes)
+
+    def fetch(self, offset: int, epoch: int) -> FetchRequest:
+        partition = FetchPartition(0, self.epoch, offset, epoch, -1, 0)
+        topics = [FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])]
+        return FetchRequest(
+            cluster_id=self.cluster_id, replica_state=ReplicaState(OBSERVER, -1), max_bytes=1, topics=topics
+        )
+
+    def told(self, request: Any, version: int) -> Any:
+        """What it answers, without addresses and, since Kafka forgets it at a restart, the log start."""
+        response = self.client.call(request, version)
+        if isinstance(request, FetchRequest):
+            [partition] = response.responses[0].partitions
+            records = bytes(partition.records or b"")
+            return partition.error_code, partition.snapshot_id, partition.diverging_epoch, records
+        nodes = [node.node_id for node in response.node_endpoints]
+        return response.error_code, response.topics, nodes
+
+
+def topic(*partitions: PartitionSnapshot, name: str = METADATA_TOPIC) -> TopicSnapshot:
+    return TopicSnapshot(name, list(partitions))
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
+    """Kafka's and kraftd's, in the epoch after that in which kraftd has made the files."""
+    home = tmp_path_factory.mktemp("files")
+    with Cluster(home, "kraftd", controller_properties=MAKING) as maker, ExitStack() as stack:
+        maker.start_controller()
+        directory = maker.controller.metadata_dir
+        wait_until(
+            lambda: first_segment(directory) > 0 and len(snapshots(directory)) > 1, "a log that begins late"
+        )
+        maker.controller.stop()
+        found = []
+        kinds: tuple[Kind, Kind] = ("apache", "kraftd")
+        for kind in kinds:
+            quiet = {"metadata.max.idle.interval.ms": 0}
+            cluster = stack.enter_context(Cluster(home / kind, kind, controller_properties=quiet))
+            shutil.copytree(maker.controller.data, cluster.controller.data)
+            cluster.controller.start()
+            cluster.controller.wait_ready()
+            found.append(side_of(stack, cluster, maker.cluster_id))
+        yield found[0], found[1]
+
+
+def side_of(stack: ExitStack, cluster: Cluster, cluster_id: str) -> Side:
+    directory = cluster.controller.metadata_dir
+    oldest, *_, newest = snapshots(directory)
+    size = (directory / checkpoint_name(newest)).stat().st_size
+    client = stack.enter_context(Client(HOST, cluster.controller.port))
+    epoch = client.call(DESCRIBE, 2).topics[0].partitions[0].leader_epoch
+    return Side(client, cluster_id, epoch, first_segment(directory), oldest, newest, size)
+
+
+ALIKE: dict[str, Callable[[Side], Any]] = {
+    "all of it": lambda side: side.one(),
+    "one byte": lambda side: side.one(1),
+    "no bytes": lambda side: side.one(0),
+    "a piece that begins in the middle of a batch": lambda side: side.one(100, position=33),
+    "the last byte": lambda side: side.one(position=side.size - 1),
+    "an older one": lambda side: side.one(100, at=side.oldest),
+    "another cluster": lambda side: side.request(topic(side.asked()), cluster_id="x"),
+    "no cluster": lambda side: side.request(topic(side.asked()), cluster_id=None),
+    "nobody asks": lambda side: side.request(topic(side.asked()), replica_id=-1),
+    "two topics, the first with two partitions": lambda side: side.request(
+        topic(side.asked(), side.asked(), name="x"), topic(side.asked())
+    ),
+    "a fetch at 0": lambda side: side.fetch(0, 0),
+    "a fetch below the log start": lambda side: side.fetch(side.first_segment - 1, side.newest.epoch),
+    "a fetch at the oldest snapshot": lambda side: side.fetch(*side.oldest),
+    "a fetch there with another epoch": lambda side: side.fetch(side.oldest.offset, 0),
+    "a fetch at the newest snapshot": lambda side: side.fetch(*side.newest),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_both_answer_alike(sides: tuple[Side, Side], name: str) -> None:
+    request = ALIKE[name](sides[1])
+    for version in (17, 18) if isinstance(request, FetchRequest) else (0, 1):
+        kafkas, ours = (side.told(request, version) for side in sides)
+        assert ours == kafkas
+
+
+REFUSED: dict[str, tuple[ErrorCode, Callable[[Side], Any]]] = {
+    "behind the end": (ErrorCode.POSITION_OUT_OF_RANGE, lambda side: side.one(position=side.size)),
+    "far behind the end": (ErrorCode.POSITION_OUT_OF_RANGE, lambda side: side.one(position=2**40)),
+    "before the beginning": (ErrorCode.POSITION_OUT_OF_RANGE, lambda side: side.one(position=-1)),
+    "another offset": (
+        ErrorCode.SNAPSHOT_NOT_FOUND,
+        lambda side: side.one(at=OffsetAndEpoch(side.newest.offset + 1, side.newest.epoch)),
+    ),
+    "another epoch": (
+        ErrorCode.SNAPSHOT_NOT_FOUND,
+        lambda side: side.one(at=OffsetAndEpoch(side.newest.offset, side.newest.epoch + 1)),
+    ),
+    "the bootstrap checkpoint": (
+        ErrorCode.SNAPSHOT_NOT_FOUND,
+        lambda side: side.one(at=OffsetAndEpoch(0, 0)),
+    ),
+    "no snapshot id": (ErrorCode.SNAPSHOT_NOT_FOUND, lambda side: side.one(at=OffsetAndEpoch(-1, -1))),
+    "the epoch before": (ErrorCode.FENCED_LEADER_EPOCH, lambda side: side.one(epoch=-1)),
+    "the epoch after": (ErrorCode.UNKNOWN_LEADER_EPOCH, lambda side: side.one(epoch=1)),
+    "another topic": (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        lambda side: side.request(topic(side.asked(), name="x")),
+    ),
+    "another partition": (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, lambda side: side.one(partition=1)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_is_the_partitions_error_which_kafka_fails_to_write(
+    sides: tuple[Side, Side], name: str
+) -> None:
+    error, make = REFUSED[name]
+    for version in (0, 1):
+        kafkas, ours = (side.told(make(side), version) for side in sides)
+        assert kafkas == (ErrorCode.UNKNOWN_SERVER_ERROR, [], [])
+        assert (ours[0], ours[1][0].partitions[0].error_code) == (ErrorCode.NONE, error)
+
+
+SEVERAL: dict[str, Callable[[Side], tuple[TopicSnapshot, ...]]] = {
+    "two partitions": lambda side: (topic(side.asked(partition=1), side.asked(position=5)),),
+    "one partition twice": lambda side: (topic(side.asked(position=5), side.asked(position=9)),),
+    "two topics": lambda side: (topic(side.asked(), name="x"), topic(side.asked(position=5))),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_of_several_partitions_the_logs_gets_its_share_where_kafka_gives_it_all(
+    sides: tuple[Side, Side], name: str
+) -> None:
+    pieces = []
+    for side in sides:
+        _, topics, _ = side.told(side.request(*SEVERAL[name](side), max_bytes=101), 1)
+        [piece] = topics[0].partitions
+        assert (topics[0].name, piece.index, piece.position, piece.size) == (METADATA_TOPIC, 0, 5, side.size)
+        pieces.append(bytes(piece.unaligned_records))
+    assert len(pieces[0]) == 101 and pieces[1] == pieces[0][:50]
+
+
+FATAL: dict[str, tuple[ErrorCode, Callable[[Side], Any]]] = {
+    "no topic": (ErrorCode.INVALID_REQUEST, lambda side: side.request()),
+    "no partition": (ErrorCode.INVALID_REQUEST, lambda side: side.request(topic())),
+    "fewer than no bytes": (ErrorCode.NONE, lambda side: side.one(-1)),
+    "the leader asks itself": (
+        ErrorCode.NONE,
+        lambda side: side.request(topic(side.asked()), replica_id=100),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FATAL)
+def test_what_ends_kafkas_controller_is_only_answered(sides: tuple[Side, Side], name: str) -> None:
+    error, make = FATAL[name]
+    for version in (0, 1):
+        assert sides[1].told(make(sides[1]), version)[0] == error
