@@ -120,6 +120,13 @@ def learn(replica: Replica, epoch: int, leader_id: int | None, listeners: Listen
     return True
 
 
+def move_leader(replica: Replica, listeners: Listeners) -> None:
+    """The leader that is known is reached elsewhere than was thought; listeners that are not told stay."""
+    if replica.leader_id not in (None, replica.config.node_id):
+        by_name = {one.listener: one for one in (*replica.leader_listeners, *listeners)}
+        replica.leader_listeners = tuple(by_name.values())
+
+
 def on_common_response(
     replica: Replica, error: int, epoch: int, leader_id: int | None, listeners: Listeners
 ) -> bool | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.raft import checks, snapshots
-from kraftd.raft.becoming import become_prospective, on_common_response
+from kraftd.raft.becoming import become_prospective, move_leader, on_common_response
 from kraftd.raft.effects import Destination, HighWatermarkMoved, TruncateLog
 from kraftd.raft.reconfiguration import join_or_update
 from kraftd.raft.replica import TURN_MS, ConsensusBroken, Replica
@@ -100,12 +100,14 @@ def on_fetch_response(replica: Replica, source: Destination, response: FetchResp
     epoch, leader = replica.epoch, replica.leader_id
     handled = on_common_response(replica, partition.error_code, partition.current_leader.leader_epoch, *told)
     if handled is not None:
+        if response.node_endpoints and (partition.current_leader.leader_epoch, told[0]) == (epoch, leader):
+            move_leader(replica, told[1])  # another was asked, for the leader does not answer where it was
         return handled and (replica.epoch, replica.leader_id) != (epoch, leader)
     role = replica.role
     if partition.error_code or not isinstance(role, Follower):
         return False
     if source.node_id != replica.leader_id and response.node_endpoints:
-        replica.leader_listeners = told[1]  # only the leader itself answers so, and it may have moved
+        move_leader(replica, told[1])  # only the leader itself answers so
     leads_on = _take_in(replica, role, partition)
     _heard_from_leader(replica, role)
     return leads_on

@@ -20,7 +20,7 @@ from kraftd.messages.end_quorum_epoch_request import (
 )
 from kraftd.messages.end_quorum_epoch_response import EndQuorumEpochResponse
 from kraftd.raft import answers, checks, fetch_answers
-from kraftd.raft.becoming import learn, on_common_response
+from kraftd.raft.becoming import learn, move_leader, on_common_response
 from kraftd.raft.effects import Destination, ShutdownCompleted
 from kraftd.raft.events import RequestReceived
 from kraftd.raft.replica import Replica
@@ -63,6 +63,8 @@ def on_begin_quorum_epoch_request(
             error = ErrorCode.INVALID_REQUEST
         elif not checks.is_meant_for(replica, message.voter_id, told.voter_directory_id):
             error = ErrorCode.INVALID_VOTER_KEY
+        elif message.leader_endpoints and replica.leader_id == told.leader_id:
+            move_leader(replica, listeners)
     answers.respond(replica, request, answers.begin_quorum_epoch(replica, request, error))
 
 

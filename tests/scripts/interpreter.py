@@ -1,22 +1,26 @@
 """Scenario scripts: a command a line, what came of it in the lines below, each indented and with an arrow.
 
-    voters 1 2 3 [static] [option=value ...]   three formatted replicas, not started observer 4 [option=value
-    ...]              a replica that knows nothing but the others' addresses start 1 2 | start
-    start those, or all elect 1                                    let 1's patience end first; runs until it
-    leads and all follow run 500                                    let 500 ms pass settle
-    let time pass until every replica agrees with the leader append 1 a b c                             have
-    records appended by the leader 1, as one batch fetch 9 from 1 offset=end hw=known|unknown|N [epoch=E]
-    [last=E] [version=V] [wait=MS] [cluster=ID] hold 1 | sync 1 | release 1                hold back syncs of
-    1; end the one that is held; sync freely again cut 1 2 | cut 1->2                         lose messages
-    between two, or one way partition 1 | 2 3                          only those of one group hear each other
-    heal                                       everybody hears everybody crash 1 | vanish 1
-    kill -9 (connections are reset); or the host is gone (nothing is told) resign 1 | shutdown 1
-    give up leading; leave gracefully add 4 to 1 [early] | remove 3 from 1       AddRaftVoter and
-    RemoveRaftVoter, asked of 1 upgrade 1                                  kraft.version 0 to 1, asked of the
-    leader 1 move 2                                     2 gets another port (while it is down) wipe 2
-    2 gets an empty disk with another directory id (while it is down) snapshot 1
-    1 makes a snapshot at its high watermark and drops the log below show elections|messages|times
-    show more from here on status                                     what every replica is
+voters 1 2 3 [static] [option=value ...]   three formatted replicas, not started
+observer 4 [option=value ...]              a replica that knows nothing but the others' addresses
+start 1 2 | start                          start those, or all
+elect 1                                    let 1's patience end first; runs until it leads and all follow
+run 500                                    let 500 ms pass
+settle                                     let time pass until every replica agrees with the leader
+append 1 a b c                             have records appended by the leader 1, as one batch
+fetch 9 from 1 offset=end hw=known|unknown|N [epoch=E] [last=E] [version=V] [wait=MS] [cluster=ID]
+hold 1 | sync 1 | release 1                hold back syncs of 1; end the one that is held; sync freely again
+cut 1 2 | cut 1->2                         lose messages between two, or one way
+partition 1 | 2 3                          only those of one group hear each other
+heal                                       everybody hears everybody
+crash 1 | vanish 1                         kill -9 (connections are reset); or the host is gone, silently
+resign 1 | shutdown 1                      give up leading; leave gracefully
+add 4 to 1 [early] | remove 3 from 1       AddRaftVoter and RemoveRaftVoter, asked of 1
+upgrade 1                                  kraft.version 0 to 1, asked of the leader 1
+move 2 [told]                              2 gets another port while it is down; bootstrap servers follow
+wipe 2                                     2 gets an empty disk with another directory id while it is down
+snapshot 1                                 1 makes a snapshot at its high watermark and drops the log below
+show elections|messages|times              show more from here on
+status                                     what every replica is
 
 Told always: high watermarks, who leads, truncations, the fate of appends and of clients' requests.  Empty
 lines and lines that begin with # are kept as they are.
@@ -232,6 +236,13 @@ class Script:
         node = self.world.nodes[int(ids[0])]
         old = node.config.listeners[0]
         node.config = _replace(node.config, listeners=(Endpoint(old.listener, old.host, old.port + 100),))
+        if "told" in ids:
+            for other in self.world.nodes.values():
+                servers = [
+                    (host, port + 100 if (host, port) == (old.host, old.port) else port)
+                    for host, port in other.config.bootstrap_servers
+                ]
+                other.config = _replace(other.config, bootstrap_servers=tuple(servers))
 
     # --- time and network ---
 
