@@ -19,20 +19,28 @@ HOUR_US = 3600 * SECOND
 
 
 class Outcome(Struct):
-    """What came of one seed. `invariant` is None where all held; `kinds` counts faults, acts and what they
-    led to; `cpu_s` is what the run cost."""
+    """What came of one seed, in a world of whole `controllers` or of consensus cores alone.
+
+    `invariant` is None where all held; `kinds` counts faults, acts and what they led to.
+    """
 
     seed: int
     world: str
+    controllers: bool
     invariant: str | None = None
     text: str = ""
     steps: int = 0
     effects: int = 0
     simulated_us: int = 0
     settled_us: int = -1
-    cpu_s: float = 0.0
+    cpu_s: float = 0.0  # what it cost
     digest: str = ""
     kinds: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def events(self) -> int:
+        """Steps of replicas, and effects of replicas performed."""
+        return self.steps + self.effects
 
     @property
     def failed(self) -> bool:
@@ -40,7 +48,7 @@ class Outcome(Struct):
 
     def __repr__(self) -> str:
         fate = f"{self.invariant}: {self.text}" if self.failed else "all held"
-        return f"<Outcome of seed {self.seed}, {self.steps + self.effects} events: {fate}>"
+        return f"<Outcome of seed {self.seed}, {self.events} events: {fate}>"
 
 
 def run_seed(
@@ -49,7 +57,7 @@ def run_seed(
     """Run one world to its end, or to the first invariant that does not hold."""
     started_s = time.process_time()
     world = World(seed, faults=faults, tell=tell)
-    outcome = Outcome(seed, repr(world.options))
+    outcome = Outcome(seed, repr(world.options), world.options.controllers)
     try:
         world.run()
     except Violation as violation:
@@ -83,31 +91,50 @@ def run_seeds(first: int, count: int, jobs: int = 1) -> Iterator[Outcome]:
         yield from pool.imap_unordered(_run_in_a_job, seeds)
 
 
+class Cost(Struct):
+    """What seeds of one kind of world cost, all in: making the world and throwing it away count."""
+
+    seeds: int = 0
+    events: int = 0
+    cpu_s: float = 0.0
+
+    def add(self, outcome: Outcome) -> None:
+        self.seeds += 1
+        self.events += outcome.events
+        self.cpu_s += outcome.cpu_s
+
+    @property
+    def events_per_cpu_s(self) -> int:
+        return int(self.events / self.cpu_s) if self.cpu_s else 0
+
+    def __repr__(self) -> str:
+        return f"<Cost of {self.seeds} seeds, {self.events_per_cpu_s} events a CPU second>"
+
+
 class Summary:
     """Many outcomes, added up."""
 
     def __init__(self) -> None:
-        self.seeds = 0
-        self.events = 0
+        self.cores = Cost()
+        self.controllers = Cost()
         self.steps = 0
         self.simulated_us = 0
-        self.cpu_s = 0.0
         self.kinds: Counter[str] = Counter()
         self.failures: list[Outcome] = []
 
     def add(self, outcome: Outcome) -> None:
-        self.seeds += 1
+        (self.controllers if outcome.controllers else self.cores).add(outcome)
         self.steps += outcome.steps
-        self.events += outcome.steps + outcome.effects
         self.simulated_us += outcome.simulated_us
-        self.cpu_s += outcome.cpu_s
         self.kinds.update(outcome.kinds)
         if outcome.failed:
             self.failures.append(outcome)
 
     @property
-    def events_per_cpu_s(self) -> int:
-        return int(self.events / self.cpu_s) if self.cpu_s else 0
+    def all(self) -> Cost:
+        """Worlds of both kinds together."""
+        some, others = self.cores, self.controllers
+        return Cost(some.seeds + others.seeds, some.events + others.events, some.cpu_s + others.cpu_s)
 
     @property
     def hours(self) -> float:
@@ -115,6 +142,6 @@ class Summary:
 
     def __repr__(self) -> str:
         return (
-            f"<Summary of {self.seeds} seeds, {self.hours:.2f} simulated hours, {self.events} events "
-            f"({self.steps} steps), {self.events_per_cpu_s} a CPU second, {len(self.failures)} failed>"
+            f"<Summary of {self.all.seeds} seeds, {self.hours:.2f} simulated hours, {self.all.events} events "
+            f"({self.steps} steps), {self.all.events_per_cpu_s} a CPU second, {len(self.failures)} failed>"
         )
