@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
     from kraftd.types import Endpoint
 
+STOPS = (signal.SIGINT, signal.SIGTERM)
+
 
 @click.command()
 @click.argument("file", type=click.Path())
@@ -35,7 +37,7 @@ def start(file: str, overrides: tuple[str, ...]) -> int:
     Its data directory must be formatted (see kraftd format). It runs until SIGTERM or SIGINT: then it answers
     what it has accepted, syncs its log and ends with exit code 0.
     """
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOPS:
         signal.signal(number, leave)  # until the daemon listens to them
     from kraftd.config import load
 
@@ -50,7 +52,10 @@ def start(file: str, overrides: tuple[str, ...]) -> int:
             # Whoever read it has gone. What is left in the buffer must not fail once more at the end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-    return OK if run(config, announce) == 0 else FAILED
+    code = run(config, announce)
+    for number in STOPS:
+        signal.signal(number, signal.SIG_IGN)  # it is ending: being told so again changes nothing
+    return OK if code == 0 else FAILED
 
 
 def leave(_number: int, _frame: object) -> None:

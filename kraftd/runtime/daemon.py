@@ -175,7 +175,9 @@ class Daemon:
         loop = self.loop
         self.runner.on_loaded = self._loaded
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop, signal.Signals(number).name)
+            # Not by the loop, which would put the default back at its end: a second signal in the last
+            # moments is no reason to end otherwise.
+            signal.signal(number, self._signalled)
         self.runner.step(Started())
         self.snapshots = SnapshotKeeper(self.runner, self.config)
         if self._metrics_socket is not None:
@@ -200,6 +202,10 @@ class Daemon:
         await self.watch.start(sock)
         host, port = sock.getsockname()[:2]
         self.log.info("metrics are served", host=host, port=port)
+
+    def _signalled(self, number: int, _frame: object) -> None:
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self.stop, signal.Signals(number).name)
 
     def stop(self, why: str = "asked to") -> None:
         """Accept nothing more, answer what is in flight, then end; at once when asked a second time."""

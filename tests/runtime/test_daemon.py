@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -80,6 +81,14 @@ def test_told_to_stop_at_any_moment_of_its_start_it_ends_with_0(
         wait_until(moment, "its start has come so far", poll_s=0.001)
         assert daemon.stop(number) == 0, daemon.log.read_text()
     daemon.start()
+    assert daemon.stop() == 0
+
+
+def test_told_to_stop_over_and_over_it_ends_with_0_as_well(daemon: DaemonProcess) -> None:
+    assert daemon.process is not None
+    deadline_s = time.monotonic() + 60
+    while daemon.process.poll() is None and time.monotonic() < deadline_s:
+        daemon.process.send_signal(random.choice((signal.SIGTERM, signal.SIGINT)))
     assert daemon.stop() == 0
 
 
