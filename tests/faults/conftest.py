@@ -10,10 +10,10 @@ from tests.faults.quorum import FaultyQuorum
 from tests.kafka.cluster import Cluster
 
 
-@pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyQuorum]:
+@pytest.fixture(scope="module", params=[False, True], ids=["dynamic", "static"])
+def three(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyQuorum]:
     """Three voters behind the proxy, shared by the tests of a file; each test leaves it healed."""
-    with FaultyQuorum(tmp_path_factory.mktemp("three")) as quorum:
+    with FaultyQuorum(tmp_path_factory.mktemp("three"), static=request.param) as quorum:
         quorum.start()
         yield quorum
 

@@ -58,15 +58,48 @@ class SmallDisk:
             filler.unlink()
 
 
-def strace_lacking() -> str | None:
-    return None if shutil.which("strace") else "no strace on the PATH"
+def fsync_lacking(way: str) -> str | None:
+    """Why fsync cannot be made to fail in this way here; None if it can."""
+    tool = "strace" if way == "strace" else "gcc"
+    return None if shutil.which(tool) else f"no {tool} on the PATH"
+
+
+def preload_fsync(process: Process, folder: Path) -> None:
+    """Have a process that is not started yet ask a file before every fsync."""
+    library = folder / "fsync.so"
+    if not library.exists():
+        source = Path(__file__).with_name("fsync.c")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    process.environment |= {"LD_PRELOAD": str(library), "KRAFTD_FSYNC_FAULT": str(_fault_file(process))}
+
+
+def _fault_file(process: Process) -> Path:
+    return process.home / "fsync-fault"
 
 
 @contextmanager
-def failing_fsync(process: Process, *, error: str = "EIO", delay_us: int = 0) -> Iterator[None]:
-    """Every fsync of a running process fails, or with a delay is only late, for the time of the block."""
+def failing_fsync(process: Process, way: str, *, delay_us: int = 0) -> Iterator[None]:
+    """Every fsync of a running process fails, or with a delay is only late, for the time of the block.
+
+    By `strace`, or by `preload` if the process was prepared for it.
+    """
+    if way == "strace":
+        with _traced_fsync(process, f"delay_enter={delay_us}" if delay_us else "error=EIO"):
+            yield
+        return
+    file = _fault_file(process)
+    draft = file.with_suffix(".new")
+    draft.write_text(str(-delay_us or errno.EIO))
+    draft.rename(file)
+    try:
+        yield
+    finally:
+        file.unlink()
+
+
+@contextmanager
+def _traced_fsync(process: Process, how: str) -> Iterator[None]:
     calls = "fsync,fdatasync"
-    how = f"delay_enter={delay_us}" if delay_us else f"error={error}"
     log = process.home / "strace.txt"
     command = ["strace", "-f", "-o", log, "-p", str(process.pid), "-e", f"trace={calls}"]
     with open(process.home / "strace-errors.txt", "wb") as errors:
@@ -75,7 +108,8 @@ def failing_fsync(process: Process, *, error: str = "EIO", delay_us: int = 0) ->
         )
     try:
         wait_until(lambda: _is_traced(process) or tracer.poll() is not None, "strace is attached")
-        assert tracer.poll() is None, (process.home / "strace-errors.txt").read_text()
+        # The process may be at its end by now: that was its first fsync.
+        assert tracer.poll() is None or not process.alive, (process.home / "strace-errors.txt").read_text()
         yield
     finally:
         tracer.terminate()

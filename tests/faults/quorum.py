@@ -22,7 +22,7 @@ from tests.faults.logs import Broken, ElectionWatch, Ledger, read_log
 from tests.faults.proxy import Proxy
 from tests.kafka.client import Client
 from tests.kafka.cluster import random_uuid
-from tests.kafka.process import HOST, wait_until
+from tests.kafka.process import HOST, free_port, wait_until
 from tests.kafka.quorum.controllers import DESCRIBE, Quorum
 
 VOTERS = (100, 101, 102)
@@ -87,6 +87,21 @@ class FaultyQuorum(Quorum):
             controller.properties |= self._quorum
             controller.properties["advertised.listeners"] = f"CONTROLLER://{HOST}:{self.doors[node_id]}"
             controller.write_properties()
+
+    def move(self, node_id: int) -> int:
+        """Another port and another door for a controller that is down, in its own file; the door."""
+        controller = self.controllers[node_id]
+        controller.move(free_port())
+        self.doors[node_id] = self.proxy.door(node_id, controller.port)
+        controller.properties["advertised.listeners"] = f"CONTROLLER://{HOST}:{self.doors[node_id]}"
+        controller.write_properties()
+        return self.doors[node_id]
+
+    def move_all(self) -> None:
+        """Other ports and other doors for all of them, in everybody's file."""
+        for node_id in self.controllers:
+            self.move(node_id)
+        self._tell_doors()
 
     def close(self) -> None:
         self.watch.stop()
@@ -290,7 +305,11 @@ def create(client: Client, name: str, timeout_ms: int = 2000) -> ErrorCode:
 
 @contextmanager
 def surviving(quorum: FaultyQuorum, prefix: str) -> Iterator[Writer]:
-    """A writer for the time of the block; afterwards everything is healed and checked."""
+    """A writer for the time of the block; afterwards everything is healed and checked.
+
+    Before it, too, so that a test does not fail for what another has left.
+    """
+    quorum.heal()
     writer = Writer(quorum, prefix)
     writer.start()
     try:

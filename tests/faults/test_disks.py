@@ -8,31 +8,50 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.faults.disks import SmallDisk, failing_fsync, lacking, strace_lacking
+from tests.faults.disks import SmallDisk, failing_fsync, fsync_lacking, lacking, preload_fsync
 from tests.faults.quorum import VOTERS, FaultyQuorum, surviving
-from tests.kafka.process import HOST, free_port, wait_until
+from tests.kafka.process import wait_until
 
 needs_mount = pytest.mark.skipif(lacking() is not None, reason=f"not run: {lacking()}")
-needs_strace = pytest.mark.skipif(strace_lacking() is not None, reason=f"not run: {strace_lacking()}")
+ways = pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(
+            way,
+            marks=pytest.mark.skipif(fsync_lacking(way) is not None, reason=f"not run: {fsync_lacking(way)}"),
+        )
+        for way in ("strace", "preload")
+    ],
+)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["dynamic", "static"])
+def static(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
 
 
 @pytest.fixture(scope="module")
-def disks() -> dict[int, SmallDisk]:
+def disks(static: bool) -> dict[int, SmallDisk]:
     return {}
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory, disks: dict[int, SmallDisk]) -> Iterator[FaultyQuorum]:
+def three(
+    tmp_path_factory: pytest.TempPathFactory, static: bool, disks: dict[int, SmallDisk]
+) -> Iterator[FaultyQuorum]:
     """Three voters, each on a small disk of its own where that can be made, who join by themselves."""
-    joining = {"controller.quorum.auto.join.enable": "true"}
+    joining = {} if static else {"controller.quorum.auto.join.enable": "true"}
     with ExitStack() as stack:
         home = tmp_path_factory.mktemp("disks")
         if lacking() is None:
             for node_id in VOTERS:
                 disks[node_id] = stack.enter_context(SmallDisk(home / f"disk-{node_id}"))
-        quorum = stack.enter_context(FaultyQuorum(home, properties=joining))
+        quorum = stack.enter_context(FaultyQuorum(home, static=static, properties=joining))
         for node_id, disk in disks.items():
             quorum.keep_data_in(node_id, disk.path / "data")
+        if fsync_lacking("preload") is None:
+            for controller in quorum.controllers.values():
+                preload_fsync(controller, home)
         quorum.start()
         yield quorum
 
@@ -73,14 +92,14 @@ def _noticed(quorum: FaultyQuorum, node_id: int) -> bool:
     return not controller.alive or "the disk is full" in controller.log_text()
 
 
-@needs_strace
+@ways
 @pytest.mark.parametrize("role", ["leader", "follower"])
-def test_a_node_whose_fsync_fails_ends_and_nothing_is_lost(three: FaultyQuorum, role: str) -> None:
+def test_a_node_whose_fsync_fails_ends_and_nothing_is_lost(three: FaultyQuorum, role: str, way: str) -> None:
     """An fsync that failed says nothing of what is on disk: only a new start knows."""
-    with surviving(three, f"fsync-{role}") as writer:
+    with surviving(three, f"fsync-{role}-{way}") as writer:
         leader, epoch = three.wait_for_leader(), three.epoch()
         node = three.controllers[leader if role == "leader" else three.others(leader)[0]]
-        with failing_fsync(node):
+        with failing_fsync(node, way):
             wait_until(lambda: not node.alive, "it ends")
         assert node.exit_code not in (0, None)
         if role == "leader":
@@ -88,11 +107,11 @@ def test_a_node_whose_fsync_fails_ends_and_nothing_is_lost(three: FaultyQuorum, 
         writer.wait_for_more()
 
 
-@needs_strace
-def test_a_leader_with_a_slow_disk_goes_on_leading(three: FaultyQuorum) -> None:
-    with surviving(three, "slow-disk") as writer:
+@ways
+def test_a_leader_with_a_slow_disk_goes_on_leading(three: FaultyQuorum, way: str) -> None:
+    with surviving(three, f"slow-disk-{way}") as writer:
         leader, epoch = three.wait_for_leader(), three.epoch()
-        with failing_fsync(three.controllers[leader], delay_us=100_000):
+        with failing_fsync(three.controllers[leader], way, delay_us=100_000):
             writer.wait_for_more()
         assert (three.wait_for_leader(), three.epoch()) == (leader, epoch)
 
@@ -132,7 +151,10 @@ def test_an_old_copy_of_a_directory_is_brought_up_to_date(three: FaultyQuorum, r
 
 @pytest.mark.parametrize("role", ["follower", "leader"])
 def test_a_wiped_directory_joins_anew(three: FaultyQuorum, role: str) -> None:
-    """KIP-853: with a new directory id it is another replica; the old one is removed, this one added."""
+    """KIP-853: with a new directory id it is another replica; the old one is removed, this one added.
+
+    Static voters have no directory ids: it is the same voter, with nothing in its log.
+    """
     with surviving(three, f"wiped-{role}") as writer:
         leader = three.wait_for_leader()
         node = three.controllers[leader if role == "leader" else three.others(leader)[0]]
@@ -140,8 +162,11 @@ def test_a_wiped_directory_joins_anew(three: FaultyQuorum, role: str) -> None:
         node.kill()
         writer.wait_for_more()
         shutil.rmtree(node.data)
-        node.format(three.cluster_id, "--no-initial-controllers")
+        node.format(three.cluster_id, *([] if three.static else ["--no-initial-controllers"]))
         node.start()
+        if three.static:
+            three.wait_for_voters(*VOTERS)
+            return
         others = {one for one in before if one[0] != node.node_id}
 
         def replaced() -> bool:
@@ -152,15 +177,20 @@ def test_a_wiped_directory_joins_anew(three: FaultyQuorum, role: str) -> None:
 
 
 def test_every_voter_may_change_its_port(three: FaultyQuorum) -> None:
-    """UpdateRaftVoter; in the end nothing but the voters' record knows where they are."""
+    """UpdateRaftVoter; in the end nothing but the voters' record knows where they are.
+
+    Where static voters are is in every file: they change their ports together.
+    """
     with surviving(three, "moved") as writer:
+        if three.static:
+            for node in three.controllers.values():
+                assert node.stop() == 0
+            three.move_all()
+            three.start_controllers()
+            return
         for node_id, node in three.controllers.items():
             assert node.stop() == 0
-            node.port = free_port()
-            node.properties["listeners"] = f"CONTROLLER://{HOST}:{node.port}"
-            door = three.proxy.door(node_id, node.port)
-            node.properties["advertised.listeners"] = f"CONTROLLER://{HOST}:{door}"
-            node.write_properties()
+            door = three.move(node_id)
             node.start()
             wait_until(
                 lambda node_id=node_id, door=door: three.voter_port(node_id) == door,

@@ -32,7 +32,7 @@ _QUIET_LOGGERS = (
     "org.apache.kafka.storage",
     "state.change.logger",
 )
-_LOG_FLAGS = (
+LOG_FLAGS = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
     *(f"-Dorg.slf4j.simpleLogger.log.{logger}=warn" for logger in _QUIET_LOGGERS),
@@ -98,7 +98,7 @@ class Node(Process):
         return f"{self.host}:{self.port}"
 
     def command(self) -> Sequence[str]:
-        return java_command("kafka.Kafka", str(self.properties_file), jvm=self.jvm, flags=_LOG_FLAGS)
+        return java_command("kafka.Kafka", str(self.properties_file), jvm=self.jvm, flags=LOG_FLAGS)
 
     def write_properties(self) -> None:
         """Write the properties as they are now; the next start reads them."""

@@ -66,6 +66,7 @@ class Process:
         self.log = home / "log.txt"
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start_bytes = 0
+        self.environment: dict[str, str] = {}  # on top of this process's own
         self.started_s = 0.0
         self.frozen = False
         home.mkdir(parents=True, exist_ok=True)
@@ -94,7 +95,7 @@ class Process:
         command = list(self._command())
         if sys.platform == "linux" and (setpriv := shutil.which("setpriv")):
             command = [setpriv, "--pdeathsig", "KILL", *command]
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", **self.environment}
         # Compiled modules are kept, as where kraftd is installed: a start does not compile them all anew.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         with open(self.log, "ab") as log:
