@@ -1,20 +1,17 @@
-"""A quorum of controllers of either kind, mixed at will, with stock brokers, and a writer without rest."""
+"""A quorum of controllers of either kind, mixed at will, with stock brokers."""
 
 from __future__ import annotations
 
-import itertools
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, TopicData
 from kraftd.messages.describe_quorum_request import PartitionData as AskedPartition
 from kraftd.messages.describe_quorum_response import PartitionData
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
+from tests.faults.logs import Entry, read_log
 from tests.kafka.client import Client
 from tests.kafka.cluster import Cluster, random_uuid
 from tests.kafka.java import ToolRun, tools
@@ -88,14 +85,38 @@ class Quorum(Cluster):
 
     def add_observer(self, node_id: int, kind: Kind, **properties: object) -> Controller:
         """Start one more controller, which does not vote yet."""
-        controller = self._controller(node_id, kind, free_port())
-        controller.properties.update(properties)
-        controller.write_properties()
-        self.controllers[node_id] = controller
+        controller = self.plan_observer(node_id, kind, **properties)
         controller.format(self.cluster_id, "--no-initial-controllers")
         controller.start()
         controller.wait_ready()
         return controller
+
+    def plan_observer(self, node_id: int, kind: Kind, **properties: object) -> Controller:
+        """One more controller, with a file and nothing else yet."""
+        controller = self._controller(node_id, kind, free_port())
+        controller.properties.update(properties)
+        controller.write_properties()
+        self.controllers[node_id] = controller
+        return controller
+
+    def wait_until_observer_is_level(self, node_id: int) -> None:
+        """Until it has fetched all there is."""
+
+        def level() -> bool:
+            described = self.described()
+            return described is not None and any(
+                one.replica_id == node_id and one.log_end_offset >= described.high_watermark
+                for one in described.observers
+            )
+
+        wait_until(level, f"observer {node_id} is level")
+
+    def voter_ids(self) -> set[int]:
+        """The ids of those that vote; OSError while nobody leads."""
+        described = self.described()
+        if described is None:
+            raise OSError("nobody leads")
+        return {voter.replica_id for voter in described.current_voters}
 
     def heal(self) -> None:
         """Start what is down, thaw what is frozen, and wait until all controllers are level."""
@@ -256,93 +277,20 @@ class Quorum(Cluster):
         return [line for line in out.splitlines() if line.startswith(("|", "baseOffset"))]
 
     def assert_equal_logs(self) -> int:
-        """Every controller's log is a prefix of the longest, byte by byte and as Kafka's tool reads it; how
-        many lines."""
-        raw = {
-            node_id: b"".join(
-                path.read_bytes() for path in sorted((one.data / f"{METADATA_TOPIC}-0").glob("*.log"))
-            )
-            for node_id, one in self.controllers.items()
-        }
-        dumps = {node_id: self.dumped(node_id) for node_id in self.controllers}
-        longest = max(raw, key=lambda node_id: len(raw[node_id]))
-        for node_id in self.controllers:
-            assert raw[longest].startswith(raw[node_id]), f"log of {node_id} parts from that of {longest}"
-            assert dumps[longest][: len(dumps[node_id])] == dumps[node_id]
-        return len(dumps[longest])
+        """The controllers' logs have the same batches, byte by byte, wherever they have any; how many there
+        are in all.
 
-
-class Writer(threading.Thread):
-    """Creates topics one after another at whoever leads, and keeps the acknowledged names."""
-
-    def __init__(self, quorum: Quorum, prefix: str) -> None:
-        super().__init__(daemon=True)
-        self.acknowledged: list[str] = []
-        self._quorum, self._prefix = quorum, prefix
-        self._stopping = threading.Event()
-        self._turn = threading.Lock()
-        self._client: Client | None = None
-
-    def run(self) -> None:
-        for number in itertools.count():
-            if self._stopping.is_set():
-                return
-            name = f"{self._prefix}-{number}"
-            with self._turn:
-                self._created(name)
-            self._stopping.wait(0.02)  # a broker has to make a directory for each of them
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Nothing is asked for, and nothing unanswered, for the time of the block."""
-        with self._turn:
-            yield
-
-    def _created(self, name: str) -> bool:
-        try:
-            if self._create(name):
-                self.acknowledged.append(name)
-                return True
-        except OSError:
-            pass
-        if self._client is not None:
-            self._client.close()
-            self._client = None
-        return False
-
-    def _create(self, name: str) -> bool:
-        if self._client is None:
-            leader = self._quorum.leader()
-            if leader is None:
-                return False
-            self._client = Client(HOST, self._quorum.controllers[leader].port, timeout_s=5)
-        request = CreateTopicsRequest([CreatableTopic(name, 1, 1)], timeout_ms=5000)
-        code: Any = self._client.call(request, 7).topics[0].error_code
-        return code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-
-    def wait_for_more(self, count: int = 20) -> None:
-        """Until so many more are acknowledged."""
-        target = len(self.acknowledged) + count
-        wait_until(lambda: len(self.acknowledged) >= target, f"{target} topics are acknowledged", poll_s=0.01)
-
-    def stop(self) -> list[str]:
-        self._stopping.set()
-        self.join(60)
-        return self.acknowledged
-
-
-@contextmanager
-def writing(quorum: Quorum, prefix: str) -> Iterator[Writer]:
-    """A writer for the time of the block; afterwards every broker knows all that it was acknowledged."""
-    writer = Writer(quorum, prefix)
-    writer.start()
-    try:
-        yield writer
-    finally:
-        names = set(writer.stop())
-    for node_id, broker in quorum.brokers.items():
-        if broker.alive:
-            wait_until(
-                lambda node_id=node_id: names <= {topic.name for topic in quorum.metadata_by(node_id).topics},
-                f"broker {node_id} knows all {len(names)} acknowledged topics",
-            )
+        They need not begin at the same offset. Kafka's leaders, and so kraftd's, send their snapshot to a
+        follower whose last epoch is older than the epoch of their oldest snapshot.
+        """
+        logs = [read_log(one.data) for one in self.controllers.values()]
+        merged: dict[int, Entry] = {}
+        for log in logs:
+            for entry in log.entries:
+                other = merged.setdefault(entry.base, entry)
+                assert entry == other, f"{log} has {entry[:3]} where another has {other[:3]}"
+        for log in logs:
+            within = {base for base in merged if log.start <= base < log.end}
+            assert within == {entry.base for entry in log.entries}, f"{log} has other batches"
+        assert min(log.start for log in logs) == 0
+        return len(merged)

@@ -10,7 +10,8 @@ from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.wire.error_code import ErrorCode
 from tests.kafka.client import Client
 from tests.kafka.process import HOST
-from tests.kafka.quorum.controllers import DESCRIBE, Quorum, writing
+from tests.kafka.quorum.controllers import DESCRIBE, Quorum
+from tests.kafka.quorum.writers import writing
 
 pytestmark = pytest.mark.kafka
 

@@ -50,22 +50,9 @@ def directory_of(quorum: Quorum, node_id: int) -> str:
     return uuid_text(found[0].replica_directory_id) if found else ""
 
 
-def wait_until_level(quorum: Quorum, node_id: int) -> None:
-    """Until the observer has fetched all there is."""
-
-    def level() -> bool:
-        described = quorum.described()
-        return described is not None and any(
-            one.replica_id == node_id and one.log_end_offset >= described.high_watermark
-            for one in described.observers
-        )
-
-    wait_until(level, f"observer {node_id} is level")
-
-
 def test_kraftd_adds_a_controller_that_follows(growing: Quorum, capsys: pytest.CaptureFixture[str]) -> None:
     added = growing.add_observer(101, growing.controllers[100].kind)
-    wait_until_level(growing, 101)
+    growing.wait_until_observer_is_level(101)
     arguments = ("--bootstrap", servers(growing), "--config", added.properties_file)
     assert "Would add controller 101:" in kraftd(capsys, "quorum", "add-controller", *arguments, "--dry-run")
     assert f"CONTROLLER://{added.address}" in kraftd(capsys, "quorum", "add-controller", *arguments)
@@ -74,7 +61,7 @@ def test_kraftd_adds_a_controller_that_follows(growing: Quorum, capsys: pytest.C
 
 def test_kafkas_tool_adds_a_controller_that_follows(growing: Quorum) -> None:
     added = growing.add_observer(102, growing.controllers[100].kind)
-    wait_until_level(growing, 102)
+    growing.wait_until_observer_is_level(102)
     bootstrap = ("--bootstrap-controller", servers(growing))
     said = tools().run(
         "metadata-quorum", *bootstrap, "--command-config", added.properties_file, "add-controller"
@@ -176,7 +163,7 @@ def test_a_static_quorum_becomes_dynamic_and_takes_in_another_voter(
             quorum.start_controllers(controller.node_id)
             quorum.wait_for_voters(100, 101, 102)
         added = quorum.add_observer(103, kind)
-        wait_until_level(quorum, 103)
+        quorum.wait_until_observer_is_level(103)
         arguments = ("--bootstrap", servers_now, "--config", added.properties_file)
         kraftd(capsys, "quorum", "add-controller", *arguments)
         quorum.wait_for_voters(100, 101, 102, 103)

@@ -1,44 +1,117 @@
 """What docs/migration.md says, done: a quorum of Apache Kafka's controllers becomes one of kraftd, and back.
 
-Voter by voter, in the same directories with the same files, while topics are created all the time.
+Clients of stock brokers make topics, write and read all the time; nothing that they ask for may fail.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from kraftd.types import uuid_text
+from tests.kafka.cluster import status_fields
 from tests.kafka.node import Kind
-from tests.kafka.quorum.controllers import Quorum, Writer, writing
+from tests.kafka.process import wait_until
+from tests.kafka.quorum.clients import Clients
+from tests.kafka.quorum.controllers import Quorum
+from tests.kafka.quorum.migration import Machine, commands
+from tests.kafka.quorum.sayings import assert_nothing_new
 
 pytestmark = pytest.mark.kafka
 
 IDS = (100, 101, 102)
-WAY: tuple[Kind, ...] = ("kraftd", "apache")
+NEW_IDS = (200, 201, 202)
+BROKERS = (1, 2)
 
 
-def move(quorum: Quorum, kind: Kind, writer: Writer) -> None:
-    """Every voter stopped and started as the other kind, the leader last."""
+@contextmanager
+def served(quorum: Quorum) -> Iterator[Clients]:
+    """Clients at work for the time of the block; afterwards none of them has met a failure."""
+    quorum.start_brokers(*BROKERS)
+    with Clients(quorum) as clients:
+        clients.wait_for_more()
+        yield clients
+        clients.wait_for_more()
+    assert clients.failures == []
+
+
+def followers_first(quorum: Quorum) -> list[int]:
     leader = quorum.wait_for_leader()
-    for node_id in sorted(IDS, key=lambda one: one == leader):
-        controller = quorum.controllers[node_id]
-        controller.stop()
-        controller.kind = kind
-        quorum.start_controllers(node_id)
-        quorum.wait_for_voters(*IDS)
-        writer.wait_for_more()
+    return sorted(IDS, key=lambda one: one == leader)
 
 
 @pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
 def test_a_quorum_moves_to_kraftd_and_back_voter_by_voter(static: bool, tmp_path: Path) -> None:
+    status, stop_kafka, start_kraftd, replication = commands("In place, one controller after the other")
+    stop_kraftd, start_kafka = commands("Back")
+    steps: tuple[tuple[Kind, str, str], ...] = (
+        ("kraftd", stop_kafka, start_kraftd),
+        ("apache", stop_kraftd, start_kafka),
+    )
     with Quorum(tmp_path, dict.fromkeys(IDS, "apache"), static=static) as quorum:
+        machines = {node_id: Machine(one) for node_id, one in quorum.controllers.items()}
         quorum.start_controllers()
-        quorum.start_brokers(1)
-        with writing(quorum, "moving") as writer:
-            writer.wait_for_more()
-            for kind in WAY:
-                move(quorum, kind, writer)
-                assert quorum.quorum_status()["CurrentVoters"].count('"id"') == len(IDS)
+        with served(quorum) as clients:
+            for kind, stop, start in steps:
+                for node_id in followers_first(quorum):
+                    machine, asked = machines[node_id], quorum.controllers[quorum.wait_for_leader()]
+                    known = {"HOST:PORT": asked.address}
+                    if kind == "kraftd":
+                        assert status_fields(machine.run(status, known))["LeaderId"] == str(asked.node_id)
+                    machine.stop(stop)
+                    machine.start(start, kind)
+                    quorum.wait_for_voters(*IDS)
+                    known = {"HOST:PORT": machine.controller.address}
+                    wait_until(
+                        lambda machine=machine, known=known: all_level(machine.run(replication, known)),
+                        f"{node_id} is level",
+                    )
+                    clients.wait_for_more()
         quorum.stop_all()
         assert quorum.assert_equal_logs() > 100
+        assert_nothing_new(quorum.nodes)
+
+
+def test_a_quorum_moves_to_new_machines_with_kraftd(tmp_path: Path) -> None:
+    form, start, add, remove = commands("By way of new machines")
+    with Quorum(tmp_path, dict.fromkeys(IDS, "apache")) as quorum:
+        quorum.start_controllers()
+        with served(quorum) as clients:
+            for new, old in zip(NEW_IDS, followers_first(quorum), strict=True):
+                controller = quorum.plan_observer(new, "kraftd")
+                machine = Machine(controller, "new.properties")
+                known = {
+                    "HOST:PORT": quorum.controllers[quorum.wait_for_leader()].address,
+                    "CLUSTER_ID": quorum.cluster_id,
+                    "ID": str(old),
+                    "DIRECTORY_ID": directory_id(quorum, old),
+                }
+                machine.run(form, known)
+                machine.start(start, "kraftd")
+                quorum.wait_until_observer_is_level(new)
+                machine.run(add, known)
+                machine.run(remove, {**known, "HOST:PORT": controller.address})
+                quorum.controllers[old].stop()
+                del quorum.controllers[old]
+                quorum.wait_for_voters(*quorum.voter_ids())
+                clients.wait_for_more()
+            assert quorum.voter_ids() == set(NEW_IDS)
+        quorum.stop_all()
+        assert_nothing_new(quorum.nodes)
+
+
+def all_level(replication: str) -> bool:
+    """Whether the table shows a lag of 0 for all voters."""
+    rows = [line.split() for line in replication.splitlines()[1:]]
+    lags = [row[3] for row in rows if row[-1] in ("Leader", "Follower")]
+    return len(lags) == len(IDS) and set(lags) == {"0"}
+
+
+def directory_id(quorum: Quorum, node_id: int) -> str:
+    described = quorum.described()
+    assert described is not None
+    [voter] = [one for one in described.current_voters if one.replica_id == node_id]
+    return uuid_text(voter.replica_directory_id)

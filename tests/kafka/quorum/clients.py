@@ -1,0 +1,110 @@
+"""Ordinary clients of stock brokers: one makes topics, one writes, one reads, and none gives anything up."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import threading
+from collections.abc import Callable
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.kafka.process import wait_until
+from tests.kafka.quorum.controllers import Quorum
+
+TOPIC = "stream"
+# How long Kafka's own clients go on trying by themselves (default.api.timeout.ms, delivery.timeout.ms).
+_PATIENCE_S = 60
+_PARTITIONS = 3
+
+
+class Clients:
+    """What was made, written and read so far, and every failure that a client has told of.
+
+    They retry as they do by default; what they tell of in the end counts.
+    """
+
+    def __init__(self, quorum: Quorum) -> None:
+        servers = ",".join(broker.address for broker in quorum.brokers.values())
+        self._common = {"bootstrap.servers": servers, "log_level": 0}
+        self.failures: list[str] = []
+        self.made, self.written, self.read = 0, 0, 0
+        self._stopping = threading.Event()
+        quorum.create_topic(TOPIC, partitions=_PARTITIONS, replication_factor=len(quorum.brokers))
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(work,), daemon=True)
+            for work in (self._make, self._write, self._consume)
+        ]
+
+    def __repr__(self) -> str:
+        return f"<Clients made {self.made}, wrote {self.written}, read {self.read}; failed {self.failures}>"
+
+    def __enter__(self) -> Clients:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join(2 * _PATIENCE_S)
+
+    def wait_for_more(self, count: int = 10) -> None:
+        """Until so many more topics were made, and records written and read."""
+        aims = self.made + count, self.written + count, self.read + count
+
+        def reached() -> bool:
+            so_far = self.made, self.written, self.read
+            return bool(self.failures) or all(map(operator.ge, so_far, aims))
+
+        wait_until(reached, f"{count} more are made, written and read: {self!r}", 2 * _PATIENCE_S)
+        assert self.failures == []
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except KafkaException as error:
+            self.failures.append(f"{work.__name__}: {error}")
+
+    def _make(self) -> None:
+        admin = AdminClient(self._common)
+        for number in itertools.count():
+            if self._stopping.wait(0.05):
+                return
+            topic = NewTopic(f"made-{number}", 1, 1)
+            [future] = admin.create_topics(
+                [topic], request_timeout=_PATIENCE_S, operation_timeout=_PATIENCE_S
+            ).values()
+            try:
+                future.result()
+            except KafkaException as error:
+                # Asked once more by the broker or the client, after an answer that was lost.
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+            self.made += 1
+
+    def _write(self) -> None:
+        producer = Producer({**self._common, "enable.idempotence": True, "linger.ms": 1})
+        while not self._stopping.wait(0.02):
+            producer.produce(TOPIC, b"%d" % self.written, on_delivery=self._delivered)
+            producer.poll(0)
+        producer.flush(_PATIENCE_S)
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        if error is None:
+            self.written += 1
+        else:
+            self.failures.append(f"written: {error}")
+
+    def _consume(self) -> None:
+        settings = {"group.id": "readers", "auto.offset.reset": "earliest"}
+        consumer = Consumer({**self._common, **settings})
+        consumer.subscribe([TOPIC])
+        while not self._stopping.is_set():
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                self.read += 1
+            elif message is not None and not message.error().retriable():
+                self.failures.append(f"read: {message.error()}")
+        consumer.close()

@@ -1,0 +1,137 @@
+"""Work without rest for a quorum: topics made, changed and deleted at whoever leads."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+from tests.kafka.client import Client
+from tests.kafka.process import HOST, wait_until
+from tests.kafka.quorum.controllers import Quorum
+
+TOPIC = 2  # a resource type of configs
+WAIT_S = 5
+
+
+class Writer(threading.Thread):
+    """Creates topics one after another at whoever leads, and keeps the acknowledged names."""
+
+    def __init__(self, quorum: Quorum, prefix: str) -> None:
+        super().__init__(daemon=True)
+        self.acknowledged: list[str] = []
+        self.deleted: set[str] = set()
+        self._quorum, self._prefix = quorum, prefix
+        self._stopping = threading.Event()
+        self._turn = threading.Lock()
+        self._client: Client | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._prefix} acknowledged {len(self.acknowledged)}>"
+
+    def run(self) -> None:
+        for number in itertools.count():
+            if self._stopping.is_set():
+                return
+            with self._turn:
+                try:
+                    self._work(number)
+                except OSError:
+                    self._hang_up()
+            self._stopping.wait(0.02)  # a broker has to make a directory for each of them
+
+    def _work(self, number: int) -> None:
+        """One round; OSError when nobody answers, or another leads."""
+        self._create(f"{self._prefix}-{number}")
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing is asked for, and nothing unanswered, for the time of the block."""
+        with self._turn:
+            yield
+
+    def _create(self, name: str) -> None:
+        request = CreateTopicsRequest([CreatableTopic(name, 1, 1)], timeout_ms=5000)
+        code = self._ask(request, 7).topics[0].error_code
+        if code == ErrorCode.NOT_CONTROLLER:
+            raise ConnectionError("another leads")
+        if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            self.acknowledged.append(name)
+
+    def _ask(self, request: Message, version: int) -> Any:
+        """The answer of whoever leads. OSError if nobody does."""
+        if self._client is None:
+            leader = self._quorum.leader()
+            if leader is None:
+                raise ConnectionError("nobody leads")
+            self._client = Client(HOST, self._quorum.controllers[leader].port, timeout_s=WAIT_S)
+        return self._client.call(request, version)
+
+    def _hang_up(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def wait_for_more(self, count: int = 20) -> None:
+        """Until so many more are acknowledged."""
+        target = len(self.acknowledged) + count
+        wait_until(lambda: len(self.acknowledged) >= target, f"{target} topics are acknowledged", poll_s=0.01)
+
+    def stop(self) -> list[str]:
+        self._stopping.set()
+        self.join(60)
+        self._hang_up()
+        return self.acknowledged
+
+
+class Administrator(Writer):
+    """Of the topics it creates it configures every other, gives more partitions to some and deletes some."""
+
+    def _work(self, number: int) -> None:
+        name = f"{self._prefix}-{number}"
+        self._create(name)
+        if number % 2 == 0:
+            configs = [AlterableConfig("retention.ms", 0, str(1_000_000 + number))]
+            resources = [AlterConfigsResource(TOPIC, name, configs)]
+            self._ask(IncrementalAlterConfigsRequest(resources), 1)
+        if number % 3 == 0:
+            self._ask(CreatePartitionsRequest([CreatePartitionsTopic(name, 3, None)], 5000), 3)
+        if number % 5 == 0 and name in self.acknowledged:
+            self.acknowledged.remove(name)  # whether it is there is not known until the answer
+            answer = self._ask(DeleteTopicsRequest([DeleteTopicState(name)], timeout_ms=5000), 6)
+            if answer.responses[0].error_code == ErrorCode.NONE:
+                self.deleted.add(name)
+
+
+@contextmanager
+def writing(quorum: Quorum, prefix: str, kind: type[Writer] = Writer) -> Iterator[Writer]:
+    """A writer for the time of the block; afterwards every broker knows all that it was acknowledged."""
+    writer = kind(quorum, prefix)
+    writer.start()
+    try:
+        yield writer
+    finally:
+        names = set(writer.stop())
+
+    def known_by(node_id: int) -> bool:
+        known = {topic.name for topic in quorum.metadata_by(node_id).topics}
+        return names <= known and not writer.deleted & known
+
+    for node_id, broker in quorum.brokers.items():
+        if broker.alive:
+            wait_until(
+                lambda node_id=node_id: known_by(node_id),
+                f"broker {node_id} knows all {len(names)} acknowledged topics and none of those deleted",
+            )
