@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.measure import Figures, Plan
+from bench.figures import Figures
+from bench.measure import Plan
 from bench.quorum import VOTERS, quorum
 from kraftd.wire.error_code import ErrorCode
 from tests.kafka.client import Client

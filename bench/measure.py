@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.figures import Figures
 from bench.load import (
     FETCH_VERSION,
     HEARTBEAT_VERSION,
@@ -53,8 +54,6 @@ class Plan:
 QUICK = Plan(
     starts=2, settle_s=3, idle_s=5, warm_creates=30, creates=60, bulks=2, warm_load_s=1, load_s=2, loads=1
 )
-
-Figures = dict[str, float]
 
 
 @contextmanager

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.figures import Figures
 from bench.load import CREATE_TOPICS_VERSION, BenchBroker, Heart, create_ms, take_frames
-from bench.measure import NO_LINGER, Figures, Plan, percentile
+from bench.measure import NO_LINGER, Plan, percentile
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.wire.error_code import ErrorCode

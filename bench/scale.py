@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.figures import Figures
 from bench.hearts import Beat, Hearts
 from bench.load import (
     CREATE_TOPICS_VERSION,
@@ -28,7 +29,7 @@ from bench.load import (
     quorum_position,
     take_frames,
 )
-from bench.measure import Figures, Plan, percentile
+from bench.measure import Plan, percentile
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState

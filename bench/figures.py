@@ -1,0 +1,102 @@
+"""What is measured: how each figure is written, which way is better, and the ratio that is aimed at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row of the table and one bar of a plot. What stands before a colon is left out in plots."""
+
+    name: str
+    unit: str
+    digits: int
+    aim: str
+    more_is_better: bool = False
+    compared: bool = True  # what only explains the others is in the table alone
+
+    def times_better(self, kraftd: float, kafka: float) -> float | None:
+        """How many times better kraftd is, above 1, or worse, below; None where nothing was counted."""
+        better, worse = (kraftd, kafka) if self.more_is_better else (kafka, kraftd)
+        return better / worse if better and worse else None
+
+    def written(self, value: float) -> str:
+        return f"{value:,.{self.digits}f} {self.unit}".strip()
+
+
+FIGURES = {
+    "start_wall_ms": Figure("cold start to first ApiVersions, wall", "ms", 0, "6x"),
+    "start_cpu_ms": Figure("cold start to first ApiVersions, CPU", "ms", 0, "10x"),
+    "idle_rss_mib": Figure("idle, resident memory", "MiB", 0, "3x"),
+    "idle_cpu_percent": Figure("idle, CPU", "% of a core", 2, "2x"),
+    "create_p50_ms": Figure("CreateTopics of one topic, p50", "ms", 2, "8x"),
+    "create_p99_ms": Figure("CreateTopics of one topic, p99", "ms", 2, "4x"),
+    "create_no_linger_p50_ms": Figure("the same, append linger 0, p50", "ms", 2, "2x"),
+    "create_no_linger_p99_ms": Figure("the same, append linger 0, p99", "ms", 2, ""),
+    "create_1000_topics_ms": Figure("one request of 1,000 topics", "ms", 0, "3x"),
+    "heartbeats_per_cpu_s": Figure("BrokerHeartbeats per CPU second", "", 0, "2x", True),
+    "heartbeats_per_s": Figure("BrokerHeartbeats per second", "", 0, "", True),
+    "empty_fetches_per_cpu_s": Figure("empty fetches per CPU second", "", 0, "2x", True),
+    "empty_fetches_per_s": Figure("empty fetches per second", "", 0, "", True),
+    "three_propagation_p50_ms": Figure("3 controllers: create sent to seen on a broker, p50", "ms", 1, "6x"),
+    "three_create_p50_ms": Figure("3 controllers: CreateTopics, p50", "ms", 2, "6x"),
+    "three_create_p99_ms": Figure("3 controllers: CreateTopics, p99", "ms", 2, "4x"),
+    "three_create_no_linger_p50_ms": Figure("3 controllers: the same, append linger 0, p50", "ms", 2, "2x"),
+    "three_create_1000_topics_ms": Figure("3 controllers: one request of 1,000 topics", "ms", 0, "3x"),
+    "three_creates_per_s": Figure("3 controllers: creates per second, 50 clients", "", 0, "5x", True),
+    "three_idle_cpu_percent": Figure("3 controllers: idle, CPU of all", "% of a core", 2, "2x"),
+    "failover_killed_p50_ms": Figure("leader killed, to the next leader, p50", "ms", 0, "10x"),
+    "failover_killed_max_ms": Figure("leader killed, the worst", "ms", 0, ""),
+    "failover_frozen_p50_ms": Figure("leader's host lost, to the next leader, p50", "ms", 0, ""),
+    "failover_frozen_max_ms": Figure("leader's host lost, the worst", "ms", 0, ""),
+    "failover_stopped_p50_ms": Figure("leader told to stop, to the next leader, p50", "ms", 0, ""),
+    "failover_stopped_max_ms": Figure("leader told to stop, the worst", "ms", 0, ""),
+    "scale_partitions_per_s": Figure("scale: partitions created per second", "", 0, "1x", True),
+    "scale_create_cpu_us": Figure("scale: CPU of a partition created", "us", 1, ""),
+    "scale_create_p50_at_0_ms": Figure("scale: CreateTopics, p50, no partition", "ms", 2, ""),
+    "scale_create_p50_at_tenth_ms": Figure("scale: the same, a tenth of all partitions", "ms", 2, ""),
+    "scale_create_p50_at_all_ms": Figure("scale: the same, all partitions", "ms", 2, ""),
+    "scale_rss_mib": Figure("scale: resident memory after the creates", "MiB", 0, "3x"),
+    "scale_log_answers_s": Figure("scale: restart from the log, ApiVersions answered", "s", 2, ""),
+    "scale_log_slowest_answer_ms": Figure(
+        "scale: the slowest ApiVersions while it loads", "ms", 0, "", compared=False
+    ),
+    "scale_log_serves_s": Figure("scale: restart from the log until it serves, wall", "s", 2, "4x"),
+    "scale_log_serves_cpu_s": Figure("scale: the same, CPU", "s", 2, "5x"),
+    "scale_log_rss_mib": Figure("scale: the same, resident memory", "MiB", 0, "3x"),
+    "scale_checkpoint_s": Figure("scale: a checkpoint written, wall", "s", 2, ""),
+    "scale_checkpoint_cpu_s": Figure("scale: the same, CPU of all processes", "s", 2, "0.5x"),
+    "scale_checkpoint_mib": Figure("scale: the checkpoint", "MiB", 1, "", compared=False),
+    "scale_checkpoint_answers_s": Figure("scale: restart from it, ApiVersions answered", "s", 2, ""),
+    "scale_checkpoint_slowest_answer_ms": Figure(
+        "scale: the slowest ApiVersions while it loads", "ms", 0, "", compared=False
+    ),
+    "scale_checkpoint_serves_s": Figure("scale: restart from it until it serves, wall", "s", 2, "4x"),
+    "scale_checkpoint_serves_cpu_s": Figure("scale: the same, CPU", "s", 2, "5x"),
+    "scale_checkpoint_rss_mib": Figure("scale: the same, resident memory", "MiB", 0, "3x"),
+    "scale_fence_ms": Figure("scale: a silent broker fenced, to the last record committed", "ms", 0, "2x"),
+    "scale_fence_records": Figure("scale: partitions changed", "", 0, "", compared=False),
+    "scale_fence_heartbeat_p50_ms": Figure("scale: heartbeats meanwhile, p50", "ms", 2, ""),
+    "scale_fence_heartbeat_p99_ms": Figure("scale: heartbeats meanwhile, p99", "ms", 2, ""),
+    "scale_fence_heartbeat_max_ms": Figure("scale: heartbeats meanwhile, the worst", "ms", 1, ""),
+    "scale_shutdown_ms": Figure("scale: a broker shut down, to the last record committed", "ms", 0, ""),
+    "scale_shutdown_records": Figure("scale: partitions changed", "", 0, "", compared=False),
+    "scale_shutdown_heartbeat_p50_ms": Figure("scale: heartbeats meanwhile, p50", "ms", 2, ""),
+    "scale_shutdown_heartbeat_p99_ms": Figure("scale: heartbeats meanwhile, p99", "ms", 2, ""),
+    "scale_shutdown_heartbeat_max_ms": Figure("scale: heartbeats meanwhile, the worst", "ms", 1, ""),
+    "scale_bring_up_mb_s": Figure("scale: a snapshot fetched by a new controller", "MB/s", 0, "", True),
+    "scale_stalls": Figure("scale: loop stalls over 10 ms", "", 0, ""),
+    "scale_longest_hold_ms": Figure("scale: the longest", "ms", 1, ""),
+    "codec_fetch_request_decode_us": Figure("codec: Fetch request v18 of one partition, decode", "us", 3, ""),
+    "codec_fetch_request_encode_us": Figure("codec: Fetch request v17 of one partition, encode", "us", 3, ""),
+    "codec_fetch_1000_decode_us": Figure("codec: Fetch request of 1,000 partitions, decode", "us", 0, ""),
+    "codec_heartbeat_decode_us": Figure("codec: BrokerHeartbeat request, decode", "us", 3, ""),
+    "codec_metadata_decode_ms": Figure("codec: Metadata response of 100,000 partitions, decode", "ms", 1, ""),
+    "codec_metadata_encode_ms": Figure("codec: the same, encode", "ms", 1, ""),
+    "codec_record_decode_us": Figure("codec: PartitionRecord out of a checked batch, decode", "us", 3, ""),
+    "codec_record_encode_us": Figure("codec: PartitionRecord into a batch, encode", "us", 3, ""),
+    "codec_crc_mb_s": Figure("codec: CRC32C of a MiB", "MB/s", 0, "", True),
+}

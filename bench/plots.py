@@ -1,0 +1,93 @@
+"""The figures as plots: how many times better than Apache Kafka each is, with both values beside its bar.
+
+`python -m bench.plots` draws the committed figures again. The same figures give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("svg")
+from matplotlib import pyplot, ticker
+
+from bench.figures import FIGURES
+
+FIGURES_FILE = "figures.json"
+# A plot each: its file, its title, and how its figures' keys begin.
+GROUPS = {
+    "requests": ("One controller", ("start_", "idle_", "create_", "heartbeats_", "empty_")),
+    "quorum": ("Three controllers", ("three_",)),
+    "failover": ("Until the next leader", ("failover_",)),
+    "scale": ("A million partitions, a hundred brokers", ("scale_",)),
+    "codec": ("Codecs", ("codec_",)),
+}
+_BETTER, _WORSE, _LINE = "#2a6f97", "#c1666b", "#555555"
+_STYLE = {"svg.fonttype": "none", "svg.hashsalt": "kraftd", "font.size": 8, "font.family": "sans-serif"}
+
+
+def remember(report: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The figures kept in the folder with those of this report in their place, written back."""
+    path = folder / FIGURES_FILE
+    kept = json.loads(path.read_text()) if path.exists() else {"kraftd": {}, "apache": {}}
+    for side in ("kraftd", "apache"):
+        kept[side] |= report[side]
+    folder.mkdir(exist_ok=True)
+    path.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    return kept
+
+
+def draw(report: dict[str, Any], folder: Path) -> list[Path]:
+    """An SVG for each group of which there are figures."""
+    drawn = []
+    for group, (title, beginnings) in GROUPS.items():
+        bars = []
+        for key, figure in FIGURES.items():
+            if key.startswith(beginnings) and key in report["kraftd"] and key in report["apache"]:
+                ours, theirs = report["kraftd"][key], report["apache"][key]
+                times = figure.times_better(ours, theirs)
+                if times is not None and figure.compared:
+                    name = figure.name.split(": ", 1)[-1]
+                    bars.append((name, times, f"{figure.written(ours)}  |  {figure.written(theirs)}"))
+        if bars:
+            drawn.append(_draw(title, bars, folder / f"{group}.svg"))
+    return drawn
+
+
+def _draw(title: str, bars: list[tuple[str, float, str]], path: Path) -> Path:
+    """Bars from top to bottom on a logarithmic axis, 1 being as good as Apache Kafka."""
+    with pyplot.rc_context(_STYLE):
+        drawing, axes = pyplot.subplots(figsize=(9, 0.9 + 0.24 * len(bars)), layout="constrained")
+        names, times, labels = zip(*bars, strict=True)
+        rows = range(len(bars))
+        colors = [_BETTER if value >= 1 else _WORSE for value in times]
+        axes.barh(rows, [value - 1 for value in times], left=1, height=0.6, color=colors)
+        for row, value, label in zip(rows, times, labels, strict=True):
+            axes.text(max(value, 1) * 1.06, row, f"{value:.1f}x   {label}", va="center", color=_LINE)
+        axes.set_yticks(rows, names)
+        axes.set_xscale("log")
+        axes.set_xlim(min(0.5, *times) * 0.9, max(times) * 30)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
+        axes.margins(y=0.01)
+        axes.axvline(1, color=_LINE, linewidth=0.8)
+        axes.invert_yaxis()
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        drawing.suptitle(f"{title}: times better than Apache Kafka (kraftd  |  Kafka)", x=0.01, ha="left")
+        drawing.savefig(path, metadata={"Date": None, "Creator": None})
+        pyplot.close(drawing)
+    return path
+
+
+def main() -> None:
+    folder = Path(__file__).with_name("plots")
+    for path in draw(json.loads((folder / FIGURES_FILE).read_text()), folder):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()
