@@ -53,7 +53,7 @@ codegen: setup  ## schemas/ into kraftd/messages/ and kraftd/configdef/
 	$(BIN)/python -m codegen.generate
 	$(BIN)/python -m codegen.configs.generate
 
-bench: setup  ## kraftd beside Apache Kafka's controller: a table, and bench/results/*.json
+bench: setup  ## kraftd beside Apache Kafka's controller: a table, bench/results/*.json, bench/plots/*.svg
 	$(BIN)/python -m bench $(ARGS)
 
 image-test: setup  ## build the container image and run it for real, with buildah and podman

@@ -209,7 +209,7 @@ def _departure(ctx: Context, broker: BrokerState) -> Departure | None:
     first = islice(image.partitions_of(broker.id), PARTITIONS_A_CALL + 1)
     if sum(1 for _ in first) <= PARTITIONS_A_CALL:
         return None
-    return Departure(broker.id, broker.epoch, list(image.partitions_of(broker.id)))
+    return Departure(broker.id, broker.epoch, image.hosted_masks(broker.id))
 
 
 def _begin(ctx: Context, departure: Departure) -> None:

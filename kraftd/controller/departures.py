@@ -18,22 +18,27 @@ LOOKED_AT_A_CALL = 4  # times as many as may be left: most are
 
 
 class Departure:
-    """How far one registration of a broker has got in leaving its partitions."""
+    """How far one registration of a broker has got in leaving its partitions.
 
-    __slots__ = ("_partitions", "_position", "broker_epoch", "broker_id")
+    It begins with what the broker hosts: topic ids, each with a mask of partitions.
+    """
 
-    def __init__(self, broker_id: int, broker_epoch: int, partitions: list[TopicPartition]) -> None:
+    __slots__ = ("_hosted", "_partitions", "_position", "broker_epoch", "broker_id")
+
+    def __init__(self, broker_id: int, broker_epoch: int, hosted: list[tuple[bytes, int]]) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
-        self._partitions = partitions
+        hosted.reverse()
+        self._hosted = hosted  # the last is the next
+        self._partitions: list[TopicPartition] = []  # what comes before it
         self._position = 0
 
     def next(self, image: Image, limit: int) -> tuple[list[TopicPartition], int]:
         """Up to so many that the broker is to leave now, and the position behind them: for ``reach``."""
         found: list[TopicPartition] = []
         position = self._position
-        end = min(len(self._partitions), position + limit * LOOKED_AT_A_CALL)
-        while position < end and len(found) < limit:
+        end = position + limit * LOOKED_AT_A_CALL
+        while position < end and len(found) < limit and not self.is_last(position):
             partition = self._partitions[position]
             if is_to_be_left(image, self.broker_id, partition):
                 found.append(partition)
@@ -46,6 +51,9 @@ class Departure:
 
     def is_last(self, position: int) -> bool:
         """Whether nothing comes after that position."""
+        while position >= len(self._partitions) and self._hosted:
+            topic_id, mask = self._hosted.pop()
+            self._partitions += [(topic_id, index) for index in range(mask.bit_length()) if mask >> index & 1]
         return position >= len(self._partitions)
 
     @property
@@ -62,7 +70,10 @@ class Departure:
                 self._partitions.append((message.topic_id, message.partition_id))
 
     def __repr__(self) -> str:
-        return f"<Departure of {self.broker_id}, {self._position} of {len(self._partitions)} partitions>"
+        rest = f" and {len(self._hosted)} topics" if self._hosted else ""
+        return (
+            f"<Departure of {self.broker_id}, {self._position} of {len(self._partitions)} partitions{rest}>"
+        )
 
 
 def is_to_be_left(image: Image, broker_id: int, partition: TopicPartition) -> bool:

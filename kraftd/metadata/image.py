@@ -424,6 +424,12 @@ class Image:
         """Every partition that has a replica on the broker."""
         return iter(self._hosted.get(broker_id, _NO_PARTITIONS))
 
+    def hosted_masks(self, broker_id: int) -> list[tuple[bytes, int]]:
+        """The same as topic ids and masks (bit i is partition i), in a list of its own: it may be gone
+        through while the image changes.
+        """
+        return self._hosted.get(broker_id, _NO_PARTITIONS).masks()
+
     def partitions_with_isr_member(self, broker_id: int) -> Iterator[TopicPartition]:
         for topic_id, index in self.partitions_of(broker_id):
             if broker_id in self.topics[topic_id].partitions[index].isr:

@@ -93,6 +93,11 @@ class HostedPartitions:
             end = 0
         self._placed = end
 
+    def masks(self) -> list[tuple[bytes, int]]:
+        """Topic ids, each with its mask."""
+        self._place(len(self._notes))
+        return list(self._set.masks.items())
+
     def __iter__(self) -> Iterator[TopicPartition]:
         self._place(len(self._notes))
         return iter(self._set)
