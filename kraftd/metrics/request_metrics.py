@@ -19,6 +19,7 @@ from kraftd.wire.error_code import ErrorCode
 
 _REQUESTS = Bean("kafka.network", "RequestMetrics")
 _SOCKETS = Bean("kafka.network", "SocketServer")
+_CHANNEL = Bean("kafka.network", "RequestChannel")
 _LISTENERS = Bean("kafka.server", "socket-server-metrics", named=False)
 _HANDLERS = Bean("kafka.server", "KafkaRequestHandlerPool")
 _ERROR_NAMES = {int(code): code.name for code in ErrorCode}
@@ -61,9 +62,25 @@ def _sum(one: Histogram, other: Histogram) -> Histogram:
     return both
 
 
-def _listeners(readings: Readings) -> Samples:
+def _open(readings: Readings) -> Counter[str]:
+    """Connections that are open, by listener; none is left out that ever had one."""
     counts = Counter(connection.listener for connection in readings.connections)
-    return [((listener,), count) for listener, count in sorted(counts.items())]
+    counts.update(dict.fromkeys(readings.connections.opened, 0))
+    return counts
+
+
+def _open_by_listener(readings: Readings) -> Samples:
+    return [((listener,), count) for listener, count in sorted(_open(readings).items())]
+
+
+def _opened_by_listener(readings: Readings) -> Samples:
+    return [((listener,), count) for listener, count in sorted(readings.connections.opened.items())]
+
+
+def _closed_by_listener(readings: Readings) -> Samples:
+    still = _open(readings)
+    opened = readings.connections.opened
+    return [((listener,), opened[listener] - count) for listener, count in sorted(still.items())]
 
 
 FAMILIES: tuple[Family, ...] = (
@@ -128,5 +145,23 @@ FAMILIES: tuple[Family, ...] = (
         "part of its time that the event loop was idle lately",
         lambda r: r.idle_ratio,
     ),
-    _LISTENERS.family("gauge", "connection-count", "connections that are open", _listeners, ("listener",)),
+    _HANDLERS.gauge(
+        "RequestHandlerAvgIdlePercent",
+        "part of its time that the event loop was idle lately",
+        lambda r: r.idle_ratio,
+    ),
+    _CHANNEL.gauge(
+        "RequestQueueSize",
+        "requests that have arrived and wait for their turn",
+        lambda r: sum(connection.waiting for connection in r.connections),
+    ),
+    _LISTENERS.family(
+        "gauge", "connection-count", "connections that are open", _open_by_listener, ("listener",)
+    ),
+    _LISTENERS.family(
+        "counter", "connection-creation-total", "connections accepted", _opened_by_listener, ("listener",)
+    ),
+    _LISTENERS.family(
+        "counter", "connection-close-total", "connections closed", _closed_by_listener, ("listener",)
+    ),
 )

@@ -25,6 +25,7 @@ class Connections:
         self.limits = limits
         self.budget = BufferBudget(limits.max_buffered_bytes, limits.free_bytes)
         self.refused = 0
+        self.opened: Counter[str] = Counter()  # since the start, by listener
         self._handler = handler
         self._schedule = schedule
         self._open: dict[int, Connection] = {}
@@ -88,6 +89,7 @@ class Connections:
             limit = f"{host} has {self.limits.max_connections_per_ip} connections, the limit"
         else:
             self._open[connection.id] = connection
+            self.opened[connection.listener] += 1
             self._by_ip[host] += 1
             return None
         self.refused += 1

@@ -1,0 +1,273 @@
+"""kraftd's metrics beside those of Apache Kafka's controller: the same names, the same values in a state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isnan
+from pathlib import Path
+
+import pytest
+
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraftd.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+from kraftd.metadata.features import supported_features
+from kraftd.metadata.image import Image
+from kraftd.metrics.exposition import FAMILIES
+from kraftd.metrics.quorum_metrics import STATES
+from kraftd.wire.message import Message
+from tests.kafka.differential.pair import GaveUp, Pair
+from tests.kafka.differential.requests import RandomRequests
+from tests.kafka.jmx import Attribute, read_jmx
+from tests.kafka.process import free_port, wait_until
+from tests.metrics.absent import why_absent
+from tests.metrics.scrape import Scrape
+
+pytestmark = pytest.mark.kafka
+RANDOM_STEPS = 300
+# What both are asked as often by the harness as they please to need.
+_ASKED_ALIKE = {"ApiVersions", "DescribeCluster", "Fetch", "FetchConsumer", "FetchFollower"}
+
+# What two controllers in the same state, of the same history, have alike.
+SAME = (
+    *(
+        f"kafka_controller_KafkaController_{name}"
+        for name in (
+            "ActiveControllerCount",
+            "FencedBrokerCount",
+            "ActiveBrokerCount",
+            "ControlledShutdownBrokerCount",
+            "BrokerRegistrationState",
+            "GlobalTopicCount",
+            "GlobalPartitionCount",
+            "OfflinePartitionsCount",
+            "PreferredReplicaImbalanceCount",
+            "MetadataErrorCount",
+            "LastAppliedRecordOffset",
+            "LastCommittedRecordOffset",
+            "TimedOutBrokerHeartbeatCount",
+            "EventQueueOperationsTimedOutCount",
+            "NewActiveControllersCount",
+            "IgnoredStaticVoters",
+        )
+    ),
+    *(
+        f"kafka_server_raft_metrics_{name}"
+        for name in (
+            "current_leader",
+            "current_vote",
+            "current_epoch",
+            "high_watermark",
+            "log_end_offset",
+            "log_end_epoch",
+            "number_of_voters",
+            "number_of_observers",
+            "number_unknown_voter_connections",
+            "uncommitted_voter_change",
+        )
+    ),
+    *(
+        f"kafka_server_MetadataLoader_{name}"
+        for name in (
+            "CurrentMetadataVersion",
+            "CurrentControllerId",
+            "FinalizedLevel",
+            "HandleLoadSnapshotCount",
+        )
+    ),
+    "kafka_server_SnapshotEmitter_LatestSnapshotGeneratedBytes",
+    "kafka_server_node_metrics_minimum_supported_level",
+    "kafka_server_node_metrics_maximum_supported_level",
+    "kafka_log_Log_LogStartOffset",
+    "kafka_log_Log_LogEndOffset",
+    "kafka_log_Log_NumLogSegments",
+)
+COUNTED = (
+    "kafka_controller_ControllerStats_UncleanLeaderElectionsPerSec",
+    "kafka_controller_ControllerStats_ElectionFromEligibleLeaderReplicasPerSec",
+)
+
+
+class Watched(Pair):
+    """A pair whose metrics are looked at."""
+
+    def __init__(self, home: Path, **settings: list[int]) -> None:
+        super().__init__(home, **settings)
+        self.port = free_port()
+        kraftd = self.sides[1].controller
+        kraftd.properties["kraftd.metrics.listener"] = f"127.0.0.1:{self.port}"
+        kraftd.write_properties()
+
+    def __enter__(self) -> Watched:
+        return self
+
+    def jmx(self) -> list[Attribute]:
+        return read_jmx(self.apache.controller.pid)
+
+    def differences(self) -> Iterator[str]:
+        """Each metric that should be the same in both, and is not."""
+        kafka, kraftd = self.jmx(), Scrape(self.port)
+        compared = 0
+        for one in kafka:
+            if one.name in SAME:
+                found = kraftd.find(one.name, one.labels)
+            elif one.name in COUNTED and one.attribute == "Count":
+                found = kraftd.find(f"{one.name}_total", one.labels)
+            elif one.bean == "kafka.server:type=raft-metrics current-state":
+                yield from self._state(one.text, kraftd)
+                continue
+            else:
+                continue
+            compared += 1
+            if found is None or (found != one.value and not (isnan(found) and isnan(one.value))):
+                yield f"{one.name} {sorted(one.labels)}: Kafka {one.text}, kraftd {found}"
+        assert compared >= len(SAME), "Kafka has not told of all of them"
+        for name in SAME:
+            for labels, value in kraftd.samples(name):
+                if not any(one.name == name and one.labels == labels for one in kafka):
+                    yield f"{name} {sorted(labels)}: kraftd {value}, Kafka nothing"
+
+    def _state(self, text: str, kraftd: Scrape) -> Iterator[str]:
+        for state in STATES:
+            value = kraftd.value("kafka_server_raft_metrics_current_state", state=state)
+            if value != (state == text):
+                yield f"current-state: Kafka {text}, kraftd says {value} of {state}"
+
+    def settle(self) -> None:
+        """Wait until both say the same; AssertionError with what they say if they never do."""
+        left: list[str] = []
+
+        def same() -> bool:
+            left[:] = self.differences()
+            return not left
+
+        try:
+            wait_until(same, "both have the same metrics", timeout_s=20, poll_s=0.5)
+        except TimeoutError:
+            raise AssertionError("\n".join(left)) from None
+
+    def counts(self, kind: str) -> tuple[dict[object, float], dict[object, float]]:
+        """RequestsPerSec or ErrorsPerSec of both, without errors that are none."""
+        name = f"kafka_network_RequestMetrics_{kind}"
+        kafka = {one.labels: one.value for one in self.jmx() if one.name == name and one.attribute == "Count"}
+        kraftd = dict(Scrape(self.port).samples(f"{name}_total"))
+        return _told(kafka), _told(kraftd)
+
+
+def _told(counts: dict[frozenset[tuple[str, str]], float]) -> dict[object, float]:
+    found: dict[object, float] = {}
+    for labels, count in counts.items():
+        named = dict(labels)
+        if count and named["request"] not in _ASKED_ALIKE and named.get("error") != "NONE":
+            found[tuple(sorted(labels))] = count
+    return found
+
+
+def registration(broker_id: int, cluster_id: str) -> BrokerRegistrationRequest:
+    return BrokerRegistrationRequest(
+        broker_id=broker_id,
+        cluster_id=cluster_id,
+        incarnation_id=bytes(15) + bytes([broker_id]),
+        listeners=[Listener("PLAINTEXT", "127.0.0.1", 9090 + broker_id)],
+        features=[Feature(name, *levels) for name, levels in supported_features().items()],
+        log_dirs=(bytes(14) + bytes([1, broker_id]),),
+    )
+
+
+def topic(name: str, *replicas: tuple[int, ...]) -> CreatableTopic:
+    assigned = [CreatableReplicaAssignment(index, ids) for index, ids in enumerate(replicas)]
+    return CreatableTopic(name, -1, -1, assigned)
+
+
+def test_every_metric_of_kafkas_controller_is_here_or_known_to_be_absent(tmp_path: Path) -> None:
+    with Watched(tmp_path) as pair:
+        pair.start()
+        pair.ask(registration(1, pair.cluster_id), 4)  # some metrics are of brokers
+        kafka = pair.jmx()
+    here = {family.name.removesuffix("_total"): family for family in FAMILIES}
+    missing = set()
+    for one in kafka:
+        family = here.get(one.name.removesuffix("_total"))
+        if family is None:
+            if why_absent(one.bean) is None:
+                missing.add(one.bean)
+        else:
+            assert family.help.startswith(f"{one.bean}: ")
+            assert why_absent(one.bean) is None, f"{one.bean} is here, and said to be absent"
+    assert missing == set()
+    told = {one.name.removesuffix("_total") for one in kafka}
+    invented = {family.bean for name, family in here.items() if family.bean and name not in told}
+    # Those of KIP-630, of which Kafka has come to tell otherwise.
+    old = ("GenSnapshotLatencyMs", "LoadSnapshotLatencyMs", "SnapshotSizeBytes", "SnapshotLag")
+    assert invented == {f"kafka.controller:type=KafkaController,name={name}" for name in old}
+
+
+def test_values_are_kafkas_with_brokers_of_every_state_and_partitions_that_lost_their_leader(
+    tmp_path: Path,
+) -> None:
+    with Watched(tmp_path) as pair:
+        pair.start()
+
+        def ask(request: Message, version: int) -> object:
+            (kafka, kraftd), _ = pair.ask(request, version)
+            assert kafka == kraftd
+            return kafka
+
+        pair.settle()
+        epochs = {}
+        for broker_id in (1, 2, 3, 4):
+            answer = ask(registration(broker_id, pair.cluster_id), 4)
+            epochs[broker_id] = answer["brokerEpoch"]  # type: ignore[index]
+
+        def beat(broker_id: int, **wants: bool) -> None:
+            epoch = epochs[broker_id]
+            ask(BrokerHeartbeatRequest(broker_id, epoch, current_metadata_offset=epoch, **wants), 1)
+
+        pair.settle()  # all are fenced
+        for broker_id in (1, 2, 3):
+            beat(broker_id)
+        topics = [topic("a", (1, 2), (2, 1), (3, 1)), topic("b", (2, 3)), topic("c.d", (2,), (2,))]
+        ask(CreateTopicsRequest(topics, 30_000), 7)
+        ask(CreateTopicsRequest(topics[:2], 30_000), 7)  # exist already
+        pair.settle()
+        beat(2, want_fence=True)
+        pair.settle()
+        controller = "kafka_controller_KafkaController_"
+        scrape = Scrape(pair.port)
+        assert scrape.value(f"{controller}FencedBrokerCount") == 2
+        assert scrape.value(f"{controller}OfflinePartitionsCount") == 2
+        assert scrape.value(f"{controller}PreferredReplicaImbalanceCount") == 4
+        beat(3, want_shut_down=True)
+        pair.settle()
+        scrape = Scrape(pair.port)
+        for broker_id in (1, 2, 3, 4):
+            assert scrape.value(f"{controller}TimeSinceLastHeartbeatReceivedMs", broker=str(broker_id)) >= 0
+        for kind in ("RequestsPerSec", "ErrorsPerSec"):
+            kafka, kraftd = pair.counts(kind)
+            assert kafka == kraftd
+            assert kafka
+
+
+def test_values_are_kafkas_after_requests_of_all_kinds(tmp_path: Path) -> None:
+    with Watched(tmp_path) as pair:
+        pair.start()
+        image = Image()
+        requests = RandomRequests(3, image, pair.cluster_id)
+        parts = [side.read_log() for side in pair.sides]
+        for step in range(RANDOM_STEPS):
+            for offset, epoch, message in parts[0].records:
+                image.apply(message, offset, epoch)
+            requests.log_end = pair.apache.next_offset
+            requests.batch_starts += [base_offset for base_offset, _, _ in parts[0].batches]
+            request, version = requests.next()
+            try:
+                _, parts = pair.ask(request, version)
+            except GaveUp:
+                break
+            if step % 100 == 99:
+                pair.settle()
+        assert image.topic_count > 0, f"nothing came of it: {image!r}"
