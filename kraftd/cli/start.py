@@ -36,6 +36,9 @@ def start(file: str, overrides: tuple[str, ...]) -> int:
 
     Its data directory must be formatted (see kraftd format). It runs until SIGTERM or SIGINT: then it answers
     what it has accepted, syncs its log and ends with exit code 0.
+
+    With kraftd.metrics.listener=host:port in FILE it serves /metrics for Prometheus, /healthz and /readyz
+    there; /readyz says how far it is while it loads its log.
     """
     for number in STOPS:
         signal.signal(number, leave)  # until the daemon listens to them

@@ -79,9 +79,10 @@ def _records(readings: Readings) -> Progress:
     node = readings.node
     if node.replay.loads_snapshot:
         return Progress(node.loading.snapshot_records_so_far, None)
-    before = node.loading.snapshot_records
-    end = node.replay.snapshot_end
-    return Progress(before + node.replay.next_offset - end, before + readings.storage.log.log_end - end)
+    before = node.loading.snapshot_records - node.replay.snapshot_end
+    next_offset = node.replay.next_offset
+    # What the active controller has just decided is in its image before it is in the log.
+    return Progress(before + next_offset, before + max(next_offset, readings.storage.log.log_end))
 
 
 def _bytes(readings: Readings) -> Progress:

@@ -303,3 +303,40 @@ def test_each_key_takes_the_texts_that_kafka_takes(oracle: ConfigOracle, data: s
     else:
         # What other keys have against it is another test's matter.
         assert f"for configuration {key.name}" not in theirs, (key.name, text, theirs)
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("127.0.0.1:9404", "127.0.0.1", 9404),
+        (":9404", "", 9404),
+        ("[::1]:9404", "::1", 9404),
+        ("http://controller-1.example:0/", "controller-1.example", 0),
+    ],
+)
+def test_the_metrics_listener_is_a_host_and_a_port(load_lines: Load, text: str, host: str, port: int) -> None:
+    found = load_lines(f"kraftd.metrics.listener={text}").metrics_listener
+    assert found is not None
+    assert (found.host, found.port) == (host, port)
+
+
+def test_metrics_are_served_nowhere_unless_somebody_says_where(load_lines: Load) -> None:
+    assert load_lines().metrics_listener is None
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("9404", "must be host:port, like 127.0.0.1:9404, or :9404 for every interface"),
+        ("METRICS://:9404", "must be host:port"),
+        ("localhost:70000", "70000 is no port; ports are from 0 to 65535"),
+        (":9093", "several listeners have port 9093"),
+    ],
+)
+def test_a_metrics_listener_that_cannot_be_is_refused_with_what_would_do(
+    load_lines: Load, text: str, why: str
+) -> None:
+    (problem,) = problems(load_lines, f"kraftd.metrics.listener={text}")
+    assert problem.startswith(f"kraftd.metrics.listener={text}: ")
+    assert why in problem
+    assert problem.endswith("(controller.properties, line 6)")

@@ -1,0 +1,124 @@
+"""The text of a scrape: names, labels, units, and that a larger image costs no more."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from kraftd.histogram import Histogram
+from kraftd.metrics.exposition import FAMILIES, Exposition
+from kraftd.metrics.family import prometheus_name
+from kraftd.metrics.readings import Readings
+from tests.metrics.absent import ABSENT
+from tests.metrics.watched import readings
+from tests.server.house import House
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
+
+
+def text_of(found: Readings, accept: str = "") -> str:
+    return b"".join(Exposition(found, accept).pieces()).decode()
+
+
+def samples(found: Readings) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text_of(found))
+        for sample in family.samples
+    }
+
+
+def test_names_of_kafkas_mbeans_become_names_that_prometheus_takes() -> None:
+    bean = "kafka.controller:type=KafkaController,name=ActiveControllerCount"
+    assert prometheus_name(bean) == "kafka_controller_KafkaController_ActiveControllerCount"
+    assert prometheus_name("kafka.server:type=raft-metrics current-epoch") == (
+        "kafka_server_raft_metrics_current_epoch"
+    )
+    assert len({family.name for family in FAMILIES}) == len(FAMILIES)
+
+
+def test_a_scrape_is_text_or_open_metrics_as_it_is_asked_for(tmp_path: Path) -> None:
+    found = readings(House(tmp_path).start())
+    plain = Exposition(found, "text/plain;version=0.0.4")
+    assert plain.content_type.startswith("text/plain")
+    assert "# EOF" not in text_of(found)
+    accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+    assert Exposition(found, accept).content_type.startswith("application/openmetrics-text")
+    families = {family.name for family in open_metrics(text_of(found, accept))}
+    assert "kraftd_disk_full" in families
+    assert text_of(found, accept).count("# EOF") == 1
+
+
+def test_a_histogram_counts_up_to_each_bound_in_the_unit_of_its_name(tmp_path: Path) -> None:
+    syncs = Histogram()
+    for took_ns in (40_000, 50_000, 3_000_000, 20_000_000_000):
+        syncs.note(took_ns)
+    found = samples(readings(House(tmp_path).start(), syncs=syncs))
+    for name, scale in (("kraftd_fsync_seconds", 1000), ("kafka_log_LogFlushStats_LogFlushRateAndTimeMs", 1)):
+        by_bound = {
+            round(float(dict(labels)["le"]) * scale, 6): value
+            for (sample, labels), value in found.items()
+            if sample == f"{name}_bucket"
+        }
+        assert by_bound[0.05] == 2
+        assert by_bound[2] == 2
+        assert by_bound[5] == 3
+        assert by_bound[10_000] == 3
+        assert by_bound[float("inf")] == 4
+        assert found[f"{name}_sum", ()] * scale == pytest.approx(20_003.09)
+
+
+def test_requests_are_told_by_api_version_and_error(tmp_path: Path) -> None:
+    house = House(tmp_path).start()
+    house.unfenced(1)
+    house.beat(1, 7_777)  # of another broker epoch
+    found = samples(readings(house))
+    errors = "kafka_network_RequestMetrics_ErrorsPerSec_total"
+    labels = (("error", "STALE_BROKER_EPOCH"), ("request", "BrokerHeartbeat"))
+    assert {key: value for key, value in found.items() if key[0] == errors} == {(errors, labels): 1}
+
+
+def test_brokers_have_their_states_and_leave_no_trace_once_they_are_gone(tmp_path: Path) -> None:
+    house = House(tmp_path).start()
+    house.unfenced(1)
+    house.register(2)
+    house.advance(1_000)
+    found = samples(readings(house))
+    state = "kafka_controller_KafkaController_BrokerRegistrationState"
+    silent = "kafka_controller_KafkaController_TimeSinceLastHeartbeatReceivedMs"
+    assert found[state, (("broker", "1"),)] == 30
+    assert found[state, (("broker", "2"),)] == 10
+    assert found[silent, (("broker", "1"),)] == 1_000
+    session_ms = house.config.broker_session_timeout_ms
+    house.advance(session_ms)
+    found = samples(readings(house))
+    assert found[silent, (("broker", "1"),)] == session_ms
+    assert found[state, (("broker", "1"),)] == 10
+    assert found["kafka_controller_KafkaController_FencedBrokerCount", ()] == 2
+
+
+def test_counts_of_partitions_without_their_leader_do_not_look_at_them(tmp_path: Path) -> None:
+    house = House(tmp_path).start()
+    house.unfenced(1)
+    house.create(*(f"t{at}" for at in range(50)), partitions=3)
+    house.advance(house.config.broker_session_timeout_ms + 1_000)
+    house.node.image.topics = None  # type: ignore[assignment]  # whoever looks at them fails
+    image = house.node.image
+    assert (image.leaderless_count, image.not_preferred_count) == (150, 150)
+
+
+def test_every_metric_has_a_line_in_the_page_on_metrics_and_so_has_what_is_absent() -> None:
+    page = DOCS.read_text()
+    for family in FAMILIES:
+        row = rf"^\| `{family.name}` \|"
+        assert re.search(row, page, re.MULTILINE), f"{family.name} is not in {DOCS.name}"
+        assert family.meaning in page, f"{family.name}: {DOCS.name} does not say {family.meaning!r}"
+    for _, why in ABSENT:
+        assert why in page, f"{DOCS.name} does not say: {why}"
+    named = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    known = {family.name for family in FAMILIES}
+    assert {name for name in named if name.startswith(("kafka_", "kraftd_"))} <= known

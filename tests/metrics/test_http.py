@@ -1,0 +1,149 @@
+"""HTTP as far as a scrape needs it: what is answered, what is refused, and who is not waited for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+
+import pytest
+
+from kraftd.metrics import http
+from kraftd.metrics.http import TEXT, BadRequest, HttpConnections, Request, Response, parse_head
+
+
+async def echo(request: Request) -> Response:
+    if request.path == "/fails":
+        raise RuntimeError("as it should")
+    await asyncio.sleep(0)
+    return Response(HTTPStatus.OK, TEXT, f"{request.method} {request.path}\n".encode())
+
+
+class Served:
+    def __init__(self, port: int, connections: HttpConnections, failures: list[Exception]) -> None:
+        self.port, self.connections, self.failures = port, connections, failures
+
+    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self.port)
+
+    async def ask(self, data: bytes) -> bytes:
+        """Everything that comes until the other side closes."""
+        reader, writer = await self.open()
+        writer.write(data)
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    loop = asyncio.get_running_loop()
+    failures: list[Exception] = []
+    connections = HttpConnections(loop, echo, failures.append)
+    server = await loop.create_server(connections.factory, "127.0.0.1", 0)
+    yield Served(server.sockets[0].getsockname()[1], connections, failures)
+    server.close()
+    connections.close()
+
+
+def head(path: str = "/x", method: str = "GET", *headers: str) -> bytes:
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: h", *headers, "", ""]).encode()
+
+
+async def test_a_get_is_answered_and_a_head_without_the_body(served: Served) -> None:
+    answer = await served.ask(head("/x?name=1", "GET", "Connection: close"))
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.endswith(b"\r\n\r\nGET /x\n")
+    answer = await served.ask(head("/x", "HEAD", "Connection: close"))
+    assert b"Content-Length: 8\r\n" in answer
+    assert answer.endswith(b"\r\n\r\n")
+
+
+async def test_requests_of_one_connection_are_answered_in_order_however_they_are_cut(served: Served) -> None:
+    reader, writer = await served.open()
+    data = head("/1") + head("/2") + head("/3", "GET", "Connection: close")
+    for at in range(0, len(data), 7):
+        writer.write(data[at : at + 7])
+        await writer.drain()
+    answers = await reader.read()
+    assert [line for line in answers.split(b"\n") if line.startswith(b"GET")] == [
+        b"GET /1",
+        b"GET /2",
+        b"GET /3",
+    ]
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"nonsense\r\n\r\n", 400),
+        (b"\xff\xfe\r\n\r\n", 400),
+        (b"GET / HTTP/2.0\r\n\r\n", 505),
+        (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\n\r\n", 405),
+        (b"DELETE / HTTP/1.1\r\n\r\n", 405),
+        (b"GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", 413),
+        (b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 413),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * http.HEAD_BYTES, 431),
+    ],
+)
+async def test_what_is_no_request_for_a_page_is_refused_and_closed(
+    served: Served, data: bytes, status: int
+) -> None:
+    answer = await served.ask(data)
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert b"Connection: close" in answer
+    assert (b"Allow: GET, HEAD" in answer) == (status == 405)
+
+
+async def test_a_head_that_does_not_end_is_not_waited_for(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "HEAD_S", 0.05)
+    reader, writer = await served.open()
+    writer.write(b"GET / HTTP/1.1\r\nHost: ")
+    await ends(reader)
+    writer.close()
+    reader, writer = await served.open()
+    await ends(reader)
+    writer.close()
+
+
+async def ends(reader: asyncio.StreamReader) -> None:
+    """The other side closes, and has said nothing."""
+    try:
+        assert await reader.read() == b""
+    except ConnectionError:
+        pass
+
+
+async def test_more_connections_than_allowed_are_turned_away(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "MOST_CONNECTIONS", 2)
+    kept = []
+    for _ in range(2):
+        reader, writer = await served.open()
+        writer.write(head())
+        assert (await reader.readuntil(b"GET /x\n")).startswith(b"HTTP/1.1 200")
+        kept.append(writer)
+    assert (await served.ask(head())).startswith(b"HTTP/1.1 503")
+    kept.pop().close()
+    while len(served.connections.open) > 1:
+        await asyncio.sleep(0)
+    assert (await served.ask(head("/y", "GET", "Connection: close"))).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_page_that_fails_is_told_of_and_answered_with_500(served: Served) -> None:
+    answer = await served.ask(head("/fails", "GET", "Connection: close"))
+    assert answer.startswith(b"HTTP/1.1 500")
+    assert [str(error) for error in served.failures] == ["as it should"]
+
+
+def test_a_connection_stays_as_the_version_and_the_header_say() -> None:
+    assert parse_head(b"GET / HTTP/1.1\r\nHost: h").keep_alive
+    assert not parse_head(b"GET / HTTP/1.0").keep_alive
+    assert parse_head(b"GET / HTTP/1.0\r\nConnection: keep-alive").keep_alive
+    with pytest.raises(BadRequest):
+        parse_head(b"GET  / HTTP/1.1")

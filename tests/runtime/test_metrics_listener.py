@@ -1,0 +1,106 @@
+"""The metrics listener of a real daemon."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.kafka.process import wait_until
+from tests.metrics.scrape import Scrape, get, ready
+from tests.runtime.daemon_process import DaemonProcess, free_port
+from tests.runtime.test_daemon import creation, register
+
+
+class Watched(DaemonProcess):
+    """A daemon with a metrics listener."""
+
+    def __init__(self, home: Path, **settings: Any) -> None:
+        self.metrics_port = free_port()
+        listener = {"kraftd__metrics__listener": f"127.0.0.1:{self.metrics_port}"}
+        super().__init__(home, **listener, **settings)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Watched]:
+    process = Watched(tmp_path)
+    process.format()
+    yield process
+    process.stop(signal.SIGKILL)
+
+
+def test_it_tells_of_the_cluster_of_requests_and_of_itself(daemon: Watched) -> None:
+    client = daemon.start().client()
+    register(client)
+    for _ in range(2):
+        client.ask(ApiKey.CREATE_TOPICS, 7, creation("t"))
+    assert get(daemon.metrics_port, "/healthz")[0] == 200
+    status, found = ready(daemon.metrics_port)
+    assert (status, found["state"], found["records"]["loaded"]) == (200, "serving", found["records"]["total"])
+    scrape = Scrape(daemon.metrics_port)
+    controller = "kafka_controller_KafkaController_"
+    assert scrape.value(f"{controller}ActiveControllerCount") == 1
+    assert scrape.value(f"{controller}FencedBrokerCount") == 1
+    requests = "kafka_network_RequestMetrics_RequestsPerSec_total"
+    assert scrape.value(requests, request="CreateTopics", version="7") == 2
+    assert scrape.value("kafka_network_RequestMetrics_TotalTimeMs_count", request="CreateTopics") == 2
+    assert scrape.value("kafka_network_RequestMetrics_RequestBytes_count", request="CreateTopics") == 2
+    errors = dict(scrape.samples("kafka_network_RequestMetrics_ErrorsPerSec_total"))
+    refused = ErrorCode.INVALID_REPLICATION_FACTOR.name  # the only broker is fenced
+    assert errors == {frozenset({("request", "CreateTopics"), ("error", refused)}): 2}
+    assert scrape.value("kraftd_fsync_seconds_count") > 0
+    assert scrape.value("kraftd_loop_step_seconds_count") > 0
+    assert scrape.value("kraftd_disk_full") == 0
+    assert scrape.value("kraftd_ready") == 1
+    assert scrape.value("process_resident_memory_bytes") > 0
+    assert daemon.stop() == 0
+
+
+def test_there_are_no_other_pages_and_no_other_methods(daemon: Watched) -> None:
+    daemon.start()
+    assert get(daemon.metrics_port, "/metrics/")[0] == 404
+    assert get(daemon.metrics_port, "/metrics", method="POST")[0] == 405
+    status, headers, body = get(daemon.metrics_port, "/metrics", method="HEAD")
+    assert (status, body) == (200, "")
+    assert int(headers["Content-Length"]) > 1_000
+    assert daemon.stop() == 0
+
+
+def test_without_a_majority_it_lives_and_is_not_ready(tmp_path: Path) -> None:
+    port = free_port()
+    voters = f"100@127.0.0.1:{port},101@127.0.0.1:{free_port()}"
+    daemon = Watched(tmp_path, controller__quorum__voters=voters)
+    daemon.port = port
+    text = daemon.properties.read_text()
+    lines = [
+        line for line in text.splitlines() if not line.startswith(("listeners", "controller.quorum.boot"))
+    ]
+    daemon.properties.write_text("\n".join([*lines, f"listeners=CONTROLLER://127.0.0.1:{port}\n"]))
+    daemon.kraftd("format", "--config", str(daemon.properties), "--cluster-id", "Nx_7lyWBRrSmxW_wwvmA5Q")
+    daemon.begin()
+    wait_until(lambda: get(daemon.metrics_port, "/healthz")[0] == 200, "it lives")
+    status, found = ready(daemon.metrics_port)
+    assert (status, found["ready"], found["state"], found["leader"]) == (503, False, "no leader", -1)
+    scrape = Scrape(daemon.metrics_port)
+    assert scrape.value("kraftd_ready") == 0
+    assert scrape.value("kafka_server_raft_metrics_current_leader") == -1
+    assert daemon.stop(signal.SIGTERM) == 0
+
+
+def test_an_address_in_use_keeps_it_from_starting_and_is_named(daemon: Watched) -> None:
+    daemon.start()
+    other = daemon.home / "other"
+    other.mkdir()
+    second = Watched(other)
+    text = second.properties.read_text().replace(str(second.metrics_port), str(daemon.metrics_port))
+    second.properties.write_text(text)
+    second.format()
+    done = second.kraftd("start", str(second.properties), check=False)
+    assert done.returncode == 4
+    assert f"kraftd.metrics.listener=127.0.0.1:{daemon.metrics_port}: cannot listen there" in done.stderr
+    assert daemon.stop() == 0
