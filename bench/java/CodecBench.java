@@ -1,3 +1,5 @@
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,6 +25,7 @@ import org.apache.kafka.server.common.ApiMessageAndVersion;
 /** Times Kafka's own codecs on the bytes in a folder; prints "name seconds", the best call of some rounds. */
 public final class CodecBench {
     private static final short RECORD_VERSION = 1;
+    private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
     static Object sink;
 
     private final Path folder;
@@ -75,15 +78,15 @@ public final class CodecBench {
         System.out.println(name + " " + best);
     }
 
-    /** Seconds of one call. */
+    /** CPU seconds of one call. */
     private static double repeat(Runnable work, double seconds) {
-        long began = System.nanoTime();
+        long began = THREADS.getCurrentThreadCpuTime();
         long calls = 0;
         double took;
         do {
             work.run();
             calls++;
-            took = (System.nanoTime() - began) / 1e9;
+            took = (THREADS.getCurrentThreadCpuTime() - began) / 1e9;
         } while (took < seconds);
         return took / calls;
     }
