@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Generator, Set
 
 from kraftd.controller.assignment import Replicas, assigned_isr, check_assignment, new_partition, placed_isr
 from kraftd.controller.config_changes import new_topic_configs
@@ -25,6 +25,7 @@ from kraftd.types import METADATA_TOPIC, ONE_UUID, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
+PARTITIONS_A_TURN = 500  # about 3 ms
 _DEFAULT = -1  # of the number of partitions and the replication factor (KIP-464)
 
 
@@ -42,6 +43,29 @@ def create_topics(
     sender may create, and whose configs it may see.  Raises Refusal(POLICY_VIOLATION) for more than 10,000
     partitions or records in a request.
     """
+    deciding = create_topics_in_turns(ctx, request, version, creatable=creatable, describable=describable)
+    while True:
+        try:
+            next(deciding)
+        except StopIteration as end:
+            decision: Decision[CreateTopicsResponse] = end.value
+            return decision
+
+
+def is_large(request: CreateTopicsRequest) -> bool:
+    """Whether so much is to be created that it is better done in turns."""
+    return sum([1 + max(topic.num_partitions, 0) for topic in request.topics]) > PARTITIONS_A_TURN
+
+
+def create_topics_in_turns(
+    ctx: Context,
+    request: CreateTopicsRequest,
+    version: int,
+    *,
+    creatable: NameFilter = everything,
+    describable: NameFilter = everything,
+) -> Generator[None, None, Decision[CreateTopicsResponse]]:
+    """What create_topics does, with a break every 500 records. The image must not change in between."""
     answer = CreateTopicsResponse(topics=[])
     counts = Counter([topic.name for topic in request.topics])
     allowed = [name for name, count in counts.items() if count == 1 and name != METADATA_TOPIC]
@@ -50,7 +74,11 @@ def create_topics(
     topics = [topic for topic in request.topics if counts[topic.name] == 1 and topic.name in authorized]
     _check_partition_count(topics, ctx.settings.num_partitions)
     creation = _Creation(ctx, described)
+    turn_end = PARTITIONS_A_TURN
     for topic in topics:
+        if len(creation.records) >= turn_end:
+            turn_end = len(creation.records) + PARTITIONS_A_TURN
+            yield
         try:
             answer.topics.append(creation.create(topic))
         except Refusal as refusal:

@@ -33,6 +33,7 @@ def become_active(node: Node, epoch: int) -> None:
 
 def step_down(node: Node, new_epoch: int) -> None:
     """Take no more decisions; what was not committed is taken back, and who waited for it sent elsewhere."""
+    node.long.abandon(node)
     committed_end = max(node.core.high_watermark, 0)
     node.say(
         "warning",

@@ -50,7 +50,7 @@ class Appends:
         base_offset = node.next_offset
         effects: list[raft_effects.Effect] = []
         if alone:
-            effects = self._request(node, values, epoch, atomic)
+            effects = self.request(node, values, epoch, atomic)
         else:
             if not self._values:
                 node.emit(EndTurn())
@@ -58,14 +58,18 @@ class Appends:
             self._size_bytes += size_bytes
         end_offset = base_offset + len(values)
         node.image.apply_all([record.message for record in records], base_offset, epoch)
-        for departure in node.context.heartbeats.departures.values():
-            departure.note(records)
-        node.finalized.applied(node.image)
         node.replay.next_offset = end_offset
-        node.loading.timestamp_ms = node.now_ms
+        self.applied(node, records)
         node.sayings.note(end_offset, records)
         node.perform(effects)
         return end_offset
+
+    def applied(self, node: Node, records: list[VersionedRecord]) -> None:
+        """A decision's records are in the image."""
+        for departure in node.context.heartbeats.departures.values():
+            departure.note(records)
+        node.finalized.applied(node.image)
+        node.loading.timestamp_ms = node.now_ms
 
     def give(self, node: Node) -> None:
         """Give the core what has gathered. That step may end the leadership, which takes all of it back."""
@@ -75,12 +79,12 @@ class Appends:
         self._values, self._size_bytes = [], 0
         epoch = node.active_epoch
         assert epoch is not None, "what had gathered outlived its epoch"
-        node.perform(self._request(node, values, epoch, atomic=True))
+        node.perform(self.request(node, values, epoch, atomic=True))
 
-    def _request(
-        self, node: Node, values: list[bytes], epoch: int, atomic: bool
-    ) -> list[raft_effects.Effect]:
-        """The core's effects of the append. Raises Refusal, with nothing appended."""
+    def request(self, node: Node, values: list[bytes], epoch: int, atomic: bool) -> list[raft_effects.Effect]:
+        """Append to the log alone; the core's effects, to be performed. Raises Refusal."""
+        if node.disk_full:
+            raise Refusal(ErrorCode.NOT_CONTROLLER, "The controller's disk is full.")
         self._append_id += 1
         event = raft_events.AppendRequested(self._append_id, values, epoch, atomic)
         effects = node.core.step(event, node.now_ms)

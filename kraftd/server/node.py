@@ -43,6 +43,7 @@ from kraftd.server.finalized import FinalizedFeatures
 from kraftd.server.identity import Identity
 from kraftd.server.intake import NotServed, read_call
 from kraftd.server.loading import Loading
+from kraftd.server.long_decisions import Deciding, LongDecisions
 from kraftd.server.parked import ParkedAnswers
 from kraftd.server.periodic import Periodic
 from kraftd.server.refusal_answers import refuse
@@ -56,12 +57,14 @@ from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import EncodeError, ProtocolError
 from kraftd.wire.message import Message
+from kraftd.wire.primitives import Buffer
 from kraftd.wire.record_frame import VersionedRecord
 
 A = TypeVar("A", bound=Message)
 Decide = Callable[[Context, Any, int], Decision[Any]]  # of the context, the request and its version
 
 FETCH = int(ApiKey.FETCH)
+HEARTBEAT = int(ApiKey.BROKER_HEARTBEAT)
 
 _NOT_CONTROLLER_TEXT = "The active controller appears to be {}."
 
@@ -98,6 +101,7 @@ class Node:
         self.registration = Registration(identity.quorum_listener)
         self._claimed_epoch: int | None = None  # led, but the image has yet to catch up
         self.appends = Appends()
+        self.long = LongDecisions()
         self._postponed: list[Call] = []  # asked before the metadata was known
         self._unanswered: dict[int, set[Call]] = {}  # at the core, by connection
         self._empty_fetches = FrameMemo()
@@ -170,7 +174,7 @@ class Node:
     @property
     def busy(self) -> bool:
         """Whether answers to accepted decisions are still owed."""
-        return bool(self.parked)
+        return bool(self.parked) or self.long.busy
 
     # -- requests
 
@@ -248,8 +252,9 @@ class Node:
         waits for the highest offset in its purgatory: so nobody is told what could still be undone.
         `on_standby` lets every controller answer, from what it has applied.
         """
-        if (self.active_epoch is None and not on_standby) or (self.stopping and len(self.core.voters) > 1):
-            raise self.not_controller()  # a leader that is about to hand over begins nothing new
+        self._check_may_decide(on_standby)
+        if call.key != HEARTBEAT and self.long.put_off(call):
+            return
         context, epoch = self.context, self.active_epoch
         context.next_offset = self.next_offset
         try:
@@ -257,9 +262,11 @@ class Node:
         except Refusal:
             raise
         except Exception as error:
-            self.metadata_errors += 1
-            self.say("error", "a decision failed", call=repr(call), error=repr(error), exc_info=error)
+            self.decision_failed(call, error)
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+        if decision.records and self.long.is_under_way:
+            self.long.put_off(call)
+            return
         self.requests.count_errors(call.key, decision.answer)
         parts = call.frame(decision.answer)
         if decision.records:
@@ -271,13 +278,30 @@ class Node:
             end_offset = context.next_offset
         if decision.after is not None:
             decision.after(end_offset)
-        if not decision.records:
-            last = self.parked.last_end_offset
-            if last is None:
-                self._out.append(Answer(call.connection_id, call.slot, parts, call))
-                return
-            end_offset = last
-        self.parked.park(end_offset, call, parts)
+        self.answer_decision(call, parts, end_offset, appended=bool(decision.records))
+
+    def decide_in_turns(self, call: Call, begin: Callable[[Context, Any, int], Deciding]) -> None:
+        """As decide, for what takes long: the decision is made, appended and applied in turns."""
+        self._check_may_decide()
+        if not self.long.put_off(call):
+            self.long.begin(self, call, begin(self.context, call.message, call.version))
+
+    def _check_may_decide(self, on_standby: bool = False) -> None:
+        """Raises Refusal. A leader that is about to hand over begins nothing new."""
+        if (self.active_epoch is None and not on_standby) or (self.stopping and len(self.core.voters) > 1):
+            raise self.not_controller()
+
+    def decision_failed(self, call: Call, error: Exception) -> None:
+        self.metadata_errors += 1
+        self.say("error", "a decision failed", call=repr(call), error=repr(error), exc_info=error)
+
+    def answer_decision(self, call: Call, parts: list[Buffer], end_offset: int, *, appended: bool) -> None:
+        """Answer once what it stands for, or what it may have seen, is committed."""
+        last = end_offset if appended else self.parked.last_end_offset
+        if last is None or last <= (self.core.high_watermark or 0):
+            self._out.append(Answer(call.connection_id, call.slot, parts, call))
+        else:
+            self.parked.park(last, call, parts)
 
     def decide_alone(self, decide: Callable[[Context], Decision[Any]]) -> Decision[Any]:
         """Take a decision that nobody asked for: periodic work, activation, the node's own registration."""
@@ -438,6 +462,9 @@ class Node:
         self._on_turn(None)
 
     def _on_turn(self, _: TurnCame | None) -> None:
+        if self.long.busy:
+            self.long.go_on(self)
+            return
         next_offset = self.replay.next_offset
         follow_up = self.replay.turn(self.core.high_watermark or 0)
         if next_offset < self.replay.snapshot_end <= self.replay.next_offset:

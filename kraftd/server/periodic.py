@@ -18,6 +18,7 @@ FENCE = "fence stale brokers"
 LEAVE = "leave partitions"
 AFTER_ERROR_MS = 300_000
 FULL_DISK_MS = 1_000
+LONG_DECISION_MS = 5  # while one is under way, nothing else is decided
 
 Task = Callable[[Context], Decision[Any]]
 
@@ -60,8 +61,9 @@ class Periodic:
         now_ms = node.now_ms
         if self.deadline_ms is None or now_ms < self.deadline_ms:
             return
-        if node.disk_full:
-            self._due = {name: max(due_ms, now_ms + FULL_DISK_MS) for name, due_ms in self._due.items()}
+        if node.disk_full or node.long.is_under_way:
+            later_ms = now_ms + (FULL_DISK_MS if node.disk_full else LONG_DECISION_MS)
+            self._due = {name: max(due_ms, later_ms) for name, due_ms in self._due.items()}
             self._settle()
             return
         for name, due_ms in list(self._due.items()):

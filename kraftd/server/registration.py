@@ -103,7 +103,8 @@ class Registration:
         if node.stopping or self._in_flight or not is_due(node):
             return
         if node.active:
-            self._write(node)
+            if not node.long.is_under_way:  # if it is, there will be another look at its commit
+                self._write(node)
             return
         endpoint = core.leader_endpoint(self._listener)
         if core.leader_id in (None, node.identity.node_id) or endpoint is None:

@@ -82,6 +82,7 @@ class House:
         self.node = build_node(self.config, self.storage, self.dice, self.clock, bound)  # type: ignore[arg-type]
         self.sync_by_itself = True
         self.turns_end_by_themselves = True
+        self.turns_come_by_themselves = True
         self.syncs_asked = 0
         self.answers: dict[tuple[int, int], bytes] = {}
         self.closed: dict[int, str] = {}
@@ -128,7 +129,8 @@ class House:
                 case effects.Say():
                     self.said.append(effect.text)
                 case effects.TakeTurn():
-                    self.events.append(events.TurnCame())
+                    if self.turns_come_by_themselves:
+                        self.events.append(events.TurnCame())
                 case effects.EndTurn():
                     if self.turns_end_by_themselves:
                         self.events.append(events.TurnEnded())
