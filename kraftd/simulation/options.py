@@ -49,6 +49,31 @@ ACTS = (
     "resign",
     "describe",
 )
+ADMIN_ACTS = (  # in worlds with controllers only
+    "create topic",
+    "delete topic",
+    "alter configs",
+    "alter partition",
+    "producer ids",
+    "broker restarts",
+    "heartbeat",
+)
+# What acts and faults are there to bring about.
+OUTCOMES = (
+    "voter added",
+    "voter removed",
+    "voters changed",
+    "snapshot loaded",
+    "crashed",
+    "failed",
+    "start failed",
+    "stopped",
+    "topic created",
+    "topic deleted",
+    "isr altered",
+    "broker registered",
+    "producer ids allocated",
+)
 
 
 class Options(NamedTuple):
@@ -84,17 +109,28 @@ class Options(NamedTuple):
     retention_ms: int
     scrub_interval_ms: int
     metadata_version: int
+    quiet_us: int  # how long nothing may happen at rest
+    shutdown_ms: int
 
     def __repr__(self) -> str:
         kind = ("dynamic" if self.dynamic else "static") + (" controllers," if self.controllers else "")
         return (
             f"<{self.voter_count} {kind} voters, {self.observer_count} observers, "
-            f"{self.safety_us // SECOND} s, faults: {', '.join(self.faults)}>"
+            f"{self.safety_us / SECOND:g} s, faults: {', '.join(self.faults)}>"
         )
 
 
-def draw_options(seed: int) -> Options:
-    """The options of a seed."""
+def draw_options(seed: int, *, short: bool = False) -> Options:
+    """The options of a seed; a short world has shorter phases, not less in each second of them."""
+    options = _draw(seed)
+    return (
+        options._replace(safety_us=options.safety_us // 4, quiet_us=3 * SECOND, shutdown_ms=1_500)
+        if short
+        else options
+    )
+
+
+def _draw(seed: int) -> Options:
     dice = SeededDice(seed, "options")
     voter_count = dice.choice((1, 2, 3, 3, 3, 3, 4, 5, 5, 7))
     count = dice.choice((3, 6, 10, len(FAULTS)))
@@ -132,4 +168,6 @@ def draw_options(seed: int) -> Options:
         retention_ms=dice.choice((-1, -1, 3_000)),
         scrub_interval_ms=dice.choice((0, 5_000, 20_000)),
         metadata_version=dice.choice((30, 30, 30, 29, 22, 16, 13, 7)),
+        quiet_us=8 * SECOND,
+        shutdown_ms=5_000,
     )

@@ -6,6 +6,7 @@ import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from multiprocessing import get_context
 
 from msgspec import Struct, field
@@ -27,6 +28,7 @@ class Outcome(Struct):
     seed: int
     world: str
     controllers: bool
+    short: bool = False
     invariant: str | None = None
     text: str = ""
     steps: int = 0
@@ -36,6 +38,11 @@ class Outcome(Struct):
     cpu_s: float = 0.0  # what it cost
     digest: str = ""
     kinds: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def command(self) -> str:
+        """What runs this seed again."""
+        return f"kraftd sim{' --short' if self.short else ''} --seed {self.seed}"
 
     @property
     def events(self) -> int:
@@ -52,12 +59,16 @@ class Outcome(Struct):
 
 
 def run_seed(
-    seed: int, faults: Sequence[Fault] | None = None, tell: Callable[[str], None] | None = None
+    seed: int,
+    faults: Sequence[Fault] | None = None,
+    tell: Callable[[str], None] | None = None,
+    *,
+    short: bool = False,
 ) -> Outcome:
     """Run one world to its end, or to the first invariant that does not hold."""
     started_s = time.process_time()
-    world = World(seed, faults=faults, tell=tell)
-    outcome = Outcome(seed, repr(world.options), world.options.controllers)
+    world = World(seed, faults=faults, tell=tell, short=short)
+    outcome = Outcome(seed, repr(world.options), world.options.controllers, short)
     try:
         world.run()
     except Violation as violation:
@@ -72,23 +83,23 @@ def run_seed(
     return outcome
 
 
-def _run_in_a_job(seed: int) -> Outcome:
+def _run_in_a_job(seed: int, *, short: bool) -> Outcome:
     started_s = time.process_time()
     gc.disable()  # a world is thrown away whole
-    outcome = run_seed(seed)
+    outcome = run_seed(seed, short=short)
     gc.collect()
     outcome.cpu_s = time.process_time() - started_s
     return outcome
 
 
-def run_seeds(first: int, count: int, jobs: int = 1) -> Iterator[Outcome]:
+def run_seeds(first: int, count: int, jobs: int = 1, *, short: bool = False) -> Iterator[Outcome]:
     """Run `count` seeds from `first` on, in as many processes as there are jobs; outcomes as they come."""
-    seeds = range(first, first + count)
+    seeds, run = range(first, first + count), partial(_run_in_a_job, short=short)
     if jobs == 1:
-        yield from map(_run_in_a_job, seeds)
+        yield from map(run, seeds)
         return
     with get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap_unordered(_run_in_a_job, seeds)
+        yield from pool.imap_unordered(run, seeds)
 
 
 class Cost(Struct):

@@ -14,20 +14,20 @@ from kraftd.simulation.world import World
 MOST_RUNS = 300
 
 
-def planned(seed: int) -> list[Fault]:
+def planned(seed: int, *, short: bool = False) -> list[Fault]:
     """The faults that a seed plans."""
-    return list(plan_faults(World(seed, faults=())))
+    return list(plan_faults(World(seed, faults=(), short=short)))
 
 
 def shrink(outcome: Outcome, most_runs: int = MOST_RUNS) -> list[Fault]:
     """The faults that are needed for the same invariant to break; all of the plan if none can be spared."""
-    faults = planned(outcome.seed)
+    faults = planned(outcome.seed, short=outcome.short)
     runs = 0
 
     def fails(some: Sequence[Fault]) -> bool:
         nonlocal runs
         runs += 1
-        return run_seed(outcome.seed, some).invariant == outcome.invariant
+        return run_seed(outcome.seed, some, short=outcome.short).invariant == outcome.invariant
 
     size = max(1, len(faults) // 2)
     while runs < most_runs:

@@ -29,7 +29,8 @@ from kraftd.types import OffsetAndEpoch
 class World:
     """One seed's world. `run` it once.
 
-    `faults` replaces the planned faults (shrinking); `tell` gets the trace as text, line by line.
+    `faults` replaces the planned faults (shrinking); `tell` gets the trace as text, line by line; a `short`
+    world's phases take less time.
     """
 
     def __init__(
@@ -39,9 +40,10 @@ class World:
         options: Options | None = None,
         faults: Sequence[Fault] | None = None,
         tell: Callable[[str], None] | None = None,
+        short: bool = False,
     ) -> None:
         self.seed = seed
-        self.options = options or draw_options(seed)
+        self.options = options or draw_options(seed, short=short)
         self.schedule = Schedule()
         self.trace = Trace(tell)
         self.healed = False

@@ -1,4 +1,4 @@
-"""Worlds of many seeds keep every invariant, and each is the same whenever it is run."""
+"""A seed makes one world and one trace, which shrinks when it fails and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -8,22 +8,11 @@ import pytest
 
 from kraftd.simulation.cluster import Host
 from kraftd.simulation.dice import SeededDice
-from kraftd.simulation.options import ACTS, FAULTS, draw_options
-from kraftd.simulation.run import Summary, run_seed, run_seeds
+from kraftd.simulation.options import draw_options
+from kraftd.simulation.run import run_seed
 from kraftd.simulation.schedule import MS, Clock, Schedule
 from kraftd.simulation.shrink import planned, shrink
 from tests.simulation.mutants import consensus
-
-SEEDS = 100
-
-
-def test_every_invariant_holds_in_many_worlds_and_every_fault_and_act_occurs() -> None:
-    summary = Summary()
-    for outcome in run_seeds(1000, SEEDS, jobs=2):
-        assert not outcome.failed, f"{outcome!r} in {outcome.world}: kraftd sim --seed {outcome.seed} --trace"
-        summary.add(outcome)
-    missing = [kind for kind in (*FAULTS, *ACTS, "voter added", "voter removed") if not summary.kinds[kind]]
-    assert not missing, f"never happened in {SEEDS} seeds: {missing}"
 
 
 @pytest.mark.parametrize("seed", [3, 17, 151, 258])

@@ -1,0 +1,59 @@
+"""`kraftd sim` tells what a seed came to, how to run it again, and ends with a code that says which."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.run import run
+from tests.simulation.mutants import consensus
+
+
+def test_a_seed_that_holds_says_so() -> None:
+    ended = run("sim", "--seed", 17)
+    assert ended.code == 0
+    assert "Every invariant held." in ended.out
+
+
+def test_a_trace_shows_every_event() -> None:
+    ended = run("sim", "--seed", 17, "--trace")
+    assert ended.code == 0
+    assert "Started" in ended.out
+    assert ended.out.count("\n") > 5_000
+
+
+def test_a_trace_is_of_one_seed() -> None:
+    ended = run("sim", "--trace")
+    assert ended.code == 2
+    assert "--seed" in ended.err
+
+
+def test_seeds_are_added_up() -> None:
+    ended = run("sim", "--first", 2000, "--seeds", 4)
+    assert ended.code == 0
+    assert "Seeds: 4, failed: 0" in ended.out
+    assert "worlds of consensus cores" in ended.out
+
+
+def test_seeds_run_the_same_in_many_processes() -> None:
+    some, others = (run("sim", "--first", 2000, "--seeds", 4, "--jobs", jobs) for jobs in (1, 2))
+    happened = "What happened"
+    assert some.out[some.out.index(happened) :] == others.out[others.out.index(happened) :]
+
+
+def test_a_seed_that_fails_prints_the_invariant_the_fewest_faults_and_how_to_run_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    consensus.vote_before_it_is_durable(monkeypatch)
+    ended = run("sim", "--first", 2000, "--seeds", 3)
+    assert ended.code == 1
+    assert "FAILED seed 2000: S3: " in ended.out
+    assert "planned faults are enough" in ended.out
+    assert "  kraftd sim --seed 2000 --trace" in ended.out
+
+
+def test_a_short_world_is_another_one_of_the_same_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    long, short = (run("sim", "--seed", 17, *more) for more in ((), ("--short",)))
+    assert short.code == 0
+    assert long.out != short.out
+    consensus.vote_before_it_is_durable(monkeypatch)
+    assert "  kraftd sim --short --seed 17 --trace" in run("sim", "--short", "--seed", 17, "--no-shrink").out
