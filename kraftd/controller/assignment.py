@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 
 from kraftd.controller.decision import Refusal
+from kraftd.controller.partition_edits import default_directories
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import allows_directory_assignment, partition_record_version
@@ -53,29 +54,56 @@ def assigned_isr(image: Image, index: int, replicas: Replicas) -> Replicas:
     return isr
 
 
-def placed_isr(image: Image, replicas: Replicas) -> Replicas:
-    """The first ISR of a partition that was placed.  Raises Refusal(INVALID_REPLICATION_FACTOR) if empty."""
-    isr = active_replicas(image, replicas)
-    if not isr:
-        raise Refusal(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            "all brokers are fenced or in controlled shutdown",
-        )
-    return isr
+class NewPartitions:
+    """Makes the records of the new partitions of one request, of which many are on the same replicas."""
 
+    __slots__ = ("_default_directory", "_image", "_isrs", "_known", "_version", "_with_directories")
 
-def new_partition(
-    image: Image, default_directory: Callable[[int], bytes]
-) -> Callable[[bytes, int, Replicas, Replicas], VersionedRecord]:
-    """A maker of new partitions' records from (topic id, index, replicas, ISR): the first in sync leads."""
-    version = partition_record_version(image.metadata_version)
-    with_directories = allows_directory_assignment(image.metadata_version)
+    def __init__(self, image: Image) -> None:
+        self._image = image
+        self._version = partition_record_version(image.metadata_version)
+        self._with_directories = allows_directory_assignment(image.metadata_version)
+        self._default_directory = default_directories(image)
+        self._isrs: dict[Replicas, Replicas] = {}
+        self._known: dict[Replicas, tuple[bytes, ...]] = {}
 
-    def record(topic_id: bytes, index: int, replicas: Replicas, isr: Replicas) -> VersionedRecord:
-        directories = tuple([default_directory(r) for r in replicas]) if with_directories else ()
-        message = PartitionRecord(
-            index, topic_id, replicas, isr, (), (), isr[0], RECOVERED, 0, 0, directories
-        )
-        return VersionedRecord(message, version)
+    def placed(self, placed: list[Replicas]) -> list[tuple[Replicas, Replicas]]:
+        """Partitions that were placed, each with its first ISR.
 
-    return record
+        Raises Refusal(INVALID_REPLICATION_FACTOR) where that is empty.
+        """
+        isrs = self._isrs
+        for replicas in placed:
+            if replicas not in isrs:
+                isr = active_replicas(self._image, replicas)
+                if not isr:
+                    raise Refusal(
+                        ErrorCode.INVALID_REPLICATION_FACTOR,
+                        "all brokers are fenced or in controlled shutdown",
+                    )
+                isrs[replicas] = isr
+        return [(replicas, isrs[replicas]) for replicas in placed]
+
+    def records(
+        self, topic_id: bytes, first_index: int, partitions: Iterable[tuple[Replicas, Replicas]]
+    ) -> list[VersionedRecord]:
+        """The partitions (replicas, ISR) of a topic from an index on; the first in sync leads."""
+        known, version = self._known, self._version
+        records = []
+        for index, (replicas, isr) in enumerate(partitions, first_index):
+            directories = known.get(replicas)
+            if directories is None:
+                directories = known[replicas] = self._directories(replicas)
+            message = PartitionRecord(
+                index, topic_id, replicas, isr, (), (), isr[0], RECOVERED, 0, 0, directories
+            )
+            records.append(VersionedRecord(message, version))
+        return records
+
+    def _directories(self, replicas: Replicas) -> tuple[bytes, ...]:
+        if not self._with_directories:
+            return ()
+        return tuple([self._default_directory(replica) for replica in replicas])
+
+    def __repr__(self) -> str:
+        return f"<NewPartitions on {len(self._known)} lists of replicas>"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kraftd.controller.assignment import Replicas, assigned_isr, check_assignment, new_partition, placed_isr
+from kraftd.controller.assignment import NewPartitions, Replicas, assigned_isr, check_assignment
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.partition_edits import default_directories
 from kraftd.controller.placement import Racks, place
 from kraftd.controller.record_limit import MAX_RECORDS_PER_REQUEST
 from kraftd.controller.topic_names import NameFilter, everything
@@ -80,13 +79,12 @@ def _grow(ctx: Context, wanted: CreatePartitionsTopic, most: int) -> list[Versio
             ErrorCode.POLICY_VIOLATION,
             f"{added} partitions are too many to add: a request may add {MAX_RECORDS_PER_REQUEST} in all.",
         )
-    partitions = _replicas(ctx, topic, wanted, added)
-    make = new_partition(image, default_directories(image))
-    return [make(topic.id, present + i, replicas, isr) for i, (replicas, isr) in enumerate(partitions)]
+    new_partitions = NewPartitions(image)
+    return new_partitions.records(topic.id, present, _replicas(ctx, new_partitions, topic, wanted, added))
 
 
 def _replicas(
-    ctx: Context, topic: TopicState, wanted: CreatePartitionsTopic, added: int
+    ctx: Context, new_partitions: NewPartitions, topic: TopicState, wanted: CreatePartitionsTopic, added: int
 ) -> list[tuple[Replicas, Replicas]]:
     """Replicas and ISR of each new partition; as many replicas as the topic's first partition has."""
     image = ctx.image
@@ -94,7 +92,7 @@ def _replicas(
     replication_factor = len(next(iter(topic.partitions.values())).replicas)
     if wanted.assignments is None:
         placed = place(Racks(image.brokers.values()), ctx.dice, added, replication_factor)
-        return [(replicas, placed_isr(image, replicas)) for replicas in placed]
+        return new_partitions.placed(placed)
     partitions = []
     for index, assignment in enumerate(wanted.assignments, present):
         check_assignment(image, assignment.broker_ids, replication_factor)

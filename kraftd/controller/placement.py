@@ -148,21 +148,44 @@ class Striper:
         return tuple(replicas)
 
     def _shuffle(self) -> None:
-        self._order = self._shuffled(self._order)
+        self._order = shuffled(self._order, self._dice)
         for fenced, unfenced in zip(self._fenced, self._unfenced, strict=True):
-            fenced.brokers = self._shuffled(fenced.brokers)
-            unfenced.brokers = self._shuffled(unfenced.brokers)
+            fenced.brokers = shuffled(fenced.brokers, self._dice)
+            unfenced.brokers = shuffled(unfenced.brokers, self._dice)
 
-    def _shuffled(self, items: list[int]) -> list[int]:
-        """A shuffled copy (the original is shared between topics)."""
-        mixed = list(items)
-        for last in range(len(mixed) - 1, 0, -1):
-            other = self._dice.below(last + 1)
-            mixed[last], mixed[other] = mixed[other], mixed[last]
-        return mixed
+
+def shuffled(items: list[int], dice: Dice) -> list[int]:
+    """A shuffled copy (the original is shared between topics)."""
+    mixed = list(items)
+    for last in range(len(mixed) - 1, 0, -1):
+        other = dice.below(last + 1)
+        mixed[last], mixed[other] = mixed[other], mixed[last]
+    return mixed
 
 
 def place(racks: Racks, dice: Dice, partition_count: int, replication_factor: int) -> list[tuple[int, ...]]:
     """The replicas of so many new partitions.  Raises Refusal(INVALID_REPLICATION_FACTOR)."""
+    if len(racks.unfenced) == 1 and not racks.fenced[0]:
+        return _place_on_ring(racks, dice, partition_count, replication_factor)
     striper = Striper(racks, dice, replication_factor)
     return [striper.place() for _ in range(partition_count)]
+
+
+def _place_on_ring(
+    racks: Racks, dice: Dice, partition_count: int, replication_factor: int
+) -> list[tuple[int, ...]]:
+    """What a Striper places where there is one rack and nobody is fenced, a round of its ring at a time."""
+    brokers = racks.unfenced[0]
+    count = len(brokers)
+    first = dice.below(count) if count else 0
+    dice.below(1)  # which of the racks begins
+    racks.check(replication_factor)
+    placed: list[tuple[int, ...]] = []
+    while True:
+        ring = brokers[first:] + brokers[:first]
+        ring += ring[: replication_factor - 1]
+        turns = range(min(count, partition_count - len(placed)))
+        placed += [tuple(ring[turn : turn + replication_factor]) for turn in turns]
+        if len(placed) == partition_count:
+            return placed
+        brokers = shuffled(brokers, dice)  # where each leads once more, it has other company

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Set
 
-from kraftd.controller.assignment import Replicas, assigned_isr, check_assignment, new_partition, placed_isr
+from kraftd.controller.assignment import NewPartitions, Replicas, assigned_isr, check_assignment
 from kraftd.controller.config_changes import new_topic_configs
 from kraftd.controller.config_values import effective_topic_configs
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.partition_edits import default_directories
 from kraftd.controller.placement import Racks, place
 from kraftd.controller.record_limit import MAX_PARTITIONS_PER_REQUEST, check_record_count
 from kraftd.controller.topic_names import NameFilter, everything, may_collide, topic_name_problem
@@ -118,14 +117,14 @@ def _check_partition_count(topics: list[CreatableTopic], default_partition_count
 class _Creation:
     """One request's creation of topics: what its topics share, and the records so far."""
 
-    __slots__ = ("_ctx", "_described", "_image", "_new_partition", "_racks", "records")
+    __slots__ = ("_ctx", "_described", "_image", "_new_partitions", "_racks", "records")
 
     def __init__(self, ctx: Context, described: Set[str]) -> None:
         self._ctx = ctx
         self._image = ctx.image
         self._described = described
         self._racks: Racks | None = None
-        self._new_partition = new_partition(ctx.image, default_directories(ctx.image))
+        self._new_partitions = NewPartitions(ctx.image)
         self.records: list[VersionedRecord] = []
 
     def create(self, topic: CreatableTopic) -> CreatableTopicResult:
@@ -147,8 +146,7 @@ class _Creation:
         records = self.records
         records.append(VersionedRecord(TopicRecord(name, topic_id), 0))
         records += config_records
-        make = self._new_partition
-        records += [make(topic_id, index, *replicas) for index, replicas in enumerate(partitions)]
+        records += self._new_partitions.records(topic_id, 0, partitions)
         if name not in self._described:
             return CreatableTopicResult(
                 name, topic_id, ErrorCode.NONE, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -215,7 +213,7 @@ class _Creation:
             self._racks = Racks(self._image.brokers.values())
         try:
             placed = place(self._racks, self._ctx.dice, count, replication_factor)
-            return [(replicas, placed_isr(self._image, replicas)) for replicas in placed]
+            return self._new_partitions.placed(placed)
         except Refusal as refusal:
             raise Refusal(
                 refusal.code,
