@@ -49,7 +49,8 @@ LOG_END = OffsetAndEpoch(10, 4)
 
 
 class Lone:
-    """Replica 1 in epoch 5, its log [0, 10) of epoch 4; `election` says what `quorum-state` held."""
+    """Replica 1 in epoch 5, its log [0, 10) of epoch 4; `election` says what `quorum-state` held.  A log that
+    starts where it ends is empty: a snapshot stands for what was before."""
 
     def __init__(
         self,
@@ -59,6 +60,7 @@ class Lone:
         static: bool = False,
         log_end: OffsetAndEpoch = LOG_END,
         snapshots: dict[OffsetAndEpoch, int] | None = None,
+        log_start: int = 0,
         **options: Any,
     ) -> None:
         ids = list(voters)
@@ -69,9 +71,9 @@ class Lone:
         history = ControlRecordHistory(VoterSet.from_static(LISTENER, addresses) if static else NO_VOTERS)
         if not static and ids:
             history.read(bootstrap_batch(nodes), at_offset=0)
-        epochs = [(log_end.epoch, 0)] if log_end.offset else []
+        epochs = [(log_end.epoch, log_start)] if log_end.offset > log_start else []
         start = QuorumStateData(leader_id=-1, leader_epoch=EPOCH) if election is None else election
-        log = LogView(0, log_end.offset, epochs, snapshots)
+        log = LogView(log_start, log_end.offset, epochs, snapshots)
         self.core = RaftCore(
             self.config, DurableState(start, log, history), SeededDice(1), Purgatory(), Purgatory()
         )
