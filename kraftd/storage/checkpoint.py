@@ -208,7 +208,11 @@ class CheckpointWriter:
             records.append((ControlRecordType.KRAFT_VERSION, version, 0))
             if voters is not None:
                 records.append((ControlRecordType.KRAFT_VOTERS, voters, 0))
-        self._append_control(records)
+        try:
+            self._append_control(records)
+        except BaseException:
+            self._part.abandon()
+            raise
 
     def __repr__(self) -> str:
         return f"<CheckpointWriter {self._part.snapshot_id}, {self._next_offset} records>"

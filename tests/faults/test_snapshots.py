@@ -63,6 +63,7 @@ class DiskWatch:
         )
 
 
+@pytest.mark.timeout(SOAK_S + 600)
 def test_kills_lose_nothing_and_the_disk_stays_small(compacting: FaultyQuorum) -> None:
     dice, watch = random.Random(5), DiskWatch()
     with surviving(compacting, "soaked") as writer:

@@ -20,7 +20,7 @@ from kraftd.server.checkpointing import (
 )
 from kraftd.server.replay import Replay
 from kraftd.storage.checkpoint import CheckpointReader, checkpoint_path, list_checkpoints, verify_checkpoint
-from kraftd.storage.errors import CorruptStorage, DiskFull
+from kraftd.storage.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.storage.memory_disk import (
     MemoryDisk,
     SimulatedCrash,
@@ -197,6 +197,34 @@ def test_a_full_disk_fails_it_and_leaves_nothing_behind(house: House) -> None:
     with pytest.raises(DiskFull):
         make_checkpoint(house.disk, first, NOW_MS)
     assert list_checkpoints(house.disk, first.directory)[1] == []
+
+
+@pytest.mark.parametrize("failure", [DiskFull, StorageFailure])
+def test_a_failure_at_any_operation_leaves_the_whole_checkpoint_or_nothing(
+    house: House, failure: type[StorageError]
+) -> None:
+    first = order(house)
+    path = checkpoint_path(first.directory, first.snapshot_id)
+    before = house.disk.operations
+    make_checkpoint(house.disk, first, NOW_MS)
+    needed = house.disk.operations - before
+    whole = house.disk.read_bytes(path)
+    for at in range(1, needed + 1):
+        house.disk.remove(path)
+        last = house.disk.operations + at
+
+        def fail(operation: str, path: str, last: int = last) -> None:
+            if house.disk.operations == last:
+                raise failure(f"cannot {operation} {path}")
+
+        house.disk.fault = fail
+        with pytest.raises(failure):
+            make_checkpoint(house.disk, first, NOW_MS)
+        house.disk.fault = None
+        ids, leftovers = list_checkpoints(house.disk, first.directory)
+        assert not leftovers
+        if first.snapshot_id in ids:
+            assert house.disk.read_bytes(path) == whole
 
 
 def test_a_controller_restarts_from_checkpoint_and_log(house: House, tmp_path: Path) -> None:
