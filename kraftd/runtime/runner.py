@@ -23,6 +23,7 @@ from kraftd.runtime.downloader import Downloader
 from kraftd.runtime.holds import LoopHolds
 from kraftd.runtime.idle import IdleRatio
 from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers
+from kraftd.runtime.snapshot_reads import SnapshotReads
 from kraftd.runtime.syncer import RETRY_S, Syncer
 from kraftd.server import effects, events
 from kraftd.server.call import Call
@@ -30,10 +31,9 @@ from kraftd.server.node import Node
 from kraftd.server.registration import AskController
 from kraftd.server.snapshot_download import OpenSnapshot, SnapshotDownload
 from kraftd.server.storage import Storage
-from kraftd.storage.errors import CorruptStorage, DiskFull, StorageError
+from kraftd.storage.errors import CorruptStorage, DiskFull
 
 SWEEP_S = 5.0
-MOST_SNAPSHOT_BYTES = 16 << 20  # in one answer, whatever was asked for
 
 
 class Runner:
@@ -61,6 +61,9 @@ class Runner:
         self.download = Downloader(
             SnapshotDownload(storage.disk, storage.log), loop.call_soon_threadsafe, self.step, self.fail, log
         )
+        self.snapshot_reads = SnapshotReads(
+            storage, loop, clock.now_ms, self._snapshot_read, self._snapshot_unreadable
+        )
         self.quorum = QuorumPeers(
             node.identity.node_id, self._wiring, times, self.step, self.download.received, log
         )
@@ -86,7 +89,7 @@ class Runner:
         self.delays = Histogram()  # how late timers ran: so long everything else waits for the loop, too
         self._perform: dict[type, Callable[[Any], None]] = {
             effects.AnswerRecords: self._answer_records,
-            effects.AnswerSnapshot: self._answer_snapshot,
+            effects.AnswerSnapshot: self.snapshot_reads.begin,
             effects.CloseConnection: self._close_connection,
             effects.ReadCommitted: self._read_committed,
             effects.TakeTurn: self._take_turn,
@@ -300,28 +303,18 @@ class Runner:
             return
         self._respond(effect.call, effect.fill(data))
 
-    def _answer_snapshot(self, effect: effects.AnswerSnapshot) -> None:
-        """Off the loop: nobody has read that part of the file for long."""
-        self.storage.snapshot_reads[effect.snapshot_id] = self.clock.now_ms()
-        max_bytes = min(effect.max_bytes, MOST_SNAPSHOT_BYTES)
-        read = self.loop.run_in_executor(
-            None, self.storage.read_snapshot, effect.snapshot_id, effect.position, max_bytes
-        )
-        read.add_done_callback(lambda done: self._snapshot_read(effect, done))
-
-    def _snapshot_read(self, effect: effects.AnswerSnapshot, done: asyncio.Future[bytes]) -> None:
-        connection = self._by_id.get(effect.call.connection_id)
-        try:
-            data = done.result()
-        except (FileNotFoundError, StorageError) as error:
-            self.log.error("a snapshot could not be read", error=str(error))
-            if connection is not None:
-                connection.close("the snapshot could not be read")
-            return
+    def _snapshot_read(self, effect: effects.AnswerSnapshot, data: bytes) -> None:
         self.node.requests.answered(effect.call, False, monotonic_ns())
+        connection = self._by_id.get(effect.call.connection_id)
         if connection is not None:
             connection.answer(effect.call.slot, effect.fill(data))
             connection.flush()
+
+    def _snapshot_unreadable(self, effect: effects.AnswerSnapshot, error: Exception) -> None:
+        self.log.error("a snapshot could not be read", error=str(error))
+        connection = self._by_id.get(effect.call.connection_id)
+        if connection is not None:
+            connection.close("the snapshot could not be read")
 
     def _append(self, effect: raft_effects.AppendRecords) -> None:
         self.storage.log.append(effect.data)
