@@ -22,7 +22,7 @@ _EXCEPTION = re.compile(r"(?:Caused by: )?([\w.]+(?:Exception|Error))\b")
 # What comes behind a colon or in brackets is a state, a request or an address: it differs from run to run.
 _VARYING = (
     (re.compile(r"\(.*\)|\{.*\}"), "(…)"),
-    (re.compile(r"[\w-]{22}(?![\w-])"), "…"),
+    (re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])"), "…"),
     (re.compile(r"/?127\.0\.0\.1:\d+"), "…"),
     (re.compile(r"-?\d+"), "#"),
 )

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from tests.kafka.node import Node
 from tests.kafka.process import free_port
 from tests.kafka.quorum.controllers import Quorum
 from tests.kafka.quorum.writers import writing
@@ -74,6 +75,28 @@ def test_everything_stops_and_starts_again_in_any_order_under_load(
             healed.controllers[node_id].start()
         healed.wait_for_voters(100, 101, 102)
         writer.wait_for_more()
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_brokers_and_controllers_are_killed_and_come_back_in_any_order(healed: Quorum, place: int) -> None:
+    """The broker first, last or in between, each of which it can be before and after a majority."""
+    nodes: list[Node] = list(healed.controllers.values())
+    nodes.insert(place, healed.brokers[1])
+    with writing(healed, f"place-{place}") as writer:
+        writer.wait_for_more()
+        for node in nodes:
+            node.kill()
+        for node in reversed(nodes):
+            node.start()
+        healed.wait_for_voters(100, 101, 102)
+        healed.brokers[1].wait_ready()
+        writer.wait_for_more()
+
+
+def test_a_broker_stops_in_good_order_and_then_the_controllers_do(healed: Quorum) -> None:
+    assert healed.brokers[1].stop() == 143
+    for controller in healed.controllers.values():
+        assert controller.stop() == (0 if controller.kind == "kraftd" else 143)
 
 
 def test_all_voters_come_back_with_other_ports_one_after_the_other(healed: Quorum) -> None:

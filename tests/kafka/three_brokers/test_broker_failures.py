@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import threading
+import uuid
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraftd.metadata.features import supported_features
+from kraftd.wire.error_code import ErrorCode
+from tests.kafka.client import Client
 from tests.kafka.cluster import Cluster
+from tests.kafka.node import Broker
 
 pytestmark = pytest.mark.kafka
 
@@ -130,10 +136,25 @@ def test_a_broker_restarted_inside_its_session_registers_once_the_session_is_ove
     cluster.create_topic("inside", partitions=3, replication_factor=3)
     broker = cluster.brokers[3]
     broker.kill()
+    assert register_another(cluster, broker) == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     broker.start()
     broker.wait_ready()
     cluster.wait_for_live_brokers(1, 2, 3)
     wait_for_full_isr(cluster, "inside")
+
+
+def register_another(cluster: Cluster, broker: Broker) -> ErrorCode:
+    """How the controller answers another incarnation of a broker."""
+    request = BrokerRegistrationRequest(
+        broker_id=broker.node_id,
+        cluster_id=cluster.cluster_id,
+        incarnation_id=uuid.uuid4().bytes,
+        listeners=[Listener("PLAINTEXT", broker.host, broker.port, 0)],
+        features=[Feature(name, *levels) for name, levels in supported_features().items()],
+        log_dirs=(uuid.uuid4().bytes,),
+    )
+    with Client(cluster.controller.host, cluster.controller.port) as client:
+        return ErrorCode(client.call(request, 4).error_code)
 
 
 def test_a_broker_restarted_after_its_session_registers_at_once(three_brokers: Cluster) -> None:
