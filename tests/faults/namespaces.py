@@ -127,11 +127,15 @@ class HostedController(Controller):
 class HostedQuorum(FaultyQuorum):
     """Three voters on three hosts; only the test's own host is never cut off."""
 
-    def __init__(self, home: Path, hosts: Hosts) -> None:
+    def __init__(self, home: Path, hosts: Hosts, *, static: bool = False) -> None:
         self.hosts = hosts
-        super().__init__(home, proxied=False)
-        servers = ",".join(f"{hosts.address(node_id)}:{_PORT}" for node_id in VOTERS)
-        self._quorum = {"controller.quorum.bootstrap.servers": servers}
+        super().__init__(home, static=static, proxied=False)
+        servers = {node_id: f"{hosts.address(node_id)}:{_PORT}" for node_id in VOTERS}
+        if static:
+            voters = ",".join(f"{node_id}@{server}" for node_id, server in servers.items())
+            self._quorum = {"controller.quorum.voters": voters}
+        else:
+            self._quorum = {"controller.quorum.bootstrap.servers": ",".join(servers.values())}
         self.initial = ",".join(
             f"{node_id}@{hosts.address(node_id)}:{_PORT}:{random_uuid()}" for node_id in VOTERS
         )

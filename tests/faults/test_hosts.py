@@ -10,14 +10,16 @@ from tests.faults.namespaces import HostedQuorum, Hosts, NotPermitted
 from tests.faults.quorum import VOTERS, surviving
 
 
-@pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedQuorum]:
+@pytest.fixture(scope="module", params=[False, True], ids=["dynamic", "static"])
+def hosted(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[HostedQuorum]:
     try:
         hosts = Hosts(VOTERS)
     except NotPermitted as error:
         pytest.skip(f"not run: {error}")
     try:
-        with HostedQuorum(tmp_path_factory.mktemp("hosts"), hosts) as quorum:
+        with HostedQuorum(tmp_path_factory.mktemp("hosts"), hosts, static=request.param) as quorum:
             quorum.start()
             yield quorum
     finally:
