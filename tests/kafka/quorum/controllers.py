@@ -17,6 +17,7 @@ from tests.kafka.cluster import Cluster, random_uuid
 from tests.kafka.java import ToolRun, tools
 from tests.kafka.node import Controller, Kind, Node
 from tests.kafka.process import HOST, free_port, wait_until
+from tests.kafka.quorum.sayings import RECORDING, record
 
 DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [AskedPartition(METADATA_PARTITION)])])
 
@@ -178,6 +179,13 @@ class Quorum(Cluster):
             controller.properties.update(self._quorum)
             controller.write_properties()
 
+    def tell_brokers_of(self, *ids: int) -> None:
+        """These controllers as the bootstrap servers in every broker's file, from the next start on."""
+        servers = ",".join(self.controllers[node_id].address for node_id in ids)
+        for broker in self.brokers.values():
+            broker.properties["controller.quorum.bootstrap.servers"] = servers
+            broker.write_properties()
+
     # -- asking
 
     def quorum_by(self, node_id: int) -> PartitionData:
@@ -257,6 +265,11 @@ class Quorum(Cluster):
         return tools().run(name, "--bootstrap-controller", self.controller.address, *arguments)
 
     # -- afterwards
+
+    def close(self) -> None:
+        if RECORDING and all(one.kind == "apache" for one in self.controllers.values()):
+            record(self.nodes)
+        super().close()
 
     def stop_all(self) -> None:
         """Stop brokers, then controllers, the leader last."""

@@ -1,6 +1,6 @@
 """Controllers of kraftd and of Apache Kafka in one quorum, each leading in turn, under operations and kills.
 
-With --controller=apache all three are Kafka's: what they say is wrong then is what nobody else may exceed.
+With --controller=apache all three are Kafka's: no other mix may log an error that these do not.
 """
 
 from __future__ import annotations
