@@ -97,7 +97,8 @@ class AdminWorkload(Workload):
         self._number += 1
         call = Call(self._number, kind, message, then)
         self._waiting[call.number] = call, process
-        self.world.schedule.after(PATIENCE_US, self._give_up, call.number)
+        must_answer = self.world.liveness.agreed and kind != "controller registration"
+        self.world.schedule.after(PATIENCE_US, self._give_up, call.number, must_answer)
         process.tell(RequestReceived(call, message, version, LISTENER))
 
     def answered(self, process: Process, call: Call, message: Any) -> None:
@@ -107,9 +108,11 @@ class AdminWorkload(Workload):
     def lost(self, process: Process, call: Call) -> None:
         self._give_up(call.number)
 
-    def _give_up(self, number: int) -> None:
+    def _give_up(self, number: int, must_answer: bool = False) -> None:
         waiting = self._waiting.pop(number, None)
         if waiting is not None:
+            if must_answer:
+                self.world.checks.fail("L2", f"{waiting[0]!r} has had no answer of {waiting[1]!r}")
             call = waiting[0]
             then, call.then = call.then, None
             if then is not None:

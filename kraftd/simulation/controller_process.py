@@ -119,7 +119,7 @@ class ControllerProcess(Process):
         self.node = Node(identity, watched, context, bootstrap, files.storage.snapshot())
         self.told: list[tuple[OnEffect, Effect]] = []
         self.core_stepped = False  # in this step of the node
-        self.was_full = False  # the disk, when this step began
+        self.was_full = False  # the disk, when this step began with nothing decided
         self._connections: dict[Any, int] = {}
         self._slots: dict[tuple[int, int], Any] = {}
         self._last = 0
@@ -170,7 +170,7 @@ class ControllerProcess(Process):
             world.trace.say(now_us, f"{self.id}: {event!r}")
         self.told.clear()
         self.core_stepped = False
-        self.was_full = self.node.disk_full
+        self.was_full = self.node.disk_full and not len(self.node.appends)
         try:
             made = step(now_ms)
         except CorruptStorage as error:  # the snapshot that is being loaded
@@ -202,6 +202,7 @@ class ControllerProcess(Process):
             for records in writings:
                 if node.active:
                     node.decide_alone(_decided(records))
+                    node.appends.give(node)  # each is a batch of its own
             made, node._out = node._out, []
             return made
 

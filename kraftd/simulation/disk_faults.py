@@ -52,7 +52,7 @@ class DiskFaults:
             left[0] -= 1
             if left[0] <= 0:
                 host.download_trap = None
-                if not process.ended and process.files.downloading is not None:
+                if not process.ended and process.downloads.under_way is not None:
                     self._interrupt(process, how)
 
         host.download_trap = piece_written
@@ -77,7 +77,7 @@ class DiskFaults:
             leader.tell(ResignRequested(leader.core.epoch))
         else:
             latest = leader.files.log.latest_snapshot
-            if latest is None or latest == process.files.downloading or leader.held is not None:
+            if latest is None or latest == process.downloads.under_way or leader.held is not None:
                 return
             leader.keeper.start_at(latest)
         self.world.note("download interrupted", process.id, how)
@@ -130,8 +130,8 @@ class DiskFaults:
         sets = cluster.voter_sets()
         if host.disk.crash_at is not None or host.id in self.world.workload.joining:
             return None
-        if host.process is not None and host.process.held is not None:
-            return None
+        if host.process is None or host.process.held is not None:
+            return None  # of who is down the checkers do not know what survived beyond what was synced
         if self.world.options.dynamic:
             if not all(cluster.is_intact(voters, frozenset({host.key})) for voters in sets):
                 return None
@@ -147,7 +147,7 @@ class DiskFaults:
         host.disk.flip_bit(path, start + at, dice.below(8))
         host.was_damaged = True
         self.cluster.lost.add(host.key)
-        if dice.chance(0.5) and host.process is not None:
+        if dice.chance(0.5):
             self.cluster.kill(host)  # found at load, if at all; otherwise by whoever reads it next
         return f"{host.id}: {path.rpartition('/')[2]}, byte {start + at}"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kraftd.metadata.features import bootstrap_records, format_levels
-from kraftd.raft.effects import AbandonSnapshot, BeginSnapshot
 from kraftd.server.snapshot_download import SnapshotDownload
 from kraftd.server.storage import Storage
 from kraftd.simulation.dice import SeededDice
@@ -73,7 +72,6 @@ class Files:
         bootstrap = read_bootstrap(disk, PATH)
         self.storage = Storage(disk, self.directory, self.log, self.quorum_state, bootstrap, report.notes)
         self.download = SnapshotDownload(disk, self.log)
-        self.downloading: OffsetAndEpoch | None = None  # what is to be finished, unless it is given up before
 
     def __repr__(self) -> str:
         return f"<Files {self.log!r}>"
@@ -85,14 +83,6 @@ class Files:
             for batch in iter_batches(self.log.read(start, _SCAN_BYTES, end), verify=False):
                 yield batch
                 start = batch.header.next_offset
-
-    def begin_snapshot(self, effect: BeginSnapshot) -> None:
-        self.download.begin(effect)
-        self.downloading = effect.snapshot_id
-
-    def abandon_snapshot(self, effect: AbandonSnapshot) -> None:
-        self.download.abandon(effect)
-        self.downloading = None
 
     def snapshot_values(self, snapshot_id: OffsetAndEpoch) -> list[bytes]:
         """The records of a snapshot, checked whole."""

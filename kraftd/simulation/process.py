@@ -26,9 +26,9 @@ from kraftd.raft.events import (
     RequestAbandoned,
     RequestReceived,
     ResignRequested,
-    SnapshotRefused,
     Started,
 )
+from kraftd.simulation.downloads import Downloads
 from kraftd.simulation.files import Files
 from kraftd.simulation.network import Link, Request
 from kraftd.simulation.schedule import MS
@@ -92,6 +92,7 @@ class Process:
         dice = world.dice("core", host.id, host.starts)
         self.core = RaftCore(config, durable, dice, Purgatory(), Purgatory())
         self.keeper = SnapshotKeeper(self)
+        self.downloads = Downloads(self)
         self._perform: dict[type, Callable[[Any], None]] = {
             raft.PersistElection: self._persist_election,
             raft.AppendRecords: self._append,
@@ -107,10 +108,10 @@ class Process:
             raft.AppendRefused: self._tell_workload,
             raft.AppendAccepted: self._tell_workload,
             raft.ShutdownCompleted: self._shut_down,
-            raft.BeginSnapshot: self._begin_snapshot,
-            raft.WriteSnapshot: self._write_snapshot,
-            raft.FinishSnapshot: self._finish_snapshot,
-            raft.AbandonSnapshot: self._abandon_snapshot,
+            raft.BeginSnapshot: self.downloads.begin,
+            raft.WriteSnapshot: self.downloads.write,
+            raft.FinishSnapshot: self.downloads.finish,
+            raft.AbandonSnapshot: self.downloads.abandon,
         }
 
     def __repr__(self) -> str:
@@ -379,58 +380,6 @@ class Process:
 
     def _reset(self, effect: raft.ResetLog) -> None:
         self.files.download.reset_log(effect)
-
-    def _begin_snapshot(self, effect: raft.BeginSnapshot) -> None:
-        self.files.begin_snapshot(effect)
-        self.world.trace.kinds["download begun"] += 1
-        if effect.position:
-            again = self.host.downloaded == (effect.snapshot_id, self.host.starts)
-            self.world.trace.kinds["download goes on" if again else "download goes on after a restart"] += 1
-        self.host.downloaded = effect.snapshot_id, self.host.starts
-
-    def _write_snapshot(self, effect: raft.WriteSnapshot) -> None:
-        self.files.download.write(effect)
-        trap = self.host.download_trap
-        if trap is not None:
-            self.world.schedule.after(0, trap, self)
-
-    def _finish_snapshot(self, effect: raft.FinishSnapshot) -> None:
-        self.world.schedule.after(self.host.sync_delay_us(), self._freeze, effect)
-
-    def _freeze(self, effect: raft.FinishSnapshot) -> None:
-        files = self.files
-        if self.asleep(self._freeze, effect) or files.downloading != effect.snapshot_id:
-            return  # given up meanwhile
-        self.host.spring_snapshot_trap()
-        try:
-            finished = files.download.finish(effect)
-            files.download.named(finished)
-        except SimulatedCrash as crash:
-            self.world.cluster.crashed(self.host, type(crash).__name__)
-        except CorruptStorage:
-            files.downloading = None
-            refused = files.download.refuse()
-            if refused is not None:
-                self.world.note("download refused", self.id)
-                self.tell(SnapshotRefused(refused))
-                self._distrust_the_leader()
-        except StorageError as error:
-            self.world.cluster.failed(self.host, error)
-        else:
-            files.downloading = None
-            self.world.checks.snapshot_named(self, effect.snapshot_id)
-            self.world.trace.kinds["download finished"] += 1
-            self.tell(finished)
-
-    def _distrust_the_leader(self) -> None:
-        """Whoever reads of a damaged download has the leader's files checked."""
-        leader = self.world.cluster.leader()
-        if leader is not None and leader.host.damaged:
-            self.world.schedule.after(1_000 * MS, leader.keeper.check_files)
-
-    def _abandon_snapshot(self, effect: raft.AbandonSnapshot) -> None:
-        self.files.abandon_snapshot(effect)
-        self.world.trace.kinds["download given up"] += 1
 
     # --- messages ---
 

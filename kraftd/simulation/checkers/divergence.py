@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import FetchResponse
-from kraftd.raft import effects as raft
 from kraftd.raft.events import Event, ResponseReceived
-from kraftd.simulation.checkers.checks import Checker, OnEffect
+from kraftd.raft.transitions import State
+from kraftd.simulation.checkers.checks import Checker
 from kraftd.simulation.process import Process
 
 if TYPE_CHECKING:
@@ -29,24 +28,15 @@ class DivergenceChecker(Checker):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._asked: dict[Process, tuple[int, int]] = {}  # the fetch under way: its send id, and the epoch
         self._rounds: dict[Process, _Rounds] = {}
-
-    def effects(self) -> dict[type, OnEffect]:
-        return {raft.Send: self.sending}
-
-    def sending(self, process: Process, effect: raft.Send) -> None:
-        if type(effect.message) is FetchRequest:
-            self._asked[process] = effect.send_id, process.core.epoch
 
     def before_step(self, process: Process, event: Event) -> None:
         if type(event) is not ResponseReceived or type(event.message) is not FetchResponse:
             return
         message: Any = event.message
         core = process.core
-        if self._asked.get(process) != (event.send_id, core.epoch) or core.is_leader:
-            return
-        del self._asked[process]
+        if event.send_id not in core._replica.connections._sent or core.state is not State.FOLLOWER:
+            return  # given up, or asked in another state: it is not looked at
         if message.error_code or not message.responses or message.responses[0].partitions[0].error_code:
             return
         partition = message.responses[0].partitions[0]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kraftd.raft.events import ShutdownRequested
 from kraftd.raft.roles import Leader
 from kraftd.raft.transitions import State
+from kraftd.raft.voters import matches
 from kraftd.simulation.checkers.checks import Violation
 from kraftd.simulation.schedule import MS, SECOND
 from kraftd.storage.errors import CorruptStorage
@@ -25,6 +26,7 @@ class Liveness:
     def __init__(self, world: World) -> None:
         self.world = world
         self.leader_us = -1
+        self.agreed = False  # the world has healed, and knows it
         self.settled_us = -1
         self._mark = -1, 0  # an epoch, and the log end of its leader when agreement was asked for
 
@@ -47,9 +49,13 @@ class Liveness:
 
     def _come_to_rest(self, started_us: int) -> None:
         world, schedule = self.world, self.world.schedule
-        self._await("L1", self._has_leader, "there is no leader")
+        options = world.options
+        # Timeouts are drawn between one and two of them; who followed a leader that is gone notices first.
+        patience_ms = 2 * options.fetch_timeout_ms + 5 * 2 * options.election_timeout_ms + 1_000
+        self._await("L1", self._has_leader, "there is no leader", patience_ms * MS)
         self.leader_us = schedule.now_us - started_us
         self._await("L4", self._agree, "the replicas do not agree")
+        self.agreed = True
         for _ in range(5):
             world.workload.append()
         self._await(
@@ -75,14 +81,18 @@ class Liveness:
                 return True
         return False
 
-    def _await(self, invariant: str, holds: Callable[[], bool], text: str) -> None:
+    def _await(
+        self, invariant: str, holds: Callable[[], bool], text: str, patience_us: int = SETTLE_US
+    ) -> None:
         schedule = self.world.schedule
-        end_us = schedule.now_us + SETTLE_US
+        end_us = schedule.now_us + patience_us
         self._mark = -1, 0
         while not holds():
             if schedule.now_us >= end_us:
                 states = "; ".join(repr(host) for host in self.world.cluster.hosts.values())
-                raise Violation(invariant, f"{SETTLE_US // SECOND} s after the world healed {text}: {states}")
+                raise Violation(
+                    invariant, f"{patience_us // SECOND} s after the world healed {text}: {states}"
+                )
             schedule.run_until(schedule.now_us + 20 * MS)
 
     def _has_leader(self) -> bool:
@@ -138,13 +148,19 @@ class Liveness:
         world = self.world
         leader = world.cluster.leader()
         assert leader is not None
-        voters = [voter.key.id for voter in leader.core.voters if voter.key.id != leader.id]
-        if len(voters) < 2 or world.options.old_versions:  # without pre-votes whoever stands disturbs
+        hosts, voters = world.cluster.hosts, leader.core.voters
+        others = [
+            voter.key.id
+            for voter in voters
+            if voter.key.id != leader.id and matches(voter.key, hosts[voter.key.id].key)
+        ]
+        # One of them less, and itself: a majority still? Without pre-votes whoever stands disturbs.
+        if not others or len(others) * 2 <= len(voters) or world.options.old_versions:
             return
         epoch, schedule, cut = leader.core.epoch, world.schedule, world.network.cut
-        one = world.dice("link").choice(voters)
+        one = world.dice("link").choice(others)
         cut.update(((one, leader.id), (leader.id, one)))
-        process = world.cluster.hosts[one].process
+        process = hosts[one].process
         if process is not None and world.dice("link reset").chance(0.5):
             for link in [*process.links.values(), *process.incoming]:
                 if leader in (link.source, link.target):

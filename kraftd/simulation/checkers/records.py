@@ -21,7 +21,7 @@ from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.metadata.features import ELR_VERSION
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import METADATA_VERSION
-from kraftd.metadata.state import RECOVERING, PartitionState
+from kraftd.metadata.state import RECOVERING, BrokerState, PartitionState
 from kraftd.simulation.checkers.checks import Checker
 from kraftd.simulation.mirror import Entry
 from kraftd.wire.record_frame import VersionedRecord
@@ -242,7 +242,7 @@ class RecordChecker(Checker):
                 continue
             for one in after.isr:
                 broker = brokers.get(one)
-                if (before is None or one not in before.isr) and (broker is None or not broker.is_active):
+                if (before is None or one not in before.isr) and not _is_active(broker):
                     self.fail("C5", f"{entry}: {broker!r} joins the ISR: {before!r} to {after!r}")
         if not (self._changed or self._brokers_changed):
             return
@@ -251,7 +251,7 @@ class RecordChecker(Checker):
                 if state.leader < 0:
                     continue
                 broker = brokers.get(state.leader)
-                if broker is None or not broker.is_active:
+                if not _is_active(broker):
                     self.fail("C5", f"{entry}: {broker!r} leads {topic.name}-{index} {state!r}")
 
     def is_stale(self, broker_id: int, epoch: int) -> bool:
@@ -260,6 +260,10 @@ class RecordChecker(Checker):
 
     def __repr__(self) -> str:
         return f"<RecordChecker at metadata.version {self._level}>"
+
+
+def _is_active(broker: BrokerState | None) -> bool:
+    return broker is not None and not (broker.fenced or broker.in_controlled_shutdown)
 
 
 def _min_insync_replicas(image: Image) -> int:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import structs
+
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.raft import (
+    answers,
     checks,
     election,
     fetch_answers,
@@ -15,14 +18,19 @@ from kraftd.raft import (
     majority,
     progress,
     resigning,
-    snapshots,
 )
 from kraftd.raft import core as raft_core
 from kraftd.raft import reconfiguration as reconfig
 from kraftd.raft.effects import ShutdownCompleted
+from kraftd.raft.events import AppendRequested
 from kraftd.raft.log_view import LogView
+from kraftd.raft.majority import Votes
 from kraftd.raft.replica import Replica
+from kraftd.raft.roles import Candidate, Resigned
+from kraftd.simulation.schedule import SECOND
+from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
+from tests.simulation.mutants.planted import FAST, Planted
 
 
 def count_observers(patch: Any) -> None:
@@ -130,15 +138,6 @@ def keep_the_diverging_tail(patch: Any) -> None:
     patch.setattr(LogView, "locate", by_offset)
 
 
-def take_another_for_the_snapshot(patch: Any) -> None:
-    """S10: a snapshot of what is not committed yet counts as one."""
-
-    def high_watermark(self: Any) -> int:
-        return self._replica.log.synced_end_offset
-
-    patch.setattr(raft_core.RaftCore, "high_watermark", property(high_watermark))
-
-
 def hold_on_without_a_quorum(patch: Any) -> None:
     """S16: a leader that nobody fetches from goes on."""
     patch.setattr(Replica, "check_quorum_deadline_ms", lambda self: self.now_ms + 3_600_000)
@@ -234,6 +233,17 @@ def _always(answer: Any) -> Any:
     return at_once
 
 
+def swallow_an_append(patch: Any) -> None:
+    """L2: now and then a request to append is neither accepted nor refused."""
+    requested = leader.on_append_requested
+
+    def most(replica: Replica, event: Any) -> None:
+        if event.append_id % 5:
+            requested(replica, event)
+
+    patch.setitem(raft_core._ON_REPORT, AppendRequested, most)
+
+
 def never_end(patch: Any) -> None:
     """L6: a shutdown is not completed."""
     poll = resigning.poll_shutdown
@@ -250,34 +260,131 @@ def never_stand(patch: Any) -> None:
     patch.setattr(Replica, "may_stand", property(lambda self: len(self.voters) == 1 and self.is_voter))
 
 
-def never_download(patch: Any) -> None:
-    """L4: a replica that needs a snapshot does not fetch it."""
-    patch.setattr(snapshots, "begin_download", lambda replica, role, snapshot_id: False)
+def lead_on_after_a_restart(patch: Any) -> None:
+    """S1: a leader that was killed takes its epoch up again."""
+    start = election.start
+
+    def start_as_leader(replica: Replica) -> None:
+        start(replica)
+        if isinstance(replica.role, Resigned):
+            replica.role = Candidate(Votes((), replica.config.node_id), replica.now_ms + 1_000)
+            leader.become_leader(replica)
+
+    patch.setattr(raft_core.election, "start", start_as_leader)
 
 
-ALL = {
-    count_observers: "S7",
-    count_one_vote_less: ("S1", "S5"),
-    vote_twice: "S3",
-    vote_before_it_is_durable: ("S2", "S3"),
-    vote_for_anybody: ("S5", "S6", "S9"),
-    count_unsynced: "S7",
-    fetch_unsynced: "S12",
-    commit_old_epochs: "S8",
-    truncate_below_the_mark: "S9",
-    keep_the_diverging_tail: ("S4", "S6", "S7"),
-    take_another_for_the_snapshot: ("S10", "S7"),
-    hold_on_without_a_quorum: "S16",
-    heed_other_clusters: "S17",
-    change_voters_at_will: "S13",
-    answer_twice: "S19",
-    forget_a_parked_fetch: "S19",
-    forget_at_the_deadline: "S19",
-    refuse_nobody: "S19",
-    acknowledge_at_once: "C2",
-    never_give_an_append_up: "L2",
-    ask_again_at_once: "L5",
-    never_end: "L6",
-    never_stand: "L1",
-    never_download: "L4",
+def commit_before_truncating(patch: Any) -> None:
+    """S6: a follower takes the leader's high watermark from the answer that says where their logs part."""
+    take_in = follower._take_in
+
+    def eager(replica: Replica, role: Any, partition: Any) -> bool:
+        if partition.diverging_epoch.epoch >= 0:
+            role.leader_high_watermark = max(role.leader_high_watermark, partition.high_watermark)
+            follower.follow_high_watermark(replica, role)
+        return take_in(replica, role, partition)
+
+    patch.setattr(follower, "_take_in", eager)
+
+
+def commit_what_is_synced_here(patch: Any) -> None:
+    """S7: a follower's high watermark is ahead of its leader's."""
+    follow = follower.follow_high_watermark
+
+    def ahead(replica: Replica, role: Any) -> None:
+        role.leader_high_watermark = replica.log.synced_end_offset
+        follow(replica, role)
+
+    patch.setattr(follower, "follow_high_watermark", ahead)
+
+
+def welcome_every_election(patch: Any) -> None:
+    """S15: a pre-vote is granted though the leader is well."""
+    patch.setattr(election, "grants_pre_vote", lambda replica: True)
+
+
+def point_at_where_it_was_asked(patch: Any) -> None:
+    """S18: the answer to a fetch that diverges leads nowhere."""
+    locate = LogView.locate
+
+    def here(self: LogView, offset: int, epoch: int) -> Any:
+        at = locate(self, offset, epoch)
+        if at.fit.value == "diverging":
+            return at._replace(at=OffsetAndEpoch(offset, epoch))
+        return at
+
+    patch.setattr(LogView, "locate", here)
+
+
+def park_whoever_knows_less(patch: Any) -> None:
+    """S19, KIP-1166: the high watermark of a fetch is not looked at."""
+    answer = fetch_answers.answer
+
+    def blind(replica: Replica, role: Any, fetch: Any, *arguments: Any, may_park: bool) -> bool:
+        fetch = structs.replace(fetch, high_watermark=1 << 62)
+        return answer(replica, role, fetch, *arguments, may_park=may_park)
+
+    patch.setattr(fetch_answers, "answer", blind)
+
+
+def forget_a_commit(patch: Any) -> None:
+    """S19: of what waits for a commit, one is not told."""
+    reach = Purgatory.reach
+
+    def forgetful(self: Any, key: Any, position: int) -> list[Any]:
+        found = list(reach(self, key, position))
+        return found[1:] if key == leader.COMMITTED else found
+
+    patch.setattr(Purgatory, "reach", forgetful)
+
+
+def open_a_session(patch: Any) -> None:
+    """S20: an answer begins a fetch session that nobody keeps."""
+    fetch = answers.fetch
+
+    def in_session(*arguments: Any, **options: Any) -> Any:
+        message, partition = fetch(*arguments, **options)
+        message.session_id = 7
+        return message, partition
+
+    patch.setattr(answers, "fetch", in_session)
+
+
+def never_finish_a_voter_change(patch: Any) -> None:
+    """L3: a change of the voters that is committed is still the one under way."""
+    patch.setattr(reconfig, "poll_voter_change", lambda replica, role: None)
+
+
+ALL: dict[Any, Planted] = {
+    lead_on_after_a_restart: Planted("S1", faults=("kill", "power loss"), voter_count=3, sync_us=FAST),
+    count_one_vote_less: Planted("S14", "S1", voter_count=4),
+    vote_twice: Planted("S3", "S14"),
+    vote_before_it_is_durable: Planted("S2", "S3"),
+    keep_the_diverging_tail: Planted("S4", "S6", "S7"),
+    vote_for_anybody: Planted("S5", "S6", "S9"),
+    commit_before_truncating: Planted("S6", "S9"),
+    count_observers: Planted("S7", observer_count=5, voter_count=3),
+    count_unsynced: Planted("S7"),
+    commit_what_is_synced_here: Planted("S7", voter_count=3),
+    commit_old_epochs: Planted("S8"),
+    truncate_below_the_mark: Planted("S9"),
+    fetch_unsynced: Planted("S12"),
+    change_voters_at_will: Planted("S13", dynamic=True, voter_count=3),
+    welcome_every_election: Planted("S15", voter_count=3, old_versions=False, faults=()),
+    hold_on_without_a_quorum: Planted("S16"),
+    heed_other_clusters: Planted("S17"),
+    point_at_where_it_was_asked: Planted("S18", voter_count=3, faults=("isolate leader", "kill")),
+    answer_twice: Planted("S19"),
+    forget_a_parked_fetch: Planted("S19"),
+    forget_at_the_deadline: Planted("S19"),
+    refuse_nobody: Planted("S19"),
+    park_whoever_knows_less: Planted("S19"),
+    forget_a_commit: Planted("S19"),
+    never_give_an_append_up: Planted("S19", "L2", voter_count=3, faults=("isolate leader",)),
+    open_a_session: Planted("S20"),
+    acknowledge_at_once: Planted("C2", "S19"),
+    never_stand: Planted("L1", voter_count=3, safety_us=2 * SECOND),
+    swallow_an_append: Planted("L2", controllers=False, safety_us=2 * SECOND),
+    never_finish_a_voter_change: Planted("L3", dynamic=True, voter_count=3, auto_join=False, faults=()),
+    ask_again_at_once: Planted("L5", voter_count=2, observer_count=0, safety_us=SECOND),
+    never_end: Planted("L6", safety_us=2 * SECOND),
 }

@@ -4,11 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import structs
+
+from kraftd.controller import (
+    assignment,
+    broker_states,
+    brokers,
+    isr,
+    partition_change,
+    partition_edits,
+    producer_ids,
+)
+from kraftd.controller.activation import activate
+from kraftd.messages.abort_transaction_record import AbortTransactionRecord
+from kraftd.messages.config_record import ConfigRecord
+from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.producer_ids_record import ProducerIdsRecord
 from kraftd.metadata.image import Image
+from kraftd.metadata.state import BrokerState, PartitionState
+from kraftd.server import activation as server_activation
 from kraftd.server import node as server_node
 from kraftd.server.node import Node
 from kraftd.server.parked import ParkedAnswers
+from kraftd.simulation.controller_process import ControllerProcess
+from tests.simulation.mutants.planted import Planted
 
 
 def answer_before_commit(patch: Any) -> None:
@@ -40,8 +59,144 @@ def hand_out_producer_ids_again(patch: Any) -> None:
     patch.setitem(replay.REPLAY, ProducerIdsRecord, lambda image, message: None)
 
 
-ALL = {
-    answer_before_commit: ("C2", "S19"),
-    keep_what_was_undone: ("C1", "C2", "error"),
-    hand_out_producer_ids_again: ("C6", "C1"),
+def skip_a_record_in_the_replay(patch: Any) -> None:
+    """C1: what is replayed lacks the records of configs."""
+    apply_all = Image.apply_all
+
+    def most(self: Image, messages: Any, *arguments: Any, **options: Any) -> None:
+        kept = [one for one in messages if type(one) is not ConfigRecord]
+        if kept:
+            apply_all(self, kept, *arguments, **options)
+
+    patch.setattr(Image, "apply_all", most)
+
+
+def let_stale_brokers_in(patch: Any) -> None:
+    """C3: the broker epoch of a request is not looked at."""
+
+    check = brokers.check_broker_epoch
+
+    def anyone(ctx: Any, broker_id: int, epoch: int) -> Any:
+        broker = ctx.image.brokers.get(broker_id)
+        return check(ctx, broker_id, epoch) if broker is None else broker
+
+    for room in (broker_states, isr, producer_ids):
+        if hasattr(room, "check_broker_epoch"):
+            patch.setattr(room, "check_broker_epoch", anyone)
+
+
+def keep_the_partition_epoch(patch: Any) -> None:
+    """C4: a change of a partition does not count up its epoch."""
+    merged = PartitionState.merged
+
+    def same(self: PartitionState, change: Any) -> PartitionState:
+        return structs.replace(merged(self, change), partition_epoch=self.partition_epoch)
+
+    patch.setattr(PartitionState, "merged", same)
+
+
+def take_the_leader_out_of_the_isr(patch: Any) -> None:
+    """C4: what is created has a leader beside its ISR."""
+    apply = Image.apply
+
+    def without(self: Image, message: Any, offset: int, epoch: int) -> None:
+        if type(message) is PartitionRecord and len(message.replicas) > 1:
+            others = tuple(one for one in message.replicas if one != message.leader)
+            message = structs.replace(message, isr=others)
+        apply(self, message, offset, epoch)
+
+    patch.setattr(Image, "apply", without)
+
+
+def take_the_fenced_for_active(patch: Any) -> None:
+    """C5: fenced brokers lead and join like all others."""
+    patch.setattr(BrokerState, "is_active", property(lambda self: True))
+
+
+def keep_members_eligible(patch: Any) -> None:
+    """C5, KIP-966: who joins the ISR stays in the ELR."""
+    patch.setattr(partition_change, "_eligible", lambda partition, isr, unclean: partition.replicas)
+
+
+def run_out_of_topic_ids(patch: Any) -> None:
+    """C7: ids are drawn from a few hundred, so that a topic gets that of one that is gone."""
+    create = ControllerProcess.__init__
+
+    def with_few_ids(self: ControllerProcess, *arguments: Any) -> None:
+        create(self, *arguments)
+        self.node.context.dice = FewIds(self.node.context.dice)
+
+    patch.setattr(ControllerProcess, "__init__", with_few_ids)
+
+
+class FewIds:
+    def __init__(self, dice: Any) -> None:
+        self.below = dice.below
+
+    def uuid(self) -> bytes:
+        return bytes([7]) * 8 + (1 + int(self.below(300))).to_bytes(8, "big")
+
+
+def leave_a_transaction_open(patch: Any) -> None:
+    """C8: a new leader does not abort what the one before left open."""
+    patch.setattr(server_activation, "activate", lambda ctx, bootstrap: _without_abort(ctx, bootstrap))
+
+
+def _without_abort(ctx: Any, bootstrap: Any) -> Any:
+    decision = activate(ctx, bootstrap)
+    decision.records = [one for one in decision.records if type(one.message) is not AbortTransactionRecord]
+    return decision
+
+
+def keep_what_was_aborted(patch: Any) -> None:
+    """C8: the records of an aborted transaction hold."""
+
+    def abort(self: Image) -> None:
+        self.set_field("transaction_offset", None)
+
+    patch.setattr(Image, "abort_transaction", abort)
+
+
+def write_the_newest_versions(patch: Any) -> None:
+    """C9: partitions are written in the newest version, whatever the metadata.version."""
+    for room in (assignment, partition_edits):
+        for name in ("partition_record_version", "partition_change_record_version"):
+            if hasattr(room, name):
+                patch.setattr(room, name, lambda level: 2)
+
+
+def bootstrap_again(patch: Any) -> None:
+    """C10: every leader begins with the bootstrap records."""
+    patch.setattr(Image, "features_before_transaction", lambda self: {})
+
+
+def keep_an_answer_back(patch: Any) -> None:
+    """S19: of the answers that a commit releases, the last is forgotten for a while."""
+    release = ParkedAnswers.release
+
+    def late(self: ParkedAnswers, high_watermark: int) -> Any:
+        return release(self, high_watermark - 1)
+
+    patch.setattr(ParkedAnswers, "release", late)
+
+
+WITH: dict[str, Any] = {"controllers": True, "voter_count": 3, "act_gap_us": 20_000}
+FAILING_OVER: dict[str, Any] = {"faults": ("kill", "isolate leader"), "fault_gap_us": 1_500_000}
+
+ALL: dict[Any, Planted] = {
+    keep_what_was_undone: Planted("C1", "C2", "error", **WITH, **FAILING_OVER),
+    skip_a_record_in_the_replay: Planted("C1", "S10", **WITH),
+    answer_before_commit: Planted("C2", "S19", **WITH),
+    let_stale_brokers_in: Planted("C3", **WITH),
+    keep_the_partition_epoch: Planted("C4", **WITH),
+    take_the_leader_out_of_the_isr: Planted("C4", **WITH),
+    take_the_fenced_for_active: Planted("C5", **WITH),
+    keep_members_eligible: Planted("C5", "C4", metadata_version=30, **WITH),
+    hand_out_producer_ids_again: Planted("C6", "C1", **WITH),
+    run_out_of_topic_ids: Planted("C7", "error", **WITH),
+    leave_a_transaction_open: Planted("C8", metadata_version=30, **WITH),
+    keep_what_was_aborted: Planted("C1", "C8", "S10", "error", metadata_version=30, **WITH),
+    write_the_newest_versions: Planted("C9", metadata_version=7, **WITH),
+    bootstrap_again: Planted("C10", "C8", **WITH, **FAILING_OVER),
+    keep_an_answer_back: Planted("S19", **WITH),
 }

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.server.events import DiskFilled, DiskHasRoom
+from kraftd.server.node import Node
+from kraftd.server.storage import Storage
+from kraftd.simulation import snapshot_keeper
 from kraftd.storage import quorum_state
 from kraftd.storage.log import MetadataLog
 from kraftd.storage.memory_disk import MemoryFile
+from tests.simulation.mutants.planted import Planted
 
 
 def skip_the_sync_of_the_log(patch: Any) -> None:
@@ -40,8 +45,70 @@ def report_too_much_as_synced(patch: Any) -> None:
     patch.setattr(MetadataLog, "sync", sync)
 
 
-ALL = {
-    skip_the_sync_of_the_log: ("D1", "D2"),
-    skip_the_sync_of_quorum_state: ("S2", "D2", "error"),
-    report_too_much_as_synced: ("S7", "S12", "D1", "D2"),
+def forget_to_write_the_epoch(patch: Any) -> None:
+    """S2: an election is not written down at all."""
+    patch.setattr(Storage, "persist_election", lambda self, state, version: None)
+
+
+def give_out_what_was_damaged(patch: Any) -> None:
+    """D3: what is read of a segment is not checked."""
+    patch.setattr(MetadataLog, "_check_read", lambda self, *arguments: None)
+
+
+def scrub_blindly(patch: Any) -> None:
+    """D3: a scrub reads no file."""
+    patch.setattr(snapshot_keeper, "verify", lambda disk, path: iter(()))
+
+
+def lead_on_with_a_full_disk(patch: Any) -> None:
+    """D4: a leader that cannot write does not hand over."""
+
+    def on_disk_filled(self: Any, event: Any) -> None:
+        self.disk_full = True
+
+    _handle(patch, DiskFilled, on_disk_filled)
+
+
+def decide_with_a_full_disk(patch: Any) -> None:
+    """D4: a full disk keeps nobody from deciding."""
+    _handle(patch, DiskFilled, lambda self, event: None)
+
+
+def never_notice_that_there_is_room(patch: Any) -> None:
+    """D4: who has waited for room goes on refusing."""
+    _handle(patch, DiskHasRoom, lambda self, event: None)
+
+
+def _handle(patch: Any, kind: type, handler: Any) -> None:
+    step = Node.step
+
+    def handled(self: Any, event: Any, now_ms: int) -> Any:
+        if type(event) is kind:
+            handler(self, event)
+            return []
+        return step(self, event, now_ms)
+
+    patch.setattr(Node, "step", handled)
+
+
+FULL: dict[str, Any] = {"controllers": True, "faults": ("full disk",), "fault_gap_us": 300_000}
+ROTTEN: dict[str, Any] = {
+    "faults": ("damage segment", "kill"),
+    "observer_count": 2,
+    "segment_bytes": 2_000,
+    "snapshot_bytes": 1 << 30,
+    "snapshot_interval_ms": 0,
+    "fault_gap_us": 300_000,
+}
+
+ALL: dict[Any, Planted] = {
+    skip_the_sync_of_the_log: Planted("D2", "D1"),
+    report_too_much_as_synced: Planted("D1", "S7", "S12", "D2"),
+    skip_the_sync_of_quorum_state: Planted("S2", "D2", "error"),
+    forget_to_write_the_epoch: Planted("S2"),
+    give_out_what_was_damaged: Planted("D3", "C1", "S10", "error", controllers=True, **ROTTEN),
+    scrub_blindly: Planted("D3", scrub_interval_ms=5_000, **ROTTEN),
+    lead_on_with_a_full_disk: Planted("D4", voter_count=3, **FULL),
+    decide_with_a_full_disk: Planted("D4", voter_count=1, **FULL),
+    never_notice_that_there_is_room: Planted("D4", "error", voter_count=1, **FULL),
 }
