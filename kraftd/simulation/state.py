@@ -93,6 +93,7 @@ class Metadata:
                 for value in batch_values(batch):
                     self._apply(value, offset, batch.header.leader_epoch)
                     offset += 1
+            self.next_offset = batch.header.next_offset  # behind it may be damage, which is tried again
         self.next_offset = max(self.next_offset, end_offset)
 
     def _apply(self, value: bytes | memoryview, offset: int, epoch: int) -> None:
