@@ -82,11 +82,26 @@ def handle_broker_shutdown(ctx: Context, broker_id: int, clean: bool) -> list[Ve
     eligible.
     """
     image = ctx.image
+    members = list(_still_in_isr(image, broker_id))
     if clean or not elr_enabled(ctx):
-        return _updates(ctx, image.partitions_with_isr_member(broker_id), leaving=broker_id)
-    records = _updates(ctx, image.partitions_with_isr_member(broker_id), leaving=broker_id, unclean=True)
+        return _updates(ctx, members, leaving=broker_id)
+    records = _updates(ctx, members, leaving=broker_id, unclean=True)
     records += _updates(ctx, image.partitions_with_elr_member(broker_id), leaving=broker_id, unclean=True)
     return records
+
+
+def _still_in_isr(image: Image, broker_id: int) -> Iterator[tuple[bytes, int]]:
+    """Where a broker that has ended is in the ISR. A fenced one stays in none but as the last, and leads
+    nothing: so only what has no leader is looked at, and not all that it hosts.
+    """
+    broker = image.brokers.get(broker_id)
+    if broker is None or not broker.fenced:
+        yield from image.partitions_with_isr_member(broker_id)
+        return
+    for topic_id, index in image.partitions_without_leader():
+        partition = image.partition(topic_id, index)
+        if partition is not None and broker_id in partition.isr:
+            yield topic_id, index
 
 
 def handle_directories_offline(
