@@ -24,6 +24,10 @@ KAFKA = "4.3.1"  # whose metrics these are
 _IO = "/proc/self/io"
 
 
+class Scrape:
+    """What held the loop, in the log and among the holds: a turn of writing the text of a scrape."""
+
+
 class Watch:
     """The metrics listener of a daemon, on a socket that is bound already."""
 
@@ -32,7 +36,9 @@ class Watch:
         self._keeper = keeper
         self._is_stopping = is_stopping
         self._about = {"version": version("kraftd"), "codec": engine_name(), "kafka": KAFKA}
-        self._connections = HttpConnections(runner.loop, Pages(self.readings).handle, self._failed)
+        self._connections = HttpConnections(
+            runner.loop, Pages(self.readings, self._held).handle, self._failed
+        )
         self._server: asyncio.AbstractServer | None = None
 
     async def start(self, sock: socket.socket) -> None:
@@ -42,6 +48,9 @@ class Watch:
         if self._server is not None:
             self._server.close()
         self._connections.close()
+
+    def _held(self, took_ns: int) -> None:
+        self._runner.holds.note(Scrape(), took_ns)
 
     def _failed(self, error: Exception) -> None:
         self._runner.log.error("a page of the metrics listener failed", error=repr(error), exc_info=error)
