@@ -140,11 +140,31 @@ def _topics(image: Image) -> Iterator[VersionedRecord]:
     level = image.metadata_version
     # The ELR of an image without the feature is dropped, as Kafka's snapshots do.
     elr_enabled = image.features.get(ELR_VERSION, 0) >= 1
+    with_directories = mv.allows_directory_assignment(level)
+    version = mv.partition_record_version(level)
     for topic_id in sorted(image.topics):
         topic = image.topics[topic_id]
         yield VersionedRecord(TopicRecord(topic.name, topic_id), 0)
-        for index in sorted(topic.partitions):
-            yield partition_record(topic_id, index, topic.partitions[index], level, elr_enabled=elr_enabled)
+        for index, partition in sorted(topic.partitions.items()):
+            if with_directories and not elr_enabled:  # nothing that the record could lose
+                yield VersionedRecord(
+                    PartitionRecord(
+                        index,
+                        topic_id,
+                        partition.replicas,
+                        partition.isr,
+                        partition.removing_replicas,
+                        partition.adding_replicas,
+                        partition.leader,
+                        partition.leader_recovery_state,
+                        partition.leader_epoch,
+                        partition.partition_epoch,
+                        partition.directories,
+                    ),
+                    version,
+                )
+            else:
+                yield partition_record(topic_id, index, partition, level, elr_enabled=elr_enabled)
 
 
 def _configs_and_quotas(image: Image) -> Iterator[VersionedRecord]:

@@ -7,6 +7,7 @@ the daemon replays with; and by whoever simulates that. It blocks, and touches n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from msgspec import Struct
 
@@ -23,10 +24,11 @@ from kraftd.storage.checkpoint import (
 from kraftd.storage.disk import Disk
 from kraftd.storage.log_reader import read_batches
 from kraftd.types import OffsetAndEpoch
-from kraftd.wire.record_frame import encode_record
+from kraftd.wire.record_frame import encode_records
 
 # A reader takes a batch at a time: small enough to be decoded between two requests.
 BATCH_BYTES = 256 << 10
+BATCH_RECORDS = 2_048
 
 
 class CheckpointOrder(Struct, frozen=True, kw_only=True):
@@ -109,7 +111,7 @@ def make_checkpoint(disk: Disk, order: CheckpointOrder, now_ms: int) -> Checkpoi
     )
     count = 0
     try:
-        for values in _runs(image):
+        for values in runs_of(image):
             writer.append(values)
             count += len(values)
         size_bytes = writer.freeze(verify_checkpoint)
@@ -136,16 +138,24 @@ def _load(replay: Replay) -> None:
         pass
 
 
-def _runs(image: Image) -> Iterator[list[bytes]]:
+def runs_of(image: Image) -> Iterator[list[bytes]]:
     """The image's records as values, in lists for a batch each."""
+    records = image.records()
+    while some := list(islice(records, BATCH_RECORDS)):
+        values = encode_records(some)
+        if sum(map(len, values)) <= BATCH_BYTES:
+            yield values
+        else:
+            yield from _small_enough(values)
+
+
+def _small_enough(values: list[bytes]) -> Iterator[list[bytes]]:
     run: list[bytes] = []
     size = 0
-    for record in image.records():
-        value = encode_record(record)
+    for value in values:
         if size + len(value) > BATCH_BYTES and run:
             yield run
             run, size = [], 0
         run.append(value)
-        size += len(value) + 8
-    if run:
-        yield run
+        size += len(value)
+    yield run

@@ -240,10 +240,14 @@ class CheckpointWriter:
 
 def split_values(record_values: Sequence[bytes], max_batch_bytes: int) -> Iterator[Sequence[bytes]]:
     """Runs of values that fit into a batch each. Raises ValueError for a value that fits into none."""
+    # What a record takes at most beside its value: four varints of five bytes and three single bytes.
+    most_bytes = batch_size_bytes([]) + sum(map(len, record_values)) + 23 * len(record_values)
+    if most_bytes <= max_batch_bytes and record_values:
+        yield record_values
+        return
     first = 0
     size = batch_size_bytes([])
     for at, value in enumerate(record_values):
-        # What a record takes at most beside its value: four varints of five bytes and three single bytes.
         need = len(value) + 23
         if size + need > max_batch_bytes:
             if batch_size_bytes([value]) > max_batch_bytes:

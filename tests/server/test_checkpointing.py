@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
+from kraftd.messages.config_record import ConfigRecord
+from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.register_controller_record import RegisterControllerRecord
 from kraftd.metadata.image import Image
 from kraftd.server.checkpointing import (
@@ -17,6 +19,7 @@ from kraftd.server.checkpointing import (
     UNCHANGED,
     CheckpointOrder,
     make_checkpoint,
+    runs_of,
 )
 from kraftd.server.replay import Replay
 from kraftd.storage.checkpoint import CheckpointReader, checkpoint_path, list_checkpoints, verify_checkpoint
@@ -117,6 +120,18 @@ def test_batches_are_small_enough_to_be_read_between_two_requests(tmp_path: Path
     sizes = [len(batch.view) for batch in reader.batches()]
     assert len(sizes) > 2
     assert max(sizes) <= BATCH_BYTES + (BATCH_BYTES >> 3)
+
+
+def test_large_values_make_batches_of_fewer_records() -> None:
+    image = Image()
+    image.apply(FeatureLevelRecord("metadata.version", 30), 0, 1)
+    values = [f"{number:05d}" * 1000 for number in range(200)]
+    for number, value in enumerate(values):
+        image.apply(ConfigRecord(32, f"group-{number}", "key", value), number + 1, 1)
+    runs = list(runs_of(image))
+    assert len(runs) > 3
+    assert max(sum(map(len, run)) for run in runs) <= BATCH_BYTES
+    assert [value for run in runs for value in run] == [encode_record(record) for record in image.records()]
 
 
 def test_too_few_changes_make_no_checkpoint_where_a_ratio_is_asked_for(house: House) -> None:
