@@ -12,11 +12,12 @@ import os
 import sys
 from itertools import islice
 
-from kraftd.runtime.snapshot_writer import LOWEST_PRIORITY, end_with_parent
+from kraftd.runtime.snapshot_writer import end_with_parent
 from kraftd.storage.disk import RealDisk
 from kraftd.storage.dump import as_json_line, find_dumpable, verify
 from kraftd.storage.errors import StorageError
 
+LOWEST_PRIORITY = 19
 MOST_ROWS = 100  # of one file: enough to see that it has to be replaced
 
 

@@ -97,6 +97,8 @@ def test_a_crash_at_any_moment_leaves_the_old_log_or_the_snapshot(
             pass
         disk.crash_at = None
         survivor = disk.after_crash(choose or random.Random(at).randrange)
+        if not any(name.endswith(".log") for name in survivor.list_names(DIRECTORY)):
+            kinds.add("between the two logs")
         found = opened(survivor)
         snapshots, _ = list_checkpoints(survivor, DIRECTORY)
         if not snapshots:
@@ -106,7 +108,8 @@ def test_a_crash_at_any_moment_leaves_the_old_log_or_the_snapshot(
             kinds.add("new")
             assert snapshots == [ID] and found.log_start == 500 and found.log_end in (500, 501)
             verify_checkpoint(survivor, checkpoint_path(DIRECTORY, ID))
-    assert kinds == {"old", "new"}
+    assert kinds >= {"old", "new"}
+    assert "between the two logs" in kinds or choose is not everything_survives
 
 
 def test_a_download_goes_on_where_the_last_process_left_off() -> None:
