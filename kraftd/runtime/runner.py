@@ -85,7 +85,7 @@ class Runner:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._timer_due_ms = 0
-        self._began_ns = 0  # the step that runs, or ran last
+        self._answered: list[Call] = []  # in the step that runs
         self.delays = Histogram()  # how late timers ran: so long everything else waits for the loop, too
         self._perform: dict[type, Callable[[Any], None]] = {
             effects.AnswerRecords: self._answer_records,
@@ -122,12 +122,16 @@ class Runner:
         if self._held is not None:
             self._put_off(event)
             return
-        self._began_ns = began_ns = began_ns or monotonic_ns()
+        began_ns = began_ns or monotonic_ns()
         try:
             self._carry_out(self.node.step(event, self.clock.now_ms()))
         except Exception as error:
             self.fail(error)
-        self.holds.note(event, monotonic_ns() - began_ns)
+        now_ns = monotonic_ns()
+        if self._answered:
+            self.node.requests.answered(self._answered, began_ns, now_ns)
+            self._answered.clear()
+        self.holds.note(event, now_ns - began_ns)
 
     def _carry_out(self, made: Iterable[Any]) -> None:
         """Effects in their order. On a full disk the first that cannot be done waits, and all behind it.
@@ -139,7 +143,7 @@ class Runner:
         by_id = self._by_id
         dirty = self._dirty
         said: list[effects.Say] = []
-        now_ns = monotonic_ns()
+        answered = self._answered
         left = iter(made)
         effect = None
         try:
@@ -152,7 +156,7 @@ class Runner:
                         if connection not in dirty:
                             dirty.append(connection)
                     if effect.call is not None:
-                        node.requests.answered(effect.call, effect.call.arrived_ns == self._began_ns, now_ns)
+                        answered.append(effect.call)
                 elif kind is effects.Say:
                     said.append(effect)
                 else:
@@ -283,7 +287,7 @@ class Runner:
             connection.close(effect.reason)
 
     def _respond(self, call: Call, parts: list[Any]) -> None:
-        self.node.requests.answered(call, call.arrived_ns == self._began_ns, monotonic_ns())
+        self._answered.append(call)
         connection = self._by_id.get(call.connection_id)
         if connection is not None:
             connection.answer(call.slot, parts)
@@ -304,7 +308,7 @@ class Runner:
         self._respond(effect.call, effect.fill(data))
 
     def _snapshot_read(self, effect: effects.AnswerSnapshot, data: bytes) -> None:
-        self.node.requests.answered(effect.call, False, monotonic_ns())
+        self.node.requests.answered([effect.call], 0, monotonic_ns())
         connection = self._by_id.get(effect.call.connection_id)
         if connection is not None:
             connection.answer(effect.call.slot, effect.fill(data))

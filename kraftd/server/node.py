@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
+from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.metadata.image import Image
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
@@ -267,8 +268,10 @@ class Node:
         if decision.records and self.long.is_under_way:
             self.long.put_off(call)
             return
-        self.requests.count_errors(call.key, decision.answer)
-        parts = call.frame(decision.answer)
+        response = decision.answer
+        if type(response) is not BrokerHeartbeatResponse or response.error_code:
+            self.requests.count_errors(call.key, response)
+        parts = call.frame(response)
         if decision.records:
             end_offset = self.appends.append(self, decision.records, decision.atomic)
             if self.active_epoch != epoch:

@@ -15,10 +15,11 @@ from kraftd.server.call import Call
 from kraftd.wire.message import Message
 from kraftd.wire.table import FieldRow, StructTable, table_of
 
+_SHORT_NS = TIME_BOUNDS_NS[0]
 # Whether a struct has an error code, and those of its lists in which there are some.
 Places = tuple[bool, tuple[tuple[str, Any], ...]]
 
-SIZE_BOUNDS_BYTES = tuple(1 << power for power in range(5, 28, 2))
+SIZE_BOUNDS_BYTES = tuple(1 << power for power in range(32))
 
 
 class ApiStats:
@@ -38,7 +39,9 @@ class ApiStats:
         self.size_bytes = Histogram(SIZE_BOUNDS_BYTES)
 
     def __repr__(self) -> str:
-        return f"<ApiStats {sum(self.versions.values())} answered, {self.parked.count} of them after a while>"
+        return (
+            f"<ApiStats {sum(self.versions.values())} requests, {self.parked.count} answered after a while>"
+        )
 
 
 class RequestStats:
@@ -50,26 +53,32 @@ class RequestStats:
         self.by_key: dict[int, ApiStats] = {}
         self.not_served = 0  # requests of APIs or versions that are not served
 
-    def answered(self, call: Call, at_once: bool, now_ns: int) -> None:
-        """The answer leaves; a request that came in an Envelope counts, and so does its Envelope."""
-        stats = self.by_key.get(call.key)
-        if stats is None:
-            stats = self._new(call.key)
-        version = call.version
-        stats.versions[version] = stats.versions.get(version, 0) + 1
-        took_ns = now_ns - call.arrived_ns
-        times = stats.at_once if at_once else stats.parked
-        times.counts[bisect_left(TIME_BOUNDS_NS, took_ns)] += 1
-        times.total += took_ns
-        stats.size_bytes.note(call.size_bytes)
-        if call.envelope is not None:
-            self.answered(call.envelope, at_once, now_ns)
+    def answered(self, calls: list[Call], began_ns: int, now_ns: int) -> None:
+        """Their answers leave, in a turn that began at that time; so does that of an Envelope around one."""
+        by_key = self.by_key
+        for call in calls:
+            stats = by_key.get(call.key) or self._new(call.key)
+            try:
+                stats.versions[call.version] += 1
+            except KeyError:
+                stats.versions[call.version] = 1
+            size_bytes = call.size_bytes
+            sizes = stats.size_bytes
+            sizes.counts[(size_bytes - 1).bit_length()] += 1  # its bounds are the powers of two
+            sizes.total += size_bytes
+            arrived_ns = call.arrived_ns
+            took_ns = now_ns - arrived_ns
+            times = stats.at_once if arrived_ns == began_ns else stats.parked
+            if took_ns <= _SHORT_NS:
+                times.counts[0] += 1
+            else:
+                times.counts[bisect_left(TIME_BOUNDS_NS, took_ns)] += 1
+            times.total += took_ns
+            if call.envelope is not None:
+                self.answered([call.envelope], began_ns, now_ns)
 
     def count_errors(self, key: int, message: Message) -> None:
         """Note the errors in an answer, wherever they stand in it."""
-        has_code, lists = _places(type(message))
-        if not lists and not (has_code and message.error_code):  # type: ignore[attr-defined]
-            return
         for code in error_codes(message):
             stats = self.by_key.get(key) or self._new(key)
             stats.errors[code] = stats.errors.get(code, 0) + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
@@ -11,9 +13,11 @@ from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 
 
-def call(key: int, version: int = 0, arrived_ns: int = 0, envelope: Call | None = None) -> Call:
+def call(
+    key: int, version: int = 0, *, arrived_ns: int = 0, size_bytes: int = 100, envelope: Call | None = None
+) -> Call:
     made = Call(1, 0, "CONTROLLER", "127.0.0.1", key, version, 1, "c", None, envelope=envelope)
-    made.arrived_ns, made.size_bytes = arrived_ns, 100
+    made.arrived_ns, made.size_bytes = arrived_ns, size_bytes
     return made
 
 
@@ -40,21 +44,31 @@ def test_errors_are_counted_by_api_and_an_answer_without_any_leaves_no_trace() -
 
 def test_a_request_counts_by_version_with_its_time_and_size() -> None:
     stats = RequestStats()
-    stats.answered(call(ApiKey.FETCH, 17, arrived_ns=1_000), True, 61_000)
-    stats.answered(call(ApiKey.FETCH, 17, arrived_ns=1_000), False, 500_001_000)
-    stats.answered(call(ApiKey.FETCH, 12), True, 10)
+    of_turn = [call(ApiKey.FETCH, version, arrived_ns=5_000) for version in (17, 12)]
+    stats.answered(of_turn, 5_000, 66_000)
+    stats.answered([call(ApiKey.FETCH, 17, arrived_ns=1_000)], 500_000_000, 500_001_000)
     fetch = stats.by_key[ApiKey.FETCH]
     assert fetch.versions == {17: 2, 12: 1}
-    assert (fetch.at_once.count, fetch.at_once.total) == (2, 60_010)
+    assert (fetch.at_once.count, fetch.at_once.total, fetch.at_once.counts[:2]) == (2, 122_000, [0, 2])
     assert (fetch.parked.count, fetch.parked.total) == (1, 500_000_000)
     assert (fetch.size_bytes.count, fetch.size_bytes.total) == (3, 300)
 
 
+@pytest.mark.parametrize(
+    ("size_bytes", "bound"), [(1, 1), (2, 2), (3, 4), (64, 64), (65, 128), (1 << 31, 1 << 31)]
+)
+def test_a_size_is_in_the_count_of_the_first_bound_that_it_does_not_exceed(
+    size_bytes: int, bound: int
+) -> None:
+    stats = RequestStats()
+    stats.answered([call(ApiKey.FETCH, size_bytes=size_bytes)], 0, 0)
+    sizes = stats.by_key[ApiKey.FETCH].size_bytes
+    assert sizes.bounds[sizes.counts.index(1)] == bound
+
+
 def test_a_request_in_an_envelope_counts_and_so_does_its_envelope() -> None:
     stats = RequestStats()
-    outer = call(ApiKey.ENVELOPE)
-    stats.answered(call(ApiKey.CREATE_TOPICS, 7, envelope=outer), True, 1)
-    assert {key: one.versions for key, one in stats.by_key.items()} == {
-        ApiKey.CREATE_TOPICS: {7: 1},
-        ApiKey.ENVELOPE: {0: 1},
-    }
+    outer = call(ApiKey.ENVELOPE, arrived_ns=5)
+    stats.answered([call(ApiKey.CREATE_TOPICS, 7, arrived_ns=5, envelope=outer)], 5, 9)
+    for key in (ApiKey.CREATE_TOPICS, ApiKey.ENVELOPE):
+        assert (stats.by_key[key].at_once.count, stats.by_key[key].at_once.total) == (1, 4)
