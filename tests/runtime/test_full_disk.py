@@ -9,7 +9,8 @@ from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from tests.cli.run import fill, mounted
-from tests.runtime.daemon_process import Client, DaemonProcess
+from tests.metrics.scrape import Scrape, ready
+from tests.runtime.daemon_process import Client, DaemonProcess, free_port
 from tests.runtime.test_daemon import creation, register
 from tests.runtime.test_snapshots import wait_until
 
@@ -20,7 +21,12 @@ def create(client: Client, name: str) -> int:
 
 def test_a_full_disk_stops_writes_and_room_lets_them_go_on(tmp_path: Path) -> None:
     with mounted(tmp_path / "small", "size=1m") as small:
-        settings = {"metadata__max__idle__interval__ms": 20, "broker__session__timeout__ms": 600_000}
+        metrics_port = free_port()
+        settings = {
+            "metadata__max__idle__interval__ms": 20,
+            "broker__session__timeout__ms": 600_000,
+            "kraftd__metrics__listener": f"127.0.0.1:{metrics_port}",
+        }
         daemon = DaemonProcess(small, None, **settings).format()
         daemon.log = tmp_path / "kraftd.log"  # not there
         daemon.start()
@@ -34,11 +40,16 @@ def test_a_full_disk_stops_writes_and_room_lets_them_go_on(tmp_path: Path) -> No
             # No-ops need room too: one of the next finds none.
             wait_until(lambda: "the disk is full" in daemon.log.read_text(), "it notices")
             other = daemon.client()
+            status, found = ready(metrics_port)
+            assert (status, found["state"]) == (503, "disk full")
+            assert Scrape(metrics_port).value("kraftd_disk_full") == 1
             assert create(other, "meanwhile") == ErrorCode.NOT_CONTROLLER
             assert other.api_versions().finalized_features_epoch >= 0
             filler.unlink()
             wait_until(lambda: "the disk has room again" in daemon.log.read_text(), "it goes on")
             assert create(other, "after") == ErrorCode.NONE
+            assert ready(metrics_port)[0] == 200
+            assert Scrape(metrics_port).value("kraftd_disk_full") == 0
             assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
             again = daemon.start().client()
             wait_until(lambda: create(again, "after") != ErrorCode.NOT_CONTROLLER, "it leads again")
