@@ -49,8 +49,6 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
     else:
         error = checks.leader_only(replica, asked.current_leader_epoch)
     replica_id = message.replica_id if message.replica_id != -1 else message.replica_state.replica_id
-    if not error and replica_id == replica.config.node_id:
-        error = ErrorCode.UNKNOWN_SERVER_ERROR  # a replica does not fetch from itself
     if error:
         answers.respond(replica, request, answers.fetch(replica, request.version, request.listener, error)[0])
         return
@@ -69,6 +67,9 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
     position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
     end_offset = fetch_answers.readable_end(replica, leader, fetch.key)
     if position.fit is VALID and fetch.key.id >= 0:
+        if fetch.key.id == replica.config.node_id:  # a replica does not fetch from itself
+            fetch_answers.refuse(replica, fetch, ErrorCode.UNKNOWN_SERVER_ERROR)
+            return
         _note_progress(replica, leader, fetch, end_offset)
     if fetch_answers.answer(replica, leader, fetch, position, end_offset, may_park=message.max_wait_ms > 0):
         return

@@ -292,3 +292,11 @@ def test_client_without_a_replica_id_is_served_and_not_counted_as_an_observer(wo
 def test_leader_does_not_fetch_from_itself(world: World) -> None:
     answer = fetch(world, broker_fetch(1, 1, 3, 1, -1))
     assert partition_of(answer).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_fetch_in_the_leaders_own_name_that_does_not_continue_the_log_is_told_where_they_part(
+    world: World,
+) -> None:
+    """As in Apache Kafka, which looks at who asks once there is something to note."""
+    partition = partition_of(fetch(world, broker_fetch(1, 1, 1000, 1, -1)))
+    assert (partition.error_code, partition.diverging_epoch.epoch) == (ErrorCode.NONE, 1)
