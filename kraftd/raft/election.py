@@ -23,7 +23,7 @@ from kraftd.raft.events import RequestReceived
 from kraftd.raft.follower import fetch_from_anyone
 from kraftd.raft.leader import become_leader
 from kraftd.raft.majority import Votes
-from kraftd.raft.replica import ConsensusBroken, Replica
+from kraftd.raft.replica import TURN_MS, ConsensusBroken, Replica
 from kraftd.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from kraftd.raft.transitions import Cause
 from kraftd.raft.voters import replica_key
@@ -165,11 +165,26 @@ def on_vote_response(replica: Replica, source: Destination, response: VoteRespon
         if isinstance(role, Candidate):
             if role.votes.won:
                 become_leader(replica)
+            elif not partition.vote_granted:
+                _try_again_soon(replica, role)
         elif role.votes.won:
             become_candidate(replica)
         elif role.votes.lost:
             lose_pre_vote(replica)
     return True
+
+
+def _try_again_soon(replica: Replica, role: Candidate) -> None:
+    """Somebody voted otherwise, most likely for itself: of two that stood at once neither wins.
+
+    Each begins again, with pre-votes, after a wait of its own that is drawn from a longer span every time,
+    instead of after its election timeout.
+    """
+    if not role.refused:
+        role.refused = True
+        wait_ms = TURN_MS + replica.dice.below(4 * TURN_MS << min(replica.split_votes, 5))
+        replica.split_votes += 1
+        role.deadline_ms = min(role.deadline_ms, replica.now_ms + wait_ms)
 
 
 def on_pre_vote_unsupported(replica: Replica) -> None:
@@ -204,7 +219,7 @@ def poll_prospective(replica: Replica, role: Prospective) -> int | None:
 
 
 def poll_candidate(replica: Replica, role: Candidate) -> int | None:
-    """A candidate that lost waits out its timeout, then asks again whether it could win."""
+    """A candidate that nobody answers waits out its timeout, then asks again whether it could win."""
     if not replica.shutting_down and replica.now_ms >= role.deadline_ms:
         become_prospective(replica, Cause.ELECTION_TIMEOUT)
         return None

@@ -72,6 +72,7 @@ class Replica:
         self.shut_down = False
         self.measured = Measured()
         self.quick_rounds = 0  # pre-votes of this epoch that a lost connection to the leader has led to
+        self.split_votes = 0  # elections in a row in which others voted otherwise, until a leader is found
         self._syncing = False
         self._sync_limit: int | None = None  # of the sync under way, where the log was cut meanwhile
         self._persisted: tuple[QuorumStateData, int] | None = None
@@ -189,6 +190,8 @@ class Replica:
             )
         if new_epoch != self.epoch:
             self.quick_rounds = 0
+        if leader_id is not None:
+            self.split_votes = 0
         self.epoch = new_epoch
         self.leader_id = leader_id
         self.leader_listeners = leader_listeners

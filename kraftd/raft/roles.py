@@ -36,14 +36,15 @@ class Prospective:
 
 
 class Candidate:
-    """Stands for leader in a new epoch."""
+    """Stands for leader in a new epoch.  `refused`: by somebody, which made its deadline an early one."""
 
     state: ClassVar = State.CANDIDATE
-    __slots__ = ("deadline_ms", "votes")
+    __slots__ = ("deadline_ms", "refused", "votes")
 
     def __init__(self, votes: Votes, deadline_ms: int) -> None:
         self.votes = votes
         self.deadline_ms = deadline_ms
+        self.refused = False
 
 
 class Download:

@@ -9,6 +9,7 @@ import pytest
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.effects import LeadershipChanged
 from kraftd.raft.events import ResignRequested, SendFailed, ShutdownRequested
+from kraftd.raft.replica import TURN_MS
 from kraftd.raft.transitions import State
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
@@ -289,15 +290,33 @@ def test_voter_that_knows_no_pre_vote_makes_it_stand_at_once__kip996() -> None:
     assert lone.asks("Vote") == [2, 3]
 
 
-def test_candidate_that_lost_waits_out_its_timeout_and_asks_for_pre_votes_again() -> None:
+def test_candidate_that_is_refused_tries_again_after_a_short_wait_of_its_own() -> None:
+    """Of two that stood at once neither wins: they must not wait out an election timeout for that."""
     lone = candidate()
-    for send in lone.sent("Vote"):
-        lone.tell(send, vote_answer(EPOCH, False))
-    assert lone.core.state is State.CANDIDATE
-    lone.wait(900)
-    assert (lone.core.state, lone.asks("Vote")) == (State.CANDIDATE, [])
+    lone.tell(lone.sent("Vote")[0], vote_answer(EPOCH, False))
+    assert lone.core.state is State.CANDIDATE  # the other voter may be for it
+    began_ms = lone.now_ms
     lone.wait_for(State.PROSPECTIVE)
-    assert lone.core.epoch == EPOCH
+    assert TURN_MS <= lone.now_ms - began_ms < 5 * TURN_MS
+    assert (lone.core.epoch, lone.asks("Vote")) == (EPOCH, [2, 3])  # once more before the next epoch
+
+
+def test_wait_after_a_refusal_is_drawn_from_a_longer_span_every_time() -> None:
+    lone, longest_ms = candidate(), list[int]()
+    lone.core._replica.dice.below = lambda bound: bound - 1  # type: ignore[method-assign]
+    for _ in range(9):
+        (first, _) = lone.sent("Vote")
+        lone.tell(first, vote_answer(lone.core.epoch, False))
+        began_ms = lone.now_ms
+        lone.wait_for(State.PROSPECTIVE)
+        longest_ms.append(lone.now_ms - began_ms)
+        for send in lone.sent("Vote"):
+            lone.tell(send, vote_answer(lone.core.epoch, True))
+            if lone.core.state is State.CANDIDATE:
+                break
+    assert longest_ms == sorted(longest_ms)
+    assert longest_ms[1] == TURN_MS + 8 * TURN_MS - 1
+    assert longest_ms[-1] < 2 * lone.config.election_timeout_ms
 
 
 def test_candidate_that_nobody_answers_asks_for_pre_votes_after_the_election_timeout() -> None:
