@@ -2,8 +2,9 @@
 
 Two keys in the purgatory: fetches of voters wait for the log end, those of observers for the synced end of
 the leader's log; both are woken by every move of the high watermark.  A voter may so write a record while the
-leader itself still syncs it, which halves the time to commit and is safe: the leader counts itself only up to
-what it has synced, and having lost a tail it never leads that epoch again.
+leader itself still syncs it, which halves the time to commit, and commits it without a leader whose disk is
+slow.  That is safe: the leader counts itself only up to what it has synced, and having lost a tail it never
+leads that epoch again.
 """
 
 from __future__ import annotations
@@ -43,8 +44,10 @@ def queue_of(leader: Leader, key: ReplicaKey) -> str:
 
 
 def readable_end(replica: Replica, leader: Leader, key: ReplicaKey) -> int:
-    """The offset up to which that replica may read."""
-    return replica.log.end_offset if leader.progress.is_voter(key) else replica.log.synced_end_offset
+    """The offset up to which that replica may read: a voter all, others what no crash takes back."""
+    if leader.progress.is_voter(key):
+        return replica.log.end_offset
+    return max(replica.log.synced_end_offset, leader.high_watermark)
 
 
 def answer(

@@ -212,15 +212,15 @@ def on_records_synced(replica: Replica, leader: Leader, end_offset: int) -> None
 
 
 def advance_high_watermark(replica: Replica, leader: Leader) -> bool:
-    """Commit what a majority of the voters has synced, this leader's log included, once it reaches into the
-    epoch.
+    """Commit what a majority of the voters has synced, once it reaches into the epoch.
 
+    This leader is one of them and no more: where its own disk is the slowest, the others commit without it.
     Records of older epochs commit only together with one of this epoch (S8).  Returns whether it moved.
     """
     offset = leader.progress.committable()
     if offset is None:
         return False
-    offset = min(offset, replica.log.synced_end_offset)
+    offset = min(offset, replica.log.end_offset)
     if offset <= leader.epoch_start_offset or offset <= leader.high_watermark:
         return False
     leader.high_watermark = offset

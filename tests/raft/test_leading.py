@@ -11,7 +11,13 @@ from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, Topic
 from kraftd.messages.describe_quorum_request import PartitionData as DescribePartition
 from kraftd.raft.config import DurableState
 from kraftd.raft.core import RaftCore
-from kraftd.raft.effects import AppendAborted, AppendCommitted, HighWatermarkMoved, ShutdownCompleted
+from kraftd.raft.effects import (
+    AppendAborted,
+    AppendCommitted,
+    HighWatermarkMoved,
+    RespondRecords,
+    ShutdownCompleted,
+)
 from kraftd.raft.events import AppendRequested, CommitAwaited, ResignRequested, SendFailed, ShutdownRequested
 from kraftd.raft.history import ControlRecordHistory
 from kraftd.raft.log_view import LogView
@@ -320,6 +326,23 @@ def test_commit_is_told_by_whoever_fetches_at_the_new_end(leader: Lone) -> None:
     leader.sync()
     leader.ask(fetch(3, LEADS, END + 1, LEADS))
     assert AppendCommitted("a", END + 1) in leader.effects
+
+
+def test_other_voters_commit_what_a_leader_with_a_slow_disk_has_yet_to_sync(leader: Lone) -> None:
+    """Two of three voters have it on their disks: this leader's own copy is not needed, nor counted."""
+    committed(leader)
+    leader.step(AppendRequested("a", [b"x"], LEADS))
+    leader.ask(fetch(3, LEADS, END, LEADS))  # it is given the record at once
+    assert isinstance(leader.effects[0], RespondRecords)
+    leader.ask(fetch(3, LEADS, END + 1, LEADS, max_wait_ms=500))
+    assert leader.core.high_watermark == END
+    leader.ask(fetch(9, LEADS, END, LEADS, high_watermark=END, max_wait_ms=500))
+    assert leader.effects == []  # an observer is not: it may be lost
+    leader.ask(fetch(2, LEADS, END + 1, LEADS, max_wait_ms=500))
+    assert AppendCommitted("a", END + 1) in leader.effects
+    assert leader.core.log.synced_end_offset == END
+    (shown,) = (one for one in leader.effects if isinstance(one, RespondRecords))  # now the observer is
+    assert (shown.offset, shown.end_offset) == (END, END + 1)
 
 
 def test_late_answer_to_a_fetch_of_before_does_not_disturb_a_leader() -> None:
