@@ -15,6 +15,7 @@ from kraftd.raft.effects import (
     AppendAborted,
     AppendCommitted,
     HighWatermarkMoved,
+    LeadershipChanged,
     RespondRecords,
     ShutdownCompleted,
 )
@@ -28,6 +29,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from tests.raft.lone import (
     EPOCH,
+    LOG_END,
     Lone,
     begin,
     begin_answer,
@@ -94,6 +96,18 @@ def test_fetch_of_a_voter_commits_what_a_majority_holds(leader: Lone) -> None:
     answer = leader.ask(fetch(3, LEADS, END, LEADS))
     assert partition_of(answer).high_watermark == END
     assert HighWatermarkMoved(END) in leader.effects
+
+
+def test_new_leader_is_not_announced_and_tells_no_high_watermark_before_its_epoch_has_committed() -> None:
+    """What it may show as committed, and answer, it cannot know before: reads are linearizable from then on."""
+    lone = Lone().lead()
+    announced = LeadershipChanged(LEADS, 1, is_local=True)
+    assert announced not in lone.effects
+    lone.sync()
+    answer = lone.ask(fetch(2, LEADS, LOG_END.offset, LOG_END.epoch))  # of older epochs all is on two disks
+    assert (partition_of(answer).high_watermark, announced in lone.effects) == (-1, False)
+    lone.ask(fetch(2, LEADS, END, LEADS))
+    assert lone.effects.index(HighWatermarkMoved(END)) < lone.effects.index(announced)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
