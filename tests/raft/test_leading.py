@@ -99,7 +99,7 @@ def test_fetch_of_a_voter_commits_what_a_majority_holds(leader: Lone) -> None:
 
 
 def test_new_leader_is_not_announced_and_tells_no_high_watermark_before_its_epoch_has_committed() -> None:
-    """What it may show as committed, and answer, it cannot know before: reads are linearizable from then on."""
+    """It cannot know before what is committed: from then on its reads are linearizable."""
     lone = Lone().lead()
     announced = LeadershipChanged(LEADS, 1, is_local=True)
     assert announced not in lone.effects
