@@ -115,7 +115,8 @@ def ask_for_votes(replica: Replica, role: Prospective | Candidate) -> None:
     if role.votes.lost:
         return
     for key in role.votes.outstanding:
-        replica.send(replica.voter_destination(key.id), vote_request(replica, key))
+        if replica.connections.is_ready(key.id, replica.now_ms):
+            replica.send(replica.voter_destination(key.id), vote_request(replica, key))
 
 
 def vote_request(replica: Replica, voter: ReplicaKey) -> VoteRequest:

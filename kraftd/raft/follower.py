@@ -61,7 +61,9 @@ def fetch_from_anyone(replica: Replica) -> None:
         return
     first = replica.dice.below(len(servers))
     for index in range(len(servers)):
-        if replica.send(servers[(first + index) % len(servers)], fetch_request(replica)):
+        server = servers[(first + index) % len(servers)]
+        if replica.connections.is_ready(server.node_id, replica.now_ms):
+            replica.send(server, fetch_request(replica))
             return
 
 
