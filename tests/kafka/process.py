@@ -62,7 +62,7 @@ class Process:
     """A child process with its log in a file. It dies with its parent where the system can arrange that."""
 
     def __init__(self, name: str, home: Path, command: Callable[[], Sequence[str]]) -> None:
-        self.name, self.home, self._command = name, home, command
+        self.name, self.home, self.command_line = name, home, command
         self.log = home / "log.txt"
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start_bytes = 0
@@ -92,7 +92,7 @@ class Process:
     def start(self) -> None:
         """Start it; returns at once."""
         assert not self.alive, f"{self.name} runs already"
-        command = list(self._command())
+        command = list(self.command_line())
         if sys.platform == "linux" and (setpriv := shutil.which("setpriv")):
             command = [setpriv, "--pdeathsig", "KILL", *command]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", **self.environment}

@@ -68,7 +68,7 @@ class Machine:
         """Start what the command says as the controller of this machine, and wait until it answers."""
         command = command.removesuffix("&").strip()
         self.controller.kind = kind
-        self.controller._command = lambda: self._words(f"exec {command}", {})
+        self.controller.command_line = lambda: self._words(f"exec {command}", {})
         self.controller.start()
         self.controller.wait_ready()
 
