@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 import threading
+import time
 from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
@@ -72,17 +73,26 @@ class Clients:
         for number in itertools.count():
             if self._stopping.wait(0.05):
                 return
-            topic = NewTopic(f"made-{number}", 1, 1)
-            [future] = admin.create_topics(
-                [topic], request_timeout=_PATIENCE_S, operation_timeout=_PATIENCE_S
-            ).values()
-            try:
-                future.result()
-            except KafkaException as error:
-                # Asked once more by the broker or the client, after an answer that was lost.
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise
+            deadline_s = time.monotonic() + _PATIENCE_S
+            while not self._made(admin, f"made-{number}", deadline_s):
+                pass
             self.made += 1
+
+    def _made(self, admin: AdminClient, name: str, deadline_s: float) -> bool:
+        """Ask once. A broker that went away is asked again, as Kafka's own client would by itself."""
+        [future] = admin.create_topics(
+            [NewTopic(name, 1, 1)], request_timeout=_PATIENCE_S, operation_timeout=_PATIENCE_S
+        ).values()
+        try:
+            future.result()
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.TOPIC_ALREADY_EXISTS:
+                return True  # asked again after an answer that was lost
+            if time.monotonic() < deadline_s and (error.args[0].retriable() or code == KafkaError._TRANSPORT):
+                return False
+            raise
+        return True
 
     def _write(self) -> None:
         producer = Producer({**self._common, "enable.idempotence": True, "linger.ms": 1})
