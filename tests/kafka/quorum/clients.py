@@ -75,7 +75,7 @@ class Clients:
                 return
             deadline_s = time.monotonic() + _PATIENCE_S
             while not self._made(admin, f"made-{number}", deadline_s):
-                pass
+                self._stopping.wait(0.1)
             self.made += 1
 
     def _made(self, admin: AdminClient, name: str, deadline_s: float) -> bool:
