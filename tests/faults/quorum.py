@@ -28,6 +28,7 @@ from tests.kafka.quorum.controllers import DESCRIBE, Quorum
 VOTERS = (100, 101, 102)
 CREATE_VERSION = 7
 _WAIT_S = 3
+_ASKED_AT_ONCE = 1000  # a controller refuses more than 10,000 partitions
 # Half of Kafka's timeouts: a host that is lost is missed sooner. The broker that topics are placed on never
 # misses a session, since it sends no heartbeats.
 PROPERTIES: dict[str, object] = {
@@ -204,12 +205,15 @@ class FaultyQuorum(Quorum):
         return found[0]
 
     def _unknown_to_leader(self, names: Sequence[str]) -> list[str]:
-        if not names:
-            return []
-        request = CreateTopicsRequest([CreatableTopic(name, 1, 1) for name in names], 30_000, True)
+        unknown: list[str] = []
         with self.connect(self.wait_for_leader()) as client:
-            answer = client.call(request, CREATE_VERSION)
-        return [one.name for one in answer.topics if one.error_code != ErrorCode.TOPIC_ALREADY_EXISTS]
+            for first in range(0, len(names), _ASKED_AT_ONCE):
+                some = [CreatableTopic(name, 1, 1) for name in names[first : first + _ASKED_AT_ONCE]]
+                answer = client.call(CreateTopicsRequest(some, 30_000, True), CREATE_VERSION)
+                unknown += [
+                    one.name for one in answer.topics if one.error_code != ErrorCode.TOPIC_ALREADY_EXISTS
+                ]
+        return unknown
 
     def described_by(self, node_id: int) -> PartitionData | None:
         """What one controller says of the quorum as its leader; None if it says that it does not lead."""
