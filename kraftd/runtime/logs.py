@@ -27,8 +27,13 @@ def configure(format: str, level: str, node_id: int) -> None:
     """Set up structlog: `format` is console, json or auto (console on a terminal)."""
     if format == "auto":
         format = "console" if sys.stderr.isatty() else "json"
+
+    def name_node(_logger: Any, _method: str, event: dict[str, Any]) -> dict[str, Any]:
+        event.setdefault("node", node_id)  # no context variable: threads do not have those of the loop
+        return event
+
     processors: list[Any] = [
-        structlog.contextvars.merge_contextvars,
+        name_node,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
@@ -46,7 +51,6 @@ def configure(format: str, level: str, node_id: int) -> None:
         logger_factory=structlog.WriteLoggerFactory(file=_Stderr()),  # type: ignore[arg-type]
         cache_logger_on_first_use=True,
     )
-    structlog.contextvars.bind_contextvars(node=node_id)
 
 
 def logger() -> Any:

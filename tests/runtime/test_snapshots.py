@@ -182,6 +182,7 @@ def test_it_is_made_on_demand(start: Callable[..., DaemonProcess]) -> None:
     again = daemon.kraftd("snapshot", str(daemon.properties)).stdout
     assert again == said, "nothing was committed since"
     assert daemon.stop() == 0
+    assert all(line["node"] == 100 for line in daemon.lines()), "whichever thread brought it about"
     refused = daemon.kraftd("snapshot", str(daemon.properties), check=False)
     assert refused.returncode == 5
     assert "no controller runs" in refused.stderr
