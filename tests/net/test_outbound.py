@@ -272,3 +272,14 @@ def test_after_close_nothing_is_told() -> None:
     world.link.connection_lost(None)
     world.wait(3000)
     assert world.told == []
+
+
+def test_what_goes_over_its_connections_is_counted() -> None:
+    world = ready()
+    traffic = world.outbound.traffic
+    assert (traffic.opened, traffic.closed, traffic.requests, traffic.responses) == (1, 0, 2, 1)
+    assert traffic.out_bytes > traffic.in_bytes > 0
+    world.link.connection_lost(None)
+    world.send("again")
+    world.connect()
+    assert (traffic.opened, traffic.closed, traffic.requests) == (2, 1, 3)
