@@ -38,8 +38,7 @@ class Appends:
         """Append records and apply them; the offset after the last. Raises Refusal if the core will not."""
         epoch = node.active_epoch
         assert epoch is not None
-        if node.disk_full:
-            raise Refusal(ErrorCode.NOT_CONTROLLER, "The controller's disk is full.")
+        _check_open(node)
         values = encode_records(records)
         size_bytes = sum(map(len, values))
         alone = len(values) > MOST_RECORDS or size_bytes > MOST_BYTES
@@ -50,7 +49,7 @@ class Appends:
         base_offset = node.next_offset
         effects: list[raft_effects.Effect] = []
         if alone:
-            effects = self.request(node, values, epoch, atomic)
+            effects = self._request(node, values, epoch, atomic)
         else:
             if not self._values:
                 node.emit(EndTurn())
@@ -72,19 +71,26 @@ class Appends:
         node.loading.timestamp_ms = node.now_ms
 
     def give(self, node: Node) -> None:
-        """Give the core what has gathered. That step may end the leadership, which takes all of it back."""
+        """Give the core what has gathered. That step may end the leadership, which takes all of it back.
+
+        It was decided when it could be: a disk that has filled since holds it up, and does not refuse it.
+        """
         values = self._values
         if not values:
             return
         self._values, self._size_bytes = [], 0
         epoch = node.active_epoch
         assert epoch is not None, "what had gathered outlived its epoch"
-        node.perform(self.request(node, values, epoch, atomic=True))
+        node.perform(self._request(node, values, epoch, atomic=True))
 
     def request(self, node: Node, values: list[bytes], epoch: int, atomic: bool) -> list[raft_effects.Effect]:
         """Append to the log alone; the core's effects, to be performed. Raises Refusal."""
-        if node.disk_full:
-            raise Refusal(ErrorCode.NOT_CONTROLLER, "The controller's disk is full.")
+        _check_open(node)
+        return self._request(node, values, epoch, atomic)
+
+    def _request(
+        self, node: Node, values: list[bytes], epoch: int, atomic: bool
+    ) -> list[raft_effects.Effect]:
         self._append_id += 1
         event = raft_events.AppendRequested(self._append_id, values, epoch, atomic)
         effects = node.core.step(event, node.now_ms)
@@ -101,3 +107,11 @@ class Appends:
 
     def __repr__(self) -> str:
         return f"<Appends {len(self._values)} records, {self._size_bytes} bytes gathered>"
+
+
+def _check_open(node: Node) -> None:
+    """Raises Refusal while nothing new may be decided."""
+    if node.disk_full:
+        raise Refusal(ErrorCode.NOT_CONTROLLER, "The controller's disk is full.")
+    if node.ending:
+        raise node.not_controller()

@@ -88,6 +88,7 @@ class Node:
         self.image = context.image
         self.active_epoch: int | None = None  # the epoch in which this node takes decisions
         self.stopping = False
+        self.ending = False  # the core has been told to shut down: it appends nothing more
         self.disk_full = False  # nothing new is decided then; what is known is still told
         self.now_ms = 0
         self.requests = RequestStats()
@@ -118,6 +119,7 @@ class Node:
             SnapshotOpened: self._on_snapshot_opened,
             ControllerAnswered: self._on_controller_answered,
             raft_events.Started: self._on_started,
+            raft_events.ShutdownRequested: self._on_shutdown_requested,
             raft_events.DeadlineReached: self._on_deadline,
         }
         self._core_effects: dict[type, Callable[[Any], None]] = {
@@ -409,6 +411,10 @@ class Node:
             self.loading.begin_snapshot(self.now_ms)
             self._out.append(first)
         self._tell_core(event)
+
+    def _on_shutdown_requested(self, event: raft_events.ShutdownRequested) -> None:
+        self._tell_core(event)
+        self.ending = True
 
     def _on_connection_closed(self, event: ConnectionClosed) -> None:
         if self._postponed:

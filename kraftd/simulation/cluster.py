@@ -175,6 +175,10 @@ class Cluster:
             world.note("start refused for damage", host.id)
             self.mend_by_hand(host)
             return True
+        if host.was_damaged and files.log.log_end > host.mirror.end:
+            # A crash in the middle of a sync; what it left cannot be read through, and nobody has counted it.
+            self.mend_by_hand(host)
+            return True
         host.process = process
         self.processes.append(process)
         world.network.hosts[host.address] = host.id

@@ -145,3 +145,24 @@ def test_a_leadership_that_ends_takes_back_what_has_gathered_and_refuses_who_wai
     assert house.node.image.topic_named("a") is None and house.node.image.topic_named("b") is None
     end_turn(house)  # the loop's turn ends as it was asked to: there is nothing left
     assert len(house.node.appends) == 0
+
+
+def test_what_was_decided_before_the_disk_filled_is_appended_all_the_same(house: House) -> None:
+    start = house.storage.log.log_end
+    house.create("a")
+    house.step(events.DiskFilled("no room"))
+    end_turn(house)
+    assert record_counts(house, start) == [2]
+
+
+def test_a_node_that_is_told_to_shut_down_appends_what_has_gathered_and_decides_nothing_more(
+    house: House,
+) -> None:
+    start = house.storage.log.log_end
+    house.create("a")
+    house.step(raft_events.ShutdownRequested(1_000))
+    assert record_counts(house, start) == [2]
+    late = house.create("b", connection_id=2)
+    end_turn(house)
+    assert house.answer(late).topics[0].error_code == ErrorCode.NOT_CONTROLLER
+    assert house.node.image.topic_named("b") is None

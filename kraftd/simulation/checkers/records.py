@@ -69,8 +69,9 @@ class RecordChecker(Checker):
         self._topic_ids: set[bytes] = set()
         self._next_producer_id = -1
         self._before: Any = None
-        self._changed: list[tuple[bytes, int, PartitionState | None]] = []  # in this batch
-        self._brokers_changed = False
+        # In this batch, of one decision or several: who joined an ISR before it was active, and what changed.
+        self._joined: list[tuple[int, str]] = []
+        self._partitions_changed = self._brokers_changed = False
         self._applied: dict[type, Any] = {
             RegisterBrokerRecord: self._registered,
             UnregisterBrokerRecord: self._broker_changed,
@@ -92,8 +93,8 @@ class RecordChecker(Checker):
     # --- as it is written ---
 
     def batch_begins(self, entry: Entry) -> None:
-        self._changed.clear()
-        self._brokers_changed = False
+        self._joined.clear()
+        self._partitions_changed = self._brokers_changed = False
 
     def record(self, record: VersionedRecord, offset: int, epoch: int) -> None:
         """C8, C9, C10: of a record as it stands in the log."""
@@ -213,7 +214,10 @@ class RecordChecker(Checker):
             if is_other and after.leader >= 0 and not is_clean and after.leader_recovery_state != RECOVERING:
                 self.fail("C4", f"{where}: elected uncleanly, and not said so")
         self._check_elr(where, before, after)
-        self._changed.append((message.topic_id, message.partition_id, before))
+        for one in after.isr:
+            if (before is None or one not in before.isr) and not _is_active(self.image.brokers.get(one)):
+                self._joined.append((one, where))
+        self._partitions_changed = True
 
     def _check_elr(self, where: str, before: PartitionState | None, after: PartitionState) -> None:
         """KIP-966: who is eligible was in the ISR once, is not now, and no other has been heard of since."""
@@ -233,18 +237,13 @@ class RecordChecker(Checker):
             self.fail("C5", f"{where}: nobody is left")
 
     def batch_ends(self, entry: Entry) -> None:
-        """C5, once the whole batch has taken effect: it is one decision."""
+        """C5, once the whole batch has taken effect: no decision is cut by its end."""
         image = self.image
         brokers = image.brokers
-        for topic_id, index, before in self._changed:
-            after = image.partition(topic_id, index)
-            if after is None:
-                continue
-            for one in after.isr:
-                broker = brokers.get(one)
-                if (before is None or one not in before.isr) and not _is_active(broker):
-                    self.fail("C5", f"{entry}: {broker!r} joins the ISR: {before!r} to {after!r}")
-        if not (self._changed or self._brokers_changed):
+        for broker_id, where in self._joined:
+            if not _is_active(brokers.get(broker_id)):
+                self.fail("C5", f"{where}: {brokers.get(broker_id)!r} joins the ISR")
+        if not (self._partitions_changed or self._brokers_changed):
             return
         for topic in image.topics.values():
             for index, state in topic.partitions.items():
