@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from msgspec import Struct
 
 from kraftd.controller.heartbeats import BrokerHeartbeats
 from kraftd.metadata.image import Image
+from kraftd.metadata.partition_index import PartitionWalk
 
 
 class Dice(Protocol):
@@ -47,6 +48,7 @@ class Context:
 
     now_ms: milliseconds that never go back.  next_offset: where the next record will be appended, which is
     also the broker epoch of a broker registered now.  kraft_version: the quorum's finalized kraft.version.
+    walks: how far periodic tasks have got that look at very many partitions.
     """
 
     image: Image
@@ -56,6 +58,7 @@ class Context:
     dice: Dice
     next_offset: int = 0
     kraft_version: int = 0
+    walks: dict[str, PartitionWalk] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Context at {self.now_ms} ms, next offset {self.next_offset}, {self.image!r}>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
@@ -15,11 +15,14 @@ from kraftd.messages.elect_leaders_response import (
     PartitionResult,
     ReplicaElectionResult,
 )
-from kraftd.metadata.state import NO_LEADER, TopicState
+from kraftd.metadata.partition_index import PartitionWalk, TopicPartition
+from kraftd.metadata.state import NO_LEADER, PartitionState, TopicState
 from kraftd.wire.error_code import ErrorCode
 
-# How many elections one run of a periodic task makes at most; more are left to the next run.
+# How many partitions one run of a periodic task looks at; more are left to the next run.
 MAX_ELECTIONS_PER_RUN = 1_000
+_BALANCE = "balance leaders"
+_ELECT_UNCLEANLY = "elect uncleanly"
 
 _ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}  # by Kafka's ElectionType
 
@@ -96,13 +99,12 @@ def balance_leaders(ctx: Context) -> Decision[bool]:
     Due every leader.imbalance.check.interval.seconds where auto.leader.rebalance.enable holds.
     """
     edits = PartitionEdits(ctx)
-    topics = ctx.image.topics
-    for topic_id, index in ctx.image.partitions_with_non_preferred_leader():
-        if len(edits.records) >= MAX_ELECTIONS_PER_RUN:
-            break
-        topic = topics[topic_id]
-        edits.change(topic, index, topic.partitions[index], election=Election.PREFERRED)
-    return Decision(len(edits.records) >= MAX_ELECTIONS_PER_RUN, edits.records, atomic=False)
+    walk = ctx.walks.get(_BALANCE) or ctx.image.walk_with_non_preferred_leader()
+    looked_at = walk.next(MAX_ELECTIONS_PER_RUN)
+    for topic, index, partition in _those_there(ctx, looked_at):
+        if not partition.has_preferred_leader:
+            edits.change(topic, index, partition, election=Election.PREFERRED)
+    return _some_of_a_walk(ctx, _BALANCE, walk, len(looked_at), edits)
 
 
 def elect_unclean_leaders(ctx: Context) -> Decision[bool]:
@@ -112,16 +114,38 @@ def elect_unclean_leaders(ctx: Context) -> Decision[bool]:
     unclean.leader.election.interval.ms, and so the way in which a topic that was just allowed to gets its
     leader.
     """
-    return _elect_uncleanly(ctx, ctx.image.partitions_without_leader())
-
-
-def _elect_uncleanly(ctx: Context, partitions: Iterable[tuple[bytes, int]]) -> Decision[bool]:
     edits = PartitionEdits(ctx)
+    walk = ctx.walks.get(_ELECT_UNCLEANLY) or ctx.image.walk_without_leader()
+    looked_at = walk.next(MAX_ELECTIONS_PER_RUN)
+    for topic, index, partition in _those_there(ctx, looked_at):
+        if partition.leader == NO_LEADER and edits.election(topic) is Election.UNCLEAN:
+            edits.change(topic, index, partition, election=Election.UNCLEAN)
+    return _some_of_a_walk(ctx, _ELECT_UNCLEANLY, walk, len(looked_at), edits)
+
+
+def _those_there(
+    ctx: Context, partitions: Iterable[TopicPartition]
+) -> Iterator[tuple[TopicState, int, PartitionState]]:
+    """Those that have not been deleted since."""
     topics = ctx.image.topics
     for topic_id, index in partitions:
-        if len(edits.records) >= MAX_ELECTIONS_PER_RUN:
-            break
-        topic = topics[topic_id]
-        if edits.election(topic) is Election.UNCLEAN:
-            edits.change(topic, index, topic.partitions[index], election=Election.UNCLEAN)
-    return Decision(len(edits.records) >= MAX_ELECTIONS_PER_RUN, edits.records, atomic=False)
+        topic = topics.get(topic_id)
+        partition = None if topic is None else topic.partitions.get(index)
+        if topic is not None and partition is not None:
+            yield topic, index, partition
+
+
+def _some_of_a_walk(
+    ctx: Context, name: str, walk: PartitionWalk, count: int, edits: PartitionEdits
+) -> Decision[bool]:
+    """What came of the next so many; the answer is whether there are more."""
+    more = not walk.is_last(count)
+
+    def go_on(_end_offset: int) -> None:
+        walk.passed(count)
+        if more:
+            ctx.walks[name] = walk
+        else:
+            ctx.walks.pop(name, None)
+
+    return Decision(more, edits.records, atomic=False, after=go_on)

@@ -19,6 +19,7 @@ from kraftd.metadata.partition_index import (
     CountedPartitionSet,
     HostedPartitions,
     PartitionSet,
+    PartitionWalk,
     TopicPartition,
 )
 from kraftd.metadata.partition_runs import KnownPartitions, add_run
@@ -452,6 +453,14 @@ class Image:
     def partitions_with_non_preferred_leader(self) -> Iterator[TopicPartition]:
         """Those led by another than their first replica, leaderless ones among them."""
         return iter(self._not_preferred)
+
+    def walk_without_leader(self) -> PartitionWalk:
+        """``partitions_without_leader``, some at a time while the image changes."""
+        return PartitionWalk(self._leaderless)
+
+    def walk_with_non_preferred_leader(self) -> PartitionWalk:
+        """``partitions_with_non_preferred_leader``, some at a time while the image changes."""
+        return PartitionWalk(self._not_preferred)
 
     @property
     def leaderless_count(self) -> int:

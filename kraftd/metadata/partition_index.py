@@ -131,3 +131,38 @@ class CountedPartitionSet(PartitionSet):
 
     def __len__(self) -> int:
         return self.count
+
+
+class PartitionWalk:
+    """A way through the partitions of a set, some at a time, while the set goes on changing.
+
+    What has left the set may still come up, and what has entered it may not: whoever goes looks again.
+    """
+
+    __slots__ = ("_next", "_set", "_topic_ids")
+
+    def __init__(self, partitions: PartitionSet) -> None:
+        self._set = partitions
+        self._topic_ids = list(partitions.masks)
+        self._topic_ids.reverse()  # the last is the next
+        self._next: list[TopicPartition] = []
+
+    def next(self, limit: int) -> list[TopicPartition]:
+        """Up to so many; they come again until they are ``passed``."""
+        ready, masks = self._next, self._set.masks
+        while len(ready) < limit and self._topic_ids:
+            topic_id = self._topic_ids.pop()
+            mask = masks.get(topic_id, 0)
+            ready += [(topic_id, index) for index in range(mask.bit_length()) if mask >> index & 1]
+        return ready[:limit]
+
+    def passed(self, count: int) -> None:
+        """The first so many of the next ones are done with."""
+        del self._next[:count]
+
+    def is_last(self, count: int) -> bool:
+        """Whether nothing comes after so many more."""
+        return not self._topic_ids and len(self._next) <= count
+
+    def __repr__(self) -> str:
+        return f"<PartitionWalk, {len(self._topic_ids)} topics to go>"

@@ -9,8 +9,10 @@ import pytest
 from kraftd.controller.decision import Refusal
 from kraftd.controller.election import balance_leaders, elect_leaders, elect_unclean_leaders
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.metadata.state import NO_LEADER
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.record_frame import VersionedRecord
 from tests.controller.cluster import Cluster, partition
 
 PREFERRED, UNCLEAN = 0, 1
@@ -106,6 +108,34 @@ def test_balancing_makes_a_thousand_elections_and_asks_to_be_run_again() -> None
         moved.append(len(decision.records))
         assert decision.answer is again
     assert moved == [1_000, 500, 0]
+
+
+def test_balancing_looks_at_a_thousand_partitions_a_run_until_it_has_seen_all() -> None:
+    cluster = Cluster().brokers(0, 1).broker(2, fenced=True)
+    cluster.topic("cannot", *[partition((2, 1), isr=(1,), leader=1)] * 1_500)
+    cluster.topic("can", *[partition((0, 1), leader=1)] * 10)
+    ctx = cluster.ctx  # it remembers how far it has got
+    runs = []
+    for _ in range(3):
+        decision = balance_leaders(ctx)
+        cluster.apply(decision.records)
+        assert decision.after is not None
+        decision.after(0)
+        runs.append((len(decision.records), decision.answer))
+    assert runs == [(0, True), (10, False), (0, True)]
+
+
+def test_partitions_deleted_between_two_runs_are_passed_over() -> None:
+    cluster = Cluster().brokers(0, 1)
+    topic = cluster.topic("a", *[partition((0, 1), leader=1)] * 1_500)
+    ctx = cluster.ctx
+    decision = balance_leaders(ctx)
+    assert decision.answer is True
+    assert decision.after is not None
+    decision.after(0)
+    cluster.apply([VersionedRecord(RemoveTopicRecord(topic.id), 0)])
+    decision = balance_leaders(ctx)
+    assert (decision.records, decision.answer) == ([], False)
 
 
 def test_a_topic_that_was_allowed_to_elects_uncleanly_at_the_next_check(cluster: Cluster) -> None:
