@@ -22,7 +22,7 @@ from kraftd.metadata.partition_index import (
     PartitionWalk,
     TopicPartition,
 )
-from kraftd.metadata.partition_runs import KnownPartitions, add_run
+from kraftd.metadata.partition_runs import KnownPartitions, add_run, remove_all
 from kraftd.metadata.replay import REPLAY
 from kraftd.metadata.sharing import Sharing
 from kraftd.metadata.snapshot_records import snapshot_records
@@ -364,6 +364,20 @@ class Image:
         counts = self._led_count
         for leader, more in led.items():
             counts[leader] = counts.get(leader, 0) + more
+
+    def remove_partitions(self, topic: TopicState) -> None:
+        """Remove all partitions of a topic: the same as ``set_partition`` of each to None."""
+        remove_all(self, topic, self.offset, None if self._journal is None else self._journal.entries)
+
+    def note_removed(self, topic_id: bytes, count: int, hosts: dict[int, int], led: dict[int, int]) -> None:
+        """Bring the indexes up to date after all partitions of a topic went; as ``note_run``."""
+        self.partition_count -= count
+        for broker_id, mask in hosts.items():
+            self._hosted[broker_id].discard_mask(topic_id, mask)
+        for leader, fewer in led.items():
+            self._count_led(leader, -fewer)
+        for partitions in (self._leaderless, self._not_preferred, self._reassigning, self._with_elr):
+            partitions.discard_topic(topic_id)
 
     def _host(self, topic_id: bytes, index: int, replicas: tuple[int, ...]) -> None:
         hosted = self._hosted

@@ -10,7 +10,7 @@ TopicPartition = tuple[bytes, int]
 # The masks of small topics exist once: an index of a million replicas is made of few distinct ints.
 _SHARED_MASKS = tuple(range(1 << 12))
 _SHARED_LIMIT = len(_SHARED_MASKS)
-_PLACED_A_CHANGE = 4  # more than one, so that the notes of a load are used up in time
+_PLACED_A_CHANGE = 2  # more than one, so that the notes of a load are used up in time
 
 
 class PartitionSet:
@@ -32,6 +32,10 @@ class PartitionSet:
             self.masks[topic_id] = _SHARED_MASKS[mask] if mask < _SHARED_LIMIT else mask
         elif old:
             del self.masks[topic_id]
+
+    def discard_topic(self, topic_id: bytes) -> None:
+        """Take out every partition of a topic."""
+        self.masks.pop(topic_id, None)
 
     def __iter__(self) -> Iterator[TopicPartition]:
         for topic_id, mask in self.masks.items():
@@ -72,7 +76,11 @@ class HostedPartitions:
         self._place(_PLACED_A_CHANGE)
 
     def discard(self, topic_id: bytes, index: int) -> None:
-        self._notes += (topic_id, -(1 << index))
+        self.discard_mask(topic_id, 1 << index)
+
+    def discard_mask(self, topic_id: bytes, mask: int) -> None:
+        """Take out partitions of a topic: bit i is partition i."""
+        self._notes += (topic_id, -mask)
         self._place(_PLACED_A_CHANGE)
 
     def _place(self, most: int) -> None:
@@ -128,6 +136,9 @@ class CountedPartitionSet(PartitionSet):
         if self.masks.get(topic_id, 0) >> index & 1:
             self.count -= 1
             super().discard(topic_id, index)
+
+    def discard_topic(self, topic_id: bytes) -> None:
+        self.count -= self.masks.pop(topic_id, 0).bit_count()
 
     def __len__(self) -> int:
         return self.count

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.metadata import journal as j
-from kraftd.metadata.state import PartitionState, replica_directories
+from kraftd.metadata.state import PartitionState, TopicState, replica_directories
 from kraftd.types import DIRECTORY_MIGRATING
 
 if TYPE_CHECKING:
@@ -101,6 +101,25 @@ def add_run(image: Image, messages: Sequence[object], at: int, offset: int, entr
         led[leader] = led.get(leader, 0) + 1
     image.note_run(topic_id, count, masks, led)
     return count
+
+
+def remove_all(image: Image, topic: TopicState, offset: int, entries: j.Entries | None) -> None:
+    """Remove the partitions of a topic, by the record of that offset; noted in entries, if there are any."""
+    masks: dict[int, int] = {}
+    led: dict[int, int] = {}
+    partitions = topic.partitions
+    for index, state in partitions.items():
+        if entries is not None:
+            entries.append((offset, j.PARTITION, topic, index, state))
+        bit = 1 << index
+        for replica in state.replicas:
+            masks[replica] = masks.get(replica, 0) | bit
+        leader = state.leader
+        if leader >= 0:
+            led[leader] = led.get(leader, 0) + 1
+    count = len(partitions)
+    partitions.clear()
+    image.note_removed(topic.id, count, masks, led)
 
 
 def _plain_state(image: Image, record: PartitionRecord) -> PartitionState | None:

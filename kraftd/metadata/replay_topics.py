@@ -35,8 +35,7 @@ def remove_topic(image: Image, record: RemoveTopicRecord) -> None:
     topic = image.topics.get(record.topic_id)
     if topic is None:
         raise ReplayError(f"no topic {uuid_text(record.topic_id)}")
-    for index in list(topic.partitions):
-        image.set_partition(topic, index, None)
+    image.remove_partitions(topic)
     image.set_topic(topic.id, None)
     if (TOPIC_RESOURCE, topic.name) in image.configs:
         image.put(image.configs, (TOPIC_RESOURCE, topic.name), ABSENT)

@@ -94,7 +94,8 @@ class Replay:
         self.next_offset = snapshot_id.offset
 
     def _apply(self, data: bytes | memoryview) -> Iterator[None]:
-        apply_all = self.image.apply_all
+        image = self.image
+        apply_all = image.apply_all
         left = RECORDS_A_TURN
         for batch in iter_batches(data, verify=False):  # storage has verified them
             header = batch.header
@@ -110,7 +111,9 @@ class Replay:
                     messages = messages[self.next_offset - offset :]
                 if messages:
                     end = offset + count
+                    before = image.partition_count
                     apply_all(messages, end - len(messages), epoch)
+                    left -= max(before - image.partition_count, 0)  # a record may remove very many
                     self.next_offset = end
                     self.loading.records += len(messages)
                 offset += count
