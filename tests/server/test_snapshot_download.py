@@ -9,6 +9,7 @@ import pytest
 
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.raft import effects
+from kraftd.server import snapshot_download
 from kraftd.server.snapshot_download import SnapshotDownload
 from kraftd.storage.checkpoint import (
     CheckpointWriter,
@@ -125,6 +126,20 @@ def test_a_download_goes_on_where_the_last_process_left_off() -> None:
     write(second, WHOLE, 2 * PIECE)
     second.named(second.finish(effects.FinishSnapshot(ID)))
     assert survivor.read_bytes(checkpoint_path(DIRECTORY, ID)) == WHOLE
+
+
+def test_a_large_download_is_synced_on_the_way_so_that_its_end_takes_no_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A voter that is silent for long, while a disk writes all of it at once, would not count as fetching."""
+    monkeypatch.setattr(snapshot_download, "SYNC_BYTES", 2 * PIECE)
+    disk, log = follower()
+    synced: list[str] = []
+    disk.fault = lambda operation, path: synced.append(path) if operation == "sync" else None
+    download = SnapshotDownload(disk, log)
+    download.begin(effects.BeginSnapshot(ID))
+    write(download, WHOLE)
+    assert len(synced) == len(WHOLE) // (2 * PIECE)
 
 
 def test_a_download_that_is_not_wanted_any_more_is_deleted_whoever_began_it() -> None:
