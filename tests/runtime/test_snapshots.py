@@ -24,6 +24,7 @@ from kraftd.messages.fetch_snapshot_request import (
 )
 from kraftd.runtime.snapshot_writer import ORPHANED
 from kraftd.server.checkpointing import CheckpointOrder
+from kraftd.server.snapshot_request import name_of
 from kraftd.storage.checkpoint import checkpoint_name, parse_checkpoint_name, part_name
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.api import ApiKey
@@ -242,6 +243,16 @@ def test_a_writer_that_hangs_is_killed_and_what_it_wrote_deleted(start: Callable
     daemon.kraftd("snapshot", str(daemon.properties))
     assert snapshots(daemon), "the next one is made"
     assert daemon.stop() == 0
+
+
+def test_no_other_is_made_while_one_is_being_made(start: Callable[..., DaemonProcess]) -> None:
+    daemon = start(metadata__log__max__snapshot__interval__ms=1, kraftd__metadata__snapshot__timeout__ms=3000)
+    _, order = hanging_writer(daemon)
+    wait_until(lambda: any("hangs" in line["event"] for line in daemon.lines()), "it is given up")
+    events = [(line["event"], line.get("snapshot")) for line in daemon.lines()]
+    given_up = next(at for at, (event, _) in enumerate(events) if "hangs" in event)
+    begun = [snapshot for event, snapshot in events[:given_up] if event == "making a snapshot"]
+    assert begun[-1] == name_of(order.snapshot_id), "though others were due all the time"
 
 
 def test_what_a_killed_writer_left_is_swept(start: Callable[..., DaemonProcess]) -> None:
