@@ -1,0 +1,50 @@
+"""Elections that metrics tell of: counted as changes of partitions are applied."""
+
+from __future__ import annotations
+
+from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.messages.partition_record import PartitionRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.metadata.image import Image
+
+TOPIC = bytes(15) + b"\5"
+RECOVERING = 1
+
+
+def image() -> Image:
+    """One partition of brokers 1 and 2 that nobody leads; 2 is in its ELR."""
+    made = Image()
+    made.apply(TopicRecord("t", TOPIC), 0, 1)
+    partition = PartitionRecord(
+        partition_id=0,
+        topic_id=TOPIC,
+        replicas=(1, 2),
+        isr=(),
+        leader=-1,
+        leader_epoch=1,
+        eligible_leader_replicas=(2,),
+    )
+    made.apply(partition, 1, 1)
+    return made
+
+
+def change(**fields: object) -> PartitionChangeRecord:
+    return PartitionChangeRecord(partition_id=0, topic_id=TOPIC, **fields)
+
+
+def test_an_election_from_the_elr_counts_and_so_does_an_unclean_one() -> None:
+    counted = image()
+    counted.apply(change(leader=2, isr=(2,), eligible_leader_replicas=()), 2, 1)
+    assert (counted.elections_from_elr, counted.unclean_elections) == (1, 0)
+    counted.apply(change(leader=-1), 3, 1)
+    counted.apply(change(leader=1, isr=(1,), leader_recovery_state=RECOVERING), 4, 1)
+    assert (counted.elections_from_elr, counted.unclean_elections) == (1, 1)
+    counted.apply(change(leader=1), 5, 1)
+    assert (counted.elections_from_elr, counted.unclean_elections) == (1, 1)
+
+
+def test_what_was_before_everything_was_loaded_is_forgotten() -> None:
+    counted = image()
+    counted.apply(change(leader=2, leader_recovery_state=RECOVERING), 2, 1)
+    counted.forget_elections()
+    assert (counted.elections_from_elr, counted.unclean_elections) == (0, 0)
