@@ -1,6 +1,6 @@
 """The process that reads all files of a log and checks them.
 
-`python -m kraftd.runtime.scrubber DIRECTORY END`, started by the daemon, at the lowest priority; it ends with
+`python -m kraftd.runtime.scrubber DIRECTORY END`, started by the daemon, at a low priority; it ends with
 it. Damage is a row of JSON a line on stdout, as
 `kraftd dump --verify` has it; nothing is changed. What is at or past offset END may still be being written.
 """
@@ -12,19 +12,18 @@ import os
 import sys
 from itertools import islice
 
-from kraftd.runtime.snapshot_writer import end_with_parent
+from kraftd.runtime.snapshot_writer import LOW_PRIORITY, end_with_parent
 from kraftd.storage.disk import RealDisk
 from kraftd.storage.dump import as_json_line, find_dumpable, verify
 from kraftd.storage.errors import StorageError
 
-LOWEST_PRIORITY = 19
 MOST_ROWS = 100  # of one file: enough to see that it has to be replaced
 
 
 def main(arguments: list[str]) -> int:
     """Check one directory; 0 unless something could not be read at all."""
     gc.disable()
-    os.nice(LOWEST_PRIORITY)
+    os.nice(LOW_PRIORITY)
     end_with_parent()
     directory, end_offset = arguments[0], int(arguments[1])
     disk = RealDisk()

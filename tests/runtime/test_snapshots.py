@@ -265,19 +265,46 @@ def test_what_a_killed_writer_left_is_swept(start: Callable[..., DaemonProcess])
     assert daemon.stop() == 0
 
 
-def test_the_scrub_finds_rot_and_a_damaged_checkpoint_is_set_aside(
-    start: Callable[..., DaemonProcess],
-) -> None:
-    daemon = start(kraftd__scrub__interval__ms=200, metadata__max__idle__interval__ms=0)
-    create(daemon.client(), range(10))
-    daemon.kraftd("snapshot", str(daemon.properties))
-    [rotten] = snapshots(daemon)
-    path = directory(daemon) / checkpoint_name(rotten)
+def damage(path: Path) -> Path:
+    """Let a checkpoint rot; the name under which it is set aside."""
     path.chmod(0o644)
     with path.open("r+b") as file:
         file.seek(300)
         file.write(b"rot")
-    aside = path.with_name(path.name + ".damaged")
+    return path.with_name(path.name + ".damaged")
+
+
+def test_a_base_that_turns_out_to_be_damaged_is_set_aside_and_done_without(
+    start: Callable[..., DaemonProcess],
+) -> None:
+    daemon = start(metadata__max__idle__interval__ms=0)
+    client = daemon.client()
+    create(client, range(10))
+    daemon.kraftd("snapshot", str(daemon.properties))
+    [rotten] = snapshots(daemon)
+    aside = damage(directory(daemon) / checkpoint_name(rotten))
+    create(client, range(10, 12))
+    refused = daemon.kraftd("snapshot", str(daemon.properties), check=False)
+    assert refused.returncode != 0 and "checksum" in refused.stderr
+    assert aside.exists() and snapshots(daemon) == []
+    daemon.kraftd("snapshot", str(daemon.properties))
+    [newest] = snapshots(daemon)
+    assert newest > rotten
+    assert daemon.stop() == 0
+
+
+def test_the_scrub_finds_rot_and_a_damaged_checkpoint_is_set_aside(
+    start: Callable[..., DaemonProcess],
+) -> None:
+    daemon = start(
+        kraftd__scrub__interval__ms=200,
+        metadata__max__idle__interval__ms=0,
+        broker__session__timeout__ms=600_000,
+    )
+    create(daemon.client(), range(10))
+    daemon.kraftd("snapshot", str(daemon.properties))
+    [rotten] = snapshots(daemon)
+    aside = damage(directory(daemon) / checkpoint_name(rotten))
     wait_until(aside.exists, "it is set aside")
     daemon.kraftd("snapshot", str(daemon.properties))
     assert snapshots(daemon) == [rotten], "made anew, of the log"
