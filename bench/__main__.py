@@ -54,24 +54,26 @@ def main() -> int:
     kinds = [options.controller] if options.controller else ["kraftd", "apache"]
     figures: dict[str, Figures] = {"kraftd": {}, "apache": {}}
     console, began = Console(highlight=False, width=None if sys.stdout.isatty() else 120), time.time()
+    RESULTS.mkdir(exist_ok=True)
+    written = RESULTS / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(began))}.json"
+    loads: dict[str, tuple[float, float, float]] = {}
     for name in options.only or MEASUREMENTS:
         # One measurement, both sides, before the next: what the machine does meanwhile meets both alike.
         for kind in kinds:
             with console.status(f"{name}: {kind}"):
                 figures[kind] |= MEASUREMENTS[name](kind, plan)
+            loads[f"{name}: {kind}"] = os.getloadavg()
+            report = {
+                "kafka": KAFKA_VERSION,
+                "python": platform.python_version(),
+                "cores": os.cpu_count(),
+                "load_average": loads,
+                "quick": options.quick,
+                "seconds": round(time.time() - began),
+                **figures,
+            }
+            written.write_text(json.dumps(report, indent=2) + "\n")  # so far: the rest may take long
     console.print(table(figures["kraftd"], figures["apache"]))
-    RESULTS.mkdir(exist_ok=True)
-    written = RESULTS / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(began))}.json"
-    report = {
-        "kafka": KAFKA_VERSION,
-        "python": platform.python_version(),
-        "cores": os.cpu_count(),
-        "load_average": os.getloadavg(),
-        "quick": options.quick,
-        "seconds": round(time.time() - began),
-        **figures,
-    }
-    written.write_text(json.dumps(report, indent=2) + "\n")
     plots = RESULTS if options.quick else PLOTS
     drawn = draw(remember(report, plots), plots) if len(kinds) == 2 else []
     console.print(f"plots: {', '.join(map(str, drawn))}" if drawn else "no plots of one side alone")
