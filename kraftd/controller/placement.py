@@ -182,9 +182,11 @@ def _place_on_ring(
     racks.check(replication_factor)
     placed: list[tuple[int, ...]] = []
     while True:
-        ring = brokers[first:] + brokers[:first]
-        ring += ring[: replication_factor - 1]
         turns = range(min(count, partition_count - len(placed)))
+        length = len(turns) + replication_factor - 1
+        ring = brokers[first : first + length]
+        while len(ring) < length:
+            ring += brokers[: length - len(ring)]
         placed += [tuple(ring[turn : turn + replication_factor]) for turn in turns]
         if len(placed) == partition_count:
             return placed

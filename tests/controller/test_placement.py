@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftd.controller.decision import Refusal
-from kraftd.controller.placement import Racks, place
+from kraftd.controller.placement import Racks, Striper, place
 from kraftd.metadata.state import BrokerState
 from kraftd.wire.error_code import ErrorCode
 from tests.controller.cluster import SeededDice, directory
@@ -80,3 +80,13 @@ def test_a_broker_that_has_shut_down_counts_as_a_fenced_one() -> None:
 def test_nothing_is_placed_when_every_broker_is_fenced() -> None:
     with pytest.raises(Refusal, match="fenced"):
         place(Racks([broker(0, fenced=True)]), SeededDice(), 1, 1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_ring_is_placed_as_partition_by_partition_with_the_same_dice(seed: int) -> None:
+    racks = Racks([broker(broker_id) for broker_id in range(1, 2 + seed % 7)])
+    for replication_factor in range(1, racks.broker_count + 1):
+        for count in (1, 2, 5, 40):
+            striper = Striper(racks, SeededDice(seed), replication_factor)
+            one_by_one = [striper.place() for _ in range(count)]
+            assert place(racks, SeededDice(seed), count, replication_factor) == one_by_one
