@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kraftd.messages.quorum_state_data import QuorumStateData
-from kraftd.raft.effects import LeadershipChanged
+from kraftd.raft.effects import LeadershipChanged, PersistElection
 from kraftd.raft.events import ResignRequested, SendFailed, ShutdownRequested
 from kraftd.raft.replica import TURN_MS
 from kraftd.raft.transitions import State
@@ -419,6 +419,34 @@ def test_only_voter_leads_at_once_whatever_quorum_state_tells(
     core = Lone(election, voters=[1], log_end=log_end).core
     goes_on = election.voted_id == 1 and election.leader_id < 0  # a candidacy that had no rival
     assert (core.state, core.epoch) == (State.LEADER, EPOCH if goes_on else EPOCH + 1)
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_vote_is_persisted_with_the_voters_of_a_static_quorum_or_the_directory_of_a_dynamic_one(
+    static: bool,
+) -> None:
+    """`quorum-state` versions 0 and 1."""
+    lone = Lone(static=static)
+    lone.ask(vote(3))
+    (written,) = (one for one in lone.effects if isinstance(one, PersistElection))
+    voters = [1, 2, 3] if static else []
+    directory = bytes(16) if static else directory_id(3)
+    assert written.version == (0 if static else 1)
+    assert [one.voter_id for one in written.state.current_voters] == voters
+    assert (written.state.voted_id, written.state.voted_directory_id) == (3, directory)
+
+
+def test_every_election_timeout_is_drawn_anew_between_one_and_two_configured_ones() -> None:
+    lone, drawn_ms = Lone(), list[int]()
+    timeout_ms = lone.config.election_timeout_ms
+    for draw in (0, timeout_ms - 1, timeout_ms // 2):
+        lone.core._replica.dice.below = lambda bound, draw=draw: min(draw, bound - 1)  # type: ignore[misc]
+        lone.wait_for(State.PROSPECTIVE)
+        lone.wait_for(State.UNATTACHED)  # nobody has answered; now the next timeout is drawn
+        began_ms = lone.now_ms
+        lone.wait_for(State.PROSPECTIVE)
+        drawn_ms.append(lone.now_ms - began_ms)
+    assert drawn_ms == [timeout_ms, 2 * timeout_ms - 1, timeout_ms + timeout_ms // 2]
 
 
 @pytest.mark.parametrize("candidate_id", [2, 3])
