@@ -3,7 +3,7 @@ leaders."""
 
 from __future__ import annotations
 
-from kraftd.raft.checks import LARGEST_EPOCH
+from kraftd.raft.checks import LARGEST_EPOCH, A_co, ElectionResponse, leader_told, only_partition
 from kraftd.raft.leader import become_leader, leave_leadership
 from kraftd.raft.majority import Votes
 from kraftd.raft.replica import Replica
@@ -146,3 +146,18 @@ def on_common_response(
     if error in (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_VOTER_KEY):
         return False
     return None
+
+
+def partition_answered(replica: Replica, response: ElectionResponse[A_co]) -> A_co | bool:
+    """The partition of an answer that is to be looked at further; else whether its sender may be asked again
+    at once."""
+    if response.error_code:
+        return False
+    partition = only_partition(response.topics)
+    if partition is None:
+        return False
+    told = leader_told(replica, partition.leader_id, response.node_endpoints)
+    handled = on_common_response(replica, partition.error_code, partition.leader_epoch, *told)
+    if handled is not None:
+        return handled
+    return False if partition.error_code else partition

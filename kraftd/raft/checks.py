@@ -22,7 +22,14 @@ class _Partition(Protocol):
     partition_index: int
 
 
+class _AnsweredPartition(_Partition, Protocol):
+    error_code: int
+    leader_id: int
+    leader_epoch: int
+
+
 P_co = TypeVar("P_co", bound=_Partition, covariant=True)
+A_co = TypeVar("A_co", bound=_AnsweredPartition, covariant=True)
 
 
 class _Topic(Protocol[P_co]):
@@ -36,6 +43,18 @@ class _NodeEndpoint(Protocol):
     node_id: int
     host: str
     port: int
+
+
+class ElectionResponse(Protocol[A_co]):
+    """The answers to Vote, BeginQuorumEpoch and EndQuorumEpoch."""
+
+    error_code: int
+
+    @property
+    def topics(self) -> Sequence[_Topic[A_co]]: ...
+
+    @property
+    def node_endpoints(self) -> Sequence[_NodeEndpoint]: ...
 
 
 def cluster_id(replica: Replica, told: str | None) -> ErrorCode:

@@ -16,7 +16,7 @@ from kraftd.raft.becoming import (
     become_prospective,
     become_unattached,
     lose_pre_vote,
-    on_common_response,
+    partition_answered,
 )
 from kraftd.raft.effects import Destination, HighWatermarkMoved
 from kraftd.raft.events import RequestReceived
@@ -149,17 +149,9 @@ def on_vote_response(replica: Replica, source: Destination, response: VoteRespon
     if response.error_code == ErrorCode.UNSUPPORTED_VERSION and isinstance(replica.role, Prospective):
         on_pre_vote_unsupported(replica)
         return True
-    if response.error_code:
-        return False
-    partition = checks.only_partition(response.topics)
-    if partition is None:
-        return False
-    told = checks.leader_told(replica, partition.leader_id, response.node_endpoints)
-    handled = on_common_response(replica, partition.error_code, partition.leader_epoch, *told)
-    if handled is not None:
-        return handled
-    if partition.error_code:
-        return False
+    partition = partition_answered(replica, response)
+    if isinstance(partition, bool):
+        return partition
     role = replica.role
     if isinstance(role, Prospective | Candidate):
         role.votes.record(source.node_id, partition.vote_granted)

@@ -20,7 +20,7 @@ from kraftd.messages.end_quorum_epoch_request import (
 )
 from kraftd.messages.end_quorum_epoch_response import EndQuorumEpochResponse
 from kraftd.raft import answers, checks, fetch_answers
-from kraftd.raft.becoming import learn, move_leader, on_common_response
+from kraftd.raft.becoming import learn, move_leader, partition_answered
 from kraftd.raft.effects import Destination, ShutdownCompleted
 from kraftd.raft.events import RequestReceived
 from kraftd.raft.replica import Replica
@@ -71,16 +71,8 @@ def on_begin_quorum_epoch_request(
 def on_begin_quorum_epoch_response(
     replica: Replica, source: Destination, response: BeginQuorumEpochResponse
 ) -> bool:
-    if response.error_code:
-        return False
-    partition = checks.only_partition(response.topics)
-    if partition is None:
-        return False
-    told = checks.leader_told(replica, partition.leader_id, response.node_endpoints)
-    handled = on_common_response(replica, partition.error_code, partition.leader_epoch, *told)
-    if handled is not None:
-        return handled
-    return not partition.error_code
+    partition = partition_answered(replica, response)
+    return partition if isinstance(partition, bool) else True
 
 
 def on_end_quorum_epoch_request(
@@ -135,17 +127,9 @@ def end_quorum_epoch_request(replica: Replica, role: Resigned) -> EndQuorumEpoch
 def on_end_quorum_epoch_response(
     replica: Replica, source: Destination, response: EndQuorumEpochResponse
 ) -> bool:
-    if response.error_code:
-        return False
-    partition = checks.only_partition(response.topics)
-    if partition is None:
-        return False
-    told = checks.leader_told(replica, partition.leader_id, response.node_endpoints)
-    handled = on_common_response(replica, partition.error_code, partition.leader_epoch, *told)
-    if handled is not None:
-        return handled
-    if partition.error_code:
-        return False
+    partition = partition_answered(replica, response)
+    if isinstance(partition, bool):
+        return partition
     if isinstance(replica.role, Resigned):
         replica.role.unacknowledged.discard(source.node_id)
     return True
