@@ -241,8 +241,8 @@ def advance_high_watermark(replica: Replica, leader: Leader) -> bool:
 
 
 def heard_from(replica: Replica, leader: Leader, key: ReplicaKey) -> None:
-    """A voter fetched; with a majority heard since the last time, the leader may go on (S16)."""
-    if not leader.progress.is_voter(key):
+    """Another voter fetched; with a majority heard since the last time, the leader may go on (S16)."""
+    if key.id == replica.config.node_id or not leader.progress.is_voter(key):
         return
     leader.fetched_voters.add(key.id)
     needed = majority(len(leader.progress.voters))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kraftd.fetch.purgatory import Purgatory
+from kraftd.messages import fetch_snapshot_request
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, TopicData
 from kraftd.messages.describe_quorum_request import PartitionData as DescribePartition
 from kraftd.raft.config import DurableState
@@ -166,6 +167,22 @@ def test_fetches_of_observers_do_not_keep_the_leader(leader: Lone) -> None:
         leader.wait(1_000)
         leader.ask(fetch(9, LEADS, 10, 4))
     assert leader.core.state is State.RESIGNED
+
+
+@pytest.mark.parametrize(("replica_id", "keeps"), [(1, False), (2, True)])
+def test_fetches_of_a_snapshot_keep_the_leader_unless_they_come_in_its_own_name(
+    replica_id: int, keeps: bool
+) -> None:
+    snapshot_id = OffsetAndEpoch(5, 4)
+    leader = Lone(snapshots={snapshot_id: 100}).lead()
+    m = fetch_snapshot_request
+    piece = m.PartitionSnapshot(0, LEADS, m.SnapshotId(*snapshot_id), 0, directory_id(replica_id))
+    for _ in range(3):
+        leader.wait(1_000)
+        leader.ask(
+            m.FetchSnapshotRequest("cluster", replica_id, 10, [m.TopicSnapshot(METADATA_TOPIC, [piece])])
+        )
+    assert (leader.core.state is State.LEADER) is keeps
 
 
 def test_single_voter_leads_on_though_nobody_fetches() -> None:
