@@ -127,6 +127,7 @@ class Cluster:
         self.directories: dict[tuple[int, bytes], LogMirror] = {}  # those that are gone, too
         self.lost: set[ReplicaKey] = set()
         self.processes: list[Process] = []  # all that ever ran
+        self.mended = 0  # directories that were damaged, and formatted anew
         for host in self.hosts.values():
             self.directories[host.id, host.directory_id] = host.mirror
 
@@ -177,6 +178,7 @@ class Cluster:
             return True
         if host.was_damaged and files.log.log_end > host.mirror.end:
             # A crash in the middle of a sync; what it left cannot be read through, and nobody has counted it.
+            host.disk = host.disk.after_crash(everything_survives)  # and its lock is free
             self.mend_by_hand(host)
             return True
         host.process = process
@@ -255,8 +257,9 @@ class Cluster:
         self.world.schedule.after(delay_us, self._format_anew, host, host.directory_id)
 
     def _format_anew(self, host: Host, directory_id: bytes) -> None:
-        if host.directory_id == directory_id and host.damaged and not self.world.ending:
+        if host.directory_id == directory_id and host.was_damaged and not self.world.ending:
             self.world.note("damaged directory formatted anew", host.id)
+            self.mended += 1
             if host.process is not None:
                 self.kill(host)
             self.wipe(host)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kraftd.controller.context import Context, ControllerSettings
@@ -30,7 +31,7 @@ from kraftd.server.identity import Identity
 from kraftd.server.node import Node
 from kraftd.server.registration import AskController, ControllerAnswered
 from kraftd.server.snapshot_download import OpenSnapshot
-from kraftd.simulation.checkers.checks import OnEffect
+from kraftd.simulation.checkers.checks import OnEffect, Violation
 from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files
 from kraftd.simulation.network import Link, Request
 from kraftd.simulation.process import Process, code_of
@@ -179,6 +180,13 @@ class ControllerProcess(Process):
         end = core.log_end_offset
         world.trace.step(now_us, self.id, code, core.epoch, end, core.high_watermark, len(made))
         self._carry_out(made)
+
+    def _cut_short(self) -> None:
+        """A vote that was durable may have been told, and count."""
+        for check, effect in self.told:
+            if check in self.world.checks.of_votes:
+                with suppress(Violation):  # it was not durable yet
+                    check(self, effect)
 
     def _carried_out(self) -> None:
         for check, effect in self.told:

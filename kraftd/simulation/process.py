@@ -186,12 +186,16 @@ class Process:
             self._hold([effect, *left], error)
             return
         except (SimulatedCrash, EffectCrash) as crash:
+            self._cut_short()
             self.world.cluster.crashed(self.host, type(crash).__name__)
             return
         except StorageError as error:
             self.world.cluster.failed(self.host, error)
             return
         self._carried_out()
+
+    def _cut_short(self) -> None:
+        """A step ends before all of its effects are done."""
 
     def _carried_out(self) -> None:
         """All effects of a step are done."""
