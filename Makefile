@@ -5,6 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 # Two workers: tests with real brokers keep both busy; WORKERS=0 runs everything in one process.
 WORKERS ?= 2
+WORLDS := tests/simulation/test_many_worlds.py
 ARGS ?=
 
 .PHONY: help setup run test demo lint format schemas codegen bench image-test clean
@@ -24,9 +25,11 @@ $(READY): requirements-dev.lock pyproject.toml setup.py kraftd/wire/_engine.c
 run: setup  ## a controller on 127.0.0.1:9093 with its data in ./data
 	@exec tools/run
 
-# What starts real clusters or breaks real processes runs alone, so that nothing else takes its time from it.
+# What starts real clusters or breaks real processes runs alone, so that nothing else takes its time from it;
+# what simulates uses every core itself.
 test: setup  ## every test, with real Apache Kafka where Java is there
-	$(BIN)/pytest -n $(WORKERS) -m "not kafka and not container" --ignore=tests/faults $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) -m "not kafka and not container" --ignore=tests/faults --ignore=$(WORLDS) $(ARGS)
+	$(BIN)/pytest -n 0 $(WORLDS) $(ARGS)
 	$(BIN)/pytest -n 0 -m "kafka or container" --ignore=tests/faults $(ARGS)
 	$(BIN)/pytest -n 0 tests/faults $(ARGS)
 

@@ -132,6 +132,7 @@ class Liveness:
         epoch, messages = leader.core.epoch, world.network.messages
         schedule = world.schedule
         quiet_us = world.options.quiet_us
+        change = getattr(leader.core._replica.role, "voter_change", None)
         schedule.run_until(schedule.now_us + quiet_us)
         now = world.cluster.leader()
         if now is not leader or now.core.epoch != epoch:
@@ -145,7 +146,7 @@ class Liveness:
             if process.disk_full or process.held is not None:
                 raise Violation("D4", f"{process!r} waits for room that there is")
             role = core._replica.role
-            if isinstance(role, Leader) and role.voter_change is not None:
+            if isinstance(role, Leader) and role.voter_change is not None and role.voter_change is change:
                 raise Violation("L3", f"{process!r} changes its voters at rest: {role.voter_change!r}")
         said = world.network.messages - messages
         # Everybody fetches twice a second, an answer each, and is told of the epoch once a second at most.

@@ -1,0 +1,28 @@
+"""Worlds of many seeds keep every invariant, with everything going wrong that can.
+
+Always the same seeds, so that it fails for what was changed only; `kraftd sim --first N` runs others.
+It takes both cores for minutes: `make test` runs it alone.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from kraftd.simulation.options import ACTS, ADMIN_ACTS, FAULTS, OUTCOMES
+from kraftd.simulation.run import Summary, run_seeds
+
+SEEDS = 1000
+HOURS = 20
+
+
+@pytest.mark.timeout(1800)
+def test_every_invariant_holds_in_many_worlds_and_every_fault_and_act_occurs() -> None:
+    summary = Summary()
+    for outcome in run_seeds(0, SEEDS, jobs=os.cpu_count() or 1):
+        assert not outcome.failed, f"{outcome!r} in {outcome.world}: {outcome.command} --trace"
+        summary.add(outcome)
+    missing = [kind for kind in (*FAULTS, *ACTS, *ADMIN_ACTS, *OUTCOMES) if not summary.kinds[kind]]
+    assert not missing, f"never happened in {SEEDS} seeds: {missing}"
+    assert summary.hours >= HOURS, f"{summary!r}"
