@@ -174,6 +174,7 @@ class Cluster:
             if not host.damaged:
                 world.checks.fail("D2", f"host {host.id} cannot open what it left behind: {error}")
             world.note("start refused for damage", host.id)
+            host.disk.locked.clear()  # by the process that ended with the refusal
             self.mend_by_hand(host)
             return True
         if host.was_damaged and files.log.log_end > host.mirror.end:
