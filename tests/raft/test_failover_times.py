@@ -13,7 +13,7 @@ RUNS = 60
 
 
 class UnevenWorld(World):
-    """Everything that a node is told of is late by dice, mostly by up to JITTER_MS, and stays in its order."""
+    """Everything that a node is told of is late by dice, mostly by up to JITTER_MS, and keeps its order."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed=seed)
