@@ -47,8 +47,9 @@ class _Timeline(Generic[V]):
             self.entries.pop()
 
     def drop_before(self, start_offset: int) -> None:
-        """Forget what is superseded at `start_offset`; the value in force there stays."""
-        index = bisect_right(self.entries, start_offset, key=lambda entry: entry.offset)
+        """Forget what is superseded below `start_offset`; the value in force before the record there stays: that
+        record may be truncated yet."""
+        index = bisect_right(self.entries, start_offset - 1, key=lambda entry: entry.offset)
         del self.entries[: max(0, index - 1)]
 
 
@@ -124,7 +125,7 @@ class ControlRecordHistory:
         return before != (len(self._voters.entries), len(self._versions.entries))
 
     def forget_before(self, start_offset: int) -> None:
-        """The log starts at `start_offset` now: keep what is in force there and after."""
+        """The log starts at `start_offset` now: keep what is in force before it and after."""
         self._voters.drop_before(start_offset)
         self._versions.drop_before(start_offset)
 

@@ -87,3 +87,13 @@ def test_forgetting_the_past_keeps_what_is_in_force_at_the_new_start() -> None:
     assert history.voters_at(5) == voters(1, 2)
     assert history.voters_at(4) == NO_VOTERS
     assert history.voters == voters(1, 2, 3)
+
+
+def test_voters_that_the_first_record_of_the_log_changes_are_known_until_that_is_committed() -> None:
+    history = ControlRecordHistory()
+    for offset, one in ((5, voters(1, 2)), (8, voters(1, 2, 3))):
+        history.read(batch(offset, one))
+    history.forget_before(8)
+    assert history.previous_voters == voters(1, 2)
+    assert history.truncate_to(8)
+    assert history.voters == voters(1, 2)

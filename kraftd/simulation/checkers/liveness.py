@@ -46,6 +46,9 @@ class Liveness:
             except Violation as violation:
                 if violation.invariant not in RESTLESS:
                     raise
+                if not all(cluster.is_intact(voters) for voters in cluster.voter_sets()):
+                    world.note("not alive by right")  # damage met at rest took one directory too many
+                    return
                 if cluster.mended != mended:
                     continue  # somebody took a damaged directory away meanwhile, the leader's perhaps
                 if not self._is_disturbed():
