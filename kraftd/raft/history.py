@@ -47,8 +47,8 @@ class _Timeline(Generic[V]):
             self.entries.pop()
 
     def drop_before(self, start_offset: int) -> None:
-        """Forget what is superseded below `start_offset`; the value in force before the record there stays: that
-        record may be truncated yet."""
+        """Forget what is superseded below `start_offset`; the value in force before it stays, for a record at
+        the start may be truncated yet."""
         index = bisect_right(self.entries, start_offset - 1, key=lambda entry: entry.offset)
         del self.entries[: max(0, index - 1)]
 
