@@ -79,7 +79,7 @@ class Files:
     def batches(self, start: int, end: int | None = None) -> Iterator[Batch]:
         """The batches of the log from an offset on, read as a fetch reads them."""
         end = self.log.log_end if end is None else end
-        while start < end:
+        while start < min(end, self.log.log_end):
             for batch in iter_batches(self.log.read(start, _SCAN_BYTES, end), verify=False):
                 yield batch
                 start = batch.header.next_offset

@@ -127,6 +127,12 @@ class Liveness:
             for host in self.world.cluster.hosts.values()
         )
 
+    def _have_all(self) -> bool:
+        return all(
+            host.process is not None and host.process.core.high_watermark >= self.world.committed.end
+            for host in self.world.cluster.hosts.values()
+        )
+
     def _quiet(self) -> None:
         """S15, L3, L5: nothing moves, and little is said."""
         world = self.world
@@ -192,6 +198,7 @@ class Liveness:
         """S6 to the end, C2: every log holds what was committed, and each acknowledged append once."""
         world = self.world
         committed = world.committed
+        self._await("L4", self._have_all, "not everybody has what is committed")
         first: list[bytes] | None = None
         for host in world.cluster.hosts.values():
             process = host.process
