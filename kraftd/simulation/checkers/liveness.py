@@ -129,7 +129,7 @@ class Liveness:
 
     def _have_all(self) -> bool:
         return all(
-            host.process is not None and host.process.core.high_watermark >= self.world.committed.end
+            host.process is not None and host.process.files.log.log_end >= self.world.committed.end
             for host in self.world.cluster.hosts.values()
         )
 
