@@ -140,16 +140,21 @@ def test_nothing_is_left_behind_by_reading_writing_and_failing() -> None:
     tracemalloc.start()
     try:
         all_jobs()
-        counts = list(map(sys.getrefcount, shared))
-        before = all_jobs()
-        for _ in range(5):
-            after = all_jobs()
-        moved = [now - then for now, then in zip(map(sys.getrefcount, shared), counts, strict=True)]
+        # What a call loses or gives back too often it does each time; what earlier tests leave goes once.
+        for _ in range(4):
+            counts = list(map(sys.getrefcount, shared))
+            before = all_jobs()
+            for _ in range(5):
+                after = all_jobs()
+            moved = [now - then for now, then in zip(map(sys.getrefcount, shared), counts, strict=True)]
+            if all(abs(change) < 5 for change in moved[11:]) and after - before < 2000:
+                break
     finally:
         tracemalloc.stop()
     assert after - before < 2000  # a byte lost a call would be thousands
-    assert all(abs(change) < 5 for change in moved[11:]), moved
-    assert all(abs(change) < 200 for change in moved[:11]), moved
+    odd = {repr(one): change for one, change in zip(shared, moved, strict=True) if abs(change) >= 5}
+    assert all(abs(change) < 5 for change in moved[11:]), odd
+    assert all(abs(change) < 200 for change in moved[:11]), odd
 
 
 @needs_c
