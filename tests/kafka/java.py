@@ -62,7 +62,7 @@ AS_KAFKA_STARTS = (
 )
 # Quick to start rather than quick at its peak: one compiler tier, one collector thread, shared class data.
 QUICK_START = (
-    "-Xmx256m",
+    "-Xmx512m",
     "-Xms32m",
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",

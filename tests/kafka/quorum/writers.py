@@ -50,7 +50,7 @@ class Writer(threading.Thread):
                     self._work(number)
                 except OSError:
                     self._hang_up()
-            self._stopping.wait(0.02)  # a broker has to make a directory for each of them
+            self._stopping.wait(0.05)  # a broker has to make a directory for each of them
 
     def _work(self, number: int) -> None:
         """One round; OSError when nobody answers, or another leads."""
