@@ -27,8 +27,9 @@ def become_active(node: Node, epoch: int) -> None:
         next_offset=node.core.log_end_offset,
     )
     write_first_records(node)
-    node.periodic.activate(node.now_ms)
-    node.emit(ControllerActivated(epoch))
+    if node.active:
+        node.periodic.activate(node.now_ms)
+        node.emit(ControllerActivated(epoch))
 
 
 def step_down(node: Node, new_epoch: int) -> None:
@@ -56,4 +57,6 @@ def step_down(node: Node, new_epoch: int) -> None:
 def write_first_records(node: Node) -> None:
     """Bootstrap an empty log, or abort what a former leader left open. Raises ActivationError."""
     node.decide_alone(lambda ctx: activate(ctx, node.bootstrap))
-    register_self(node)
+    node.appends.give(node)  # a batch of their own, as Apache Kafka's are
+    if node.active:
+        register_self(node)

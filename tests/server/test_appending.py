@@ -166,3 +166,9 @@ def test_a_node_that_is_told_to_shut_down_appends_what_has_gathered_and_decides_
     end_turn(house)
     assert house.answer(late).topics[0].error_code == ErrorCode.NOT_CONTROLLER
     assert house.node.image.topic_named("b") is None
+
+
+def test_the_bootstrap_records_are_a_batch_of_their_own_as_kafkas_are(tmp_path: Path) -> None:
+    house = House(tmp_path).start()
+    control, bootstrap, registration = record_counts(house, 0)
+    assert control > 0 and bootstrap > 1 and registration == 1
