@@ -82,7 +82,8 @@ def test_disks_that_are_all_full_hold_everything_up_until_there_is_room(
     with surviving(three, "all-full") as writer, ExitStack() as stack:
         for disk in disks.values():
             stack.enter_context(disk.full())
-        wait_until(lambda: all(_noticed(three, node_id) for node_id in VOTERS), "every node says so")
+        # One of three may have nothing to write, once the two others cannot.
+        wait_until(lambda: sum(_noticed(three, node_id) for node_id in VOTERS) >= 2, "a majority says so")
         stack.close()
         writer.wait_for_more()
 
