@@ -111,7 +111,19 @@ def partition_record(
     elr = last_known_elr = None
     if elr_enabled:
         elr, last_known_elr = partition.elr or None, partition.last_known_elr or None
-    record = PartitionRecord(
+    record = _record(topic_id, index, partition, directories, elr, last_known_elr)
+    return VersionedRecord(record, mv.partition_record_version(level))
+
+
+def _record(
+    topic_id: bytes,
+    index: int,
+    partition: PartitionState,
+    directories: tuple[bytes, ...],
+    elr: tuple[int, ...] | None = None,
+    last_known_elr: tuple[int, ...] | None = None,
+) -> PartitionRecord:
+    return PartitionRecord(
         index,
         topic_id,
         partition.replicas,
@@ -126,7 +138,6 @@ def partition_record(
         elr,
         last_known_elr,
     )
-    return VersionedRecord(record, mv.partition_record_version(level))
 
 
 def _cluster(image: Image) -> Iterator[VersionedRecord]:
@@ -147,22 +158,7 @@ def _topics(image: Image) -> Iterator[VersionedRecord]:
         yield VersionedRecord(TopicRecord(topic.name, topic_id), 0)
         for index, partition in sorted(topic.partitions.items()):
             if with_directories and not elr_enabled:  # nothing that the record could lose
-                yield VersionedRecord(
-                    PartitionRecord(
-                        index,
-                        topic_id,
-                        partition.replicas,
-                        partition.isr,
-                        partition.removing_replicas,
-                        partition.adding_replicas,
-                        partition.leader,
-                        partition.leader_recovery_state,
-                        partition.leader_epoch,
-                        partition.partition_epoch,
-                        partition.directories,
-                    ),
-                    version,
-                )
+                yield VersionedRecord(_record(topic_id, index, partition, partition.directories), version)
             else:
                 yield partition_record(topic_id, index, partition, level, elr_enabled=elr_enabled)
 

@@ -46,6 +46,17 @@ PROPERTIES = {
 }
 
 
+def take_records(answer: Message) -> list[bytes]:
+    """The record batches of each partition of a fetch's answer, which is left without them."""
+    held = []
+    for topic in getattr(answer, "responses", ()):
+        for partition in getattr(topic, "partitions", ()):
+            if hasattr(partition, "records"):
+                held.append(bytes(partition.records or b""))
+                partition.records = b""
+    return held
+
+
 class GaveUp(Exception):
     """A controller met a fault of its own and gave up its leadership: Kafka's does so at some requests."""
 
@@ -129,14 +140,7 @@ class Side:
     def view(self, answer: Message, version: int, key: int) -> Any:
         """An answer as JSON without what may differ."""
         table = table_of(type(answer))
-        held = [
-            (partition, bytes(partition.records or b""))
-            for topic in getattr(answer, "responses", ())
-            for partition in getattr(topic, "partitions", ())
-            if hasattr(partition, "records")
-        ]
-        for partition, _ in held:
-            partition.records = b""
+        held = take_records(answer)
         shown = struct_json(table, table.root, replaced(answer, self.ours), response_version(key, version))
         shown = self._masked("", shown)
         if key == ApiKey.CREATE_TOPICS and version >= 7:  # topics that were only tried have ids as well
@@ -148,7 +152,7 @@ class Side:
             shown["finalizedFeaturesEpoch"] = min(shown.get("finalizedFeaturesEpoch", -1), 0)
             shown["apiKeys"] = [api for api in shown["apiKeys"] if api["apiKey"] in SERVED]
         if held:
-            shown["records"] = [self.record_views(data) for _, data in held]
+            shown["records"] = [self.record_views(data) for data in held]
         return shown
 
     def _masked(self, name: str, value: Any) -> Any:

@@ -35,7 +35,7 @@ from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord, decode_record, encode_record
 from kraftd.wire.table import table_of
 from tests.kafka.client import Client, api_key
-from tests.kafka.differential.pair import CLUSTER_ID
+from tests.kafka.differential.pair import CLUSTER_ID, take_records
 from tests.kafka.node import Controller, Kind, answers_api_versions
 from tests.kafka.process import HOST, free_port, wait_until
 from tests.kafka.quorum.controllers import DESCRIBE
@@ -254,20 +254,13 @@ def answer_view(request: Message, version: int, answer: Message | str) -> Any:
     if isinstance(answer, str):
         return answer
     table, key = table_of(type(answer)), api_key(request)
-    held = [
-        (partition, bytes(partition.records or b""))
-        for topic in getattr(answer, "responses", ())
-        for partition in getattr(topic, "partitions", ())
-        if hasattr(partition, "records")
-    ]
-    for partition, _ in held:
-        partition.records = b""
+    held = take_records(answer)
     shown = _masked("", struct_json(table, table.root, answer, response_version(key, version)))
     if key == ApiKey.API_VERSIONS:  # some APIs of Kafka's are not served
         shown["finalizedFeaturesEpoch"] = min(shown.get("finalizedFeaturesEpoch", -1), 0)
         shown["apiKeys"] = [api for api in shown["apiKeys"] if api["apiKey"] in SERVED]
     if held:
-        shown["records"] = [list(_batches(data)) for _, data in held]
+        shown["records"] = [list(_batches(data)) for data in held]
     if isinstance(request, FetchSnapshotRequest) and sum(len(one.partitions) for one in request.topics) > 1:
         for topic in shown["topics"]:  # kraftd shares MaxBytes between the partitions that are asked for
             for partition in topic["partitions"]:
