@@ -51,7 +51,10 @@ def read_bootstrap(disk: Disk, directory: str) -> list[VersionedRecord] | None:
         data = disk.read_bytes(path)
     except FileNotFoundError:
         return None
-    remedy = "Take the file from another controller of the cluster, or format a new directory"
+    remedy = (
+        "Take the file from another controller of the cluster; or, where this one has served before, move it "
+        "aside: it counts at the first start only"
+    )
     position = 0
     records: list[VersionedRecord] = []
     try:

@@ -7,6 +7,7 @@ name, so their indexes are trusted as far as the batches behind the last entry l
 from __future__ import annotations
 
 from kraftd.storage.checkpoint import (
+    CheckpointReader,
     by_epoch,
     checkpoint_path,
     find_download,
@@ -39,6 +40,11 @@ _REMEDY = (
     "Restore the file from a copy; or, with other voters up, move the directory aside, format it anew and "
     "let "
     "this node catch up from the leader"
+)
+
+_FIRST_REMEDY = (
+    "It holds the voters that the quorum began with, as the log does once a leader was elected: if this node "
+    "has served before, move the file aside; otherwise put a copy back, or format the directory anew"
 )
 
 
@@ -82,6 +88,7 @@ def open_log(
     before = epochs.entries
     log_end = _load_segments(disk, segments, epochs, report)
     snapshots = _check_newest(disk, directory, snapshots, bases[0] if bases else None, log_end, report)
+    snapshots = _check_older(disk, directory, snapshots, report)
     if not segments:
         log_end = snapshots[-1].offset if snapshots else 0
         epochs.clear()
@@ -124,7 +131,8 @@ def _check_partition_metadata(disk: Disk, directory: str) -> None:
         raise DirectoryProblem(
             f"{path} names topic id {fields.get('topic_id')!r}, the metadata log has "
             f"{uuid_text(METADATA_TOPIC_ID)}. "
-            "This is no directory of a metadata log; check metadata.log.dir"
+            "This is no directory of a metadata log; check metadata.log.dir. If it is one, the file is "
+            "damaged: remove it, and it is made anew"
         )
 
 
@@ -331,6 +339,29 @@ def _check_newest(
             report.notes.append(f"{error}. It was set aside as {aside}; the log is read from farther back")
             snapshots = older
     return snapshots
+
+
+def _check_older(
+    disk: Disk, directory: str, snapshots: list[OffsetAndEpoch], report: RecoveryReport
+) -> list[OffsetAndEpoch]:
+    """The snapshots without those that a sound newer one makes dispensable and whose header cannot be read.
+
+    Raises CorruptStorage for the first checkpoint of a directory (0-0) where there is no newer one.
+    """
+    kept = []
+    for each in snapshots:
+        try:
+            CheckpointReader(disk, checkpoint_path(directory, each)).close()
+        except CorruptStorage as error:
+            if each == snapshots[-1]:
+                raise CorruptStorage(
+                    error.path, error.position, each.offset, error.reason, _FIRST_REMEDY
+                ) from None
+            aside = set_aside(disk, directory, each)
+            report.notes.append(f"{error}. It was set aside as {aside}; a newer checkpoint is sound")
+        else:
+            kept.append(each)
+    return kept
 
 
 def _reconcile(

@@ -293,3 +293,35 @@ def test_a_damaged_checkpoint_that_nothing_replaces_is_refused_with_what_to_do(
         restarted(tmp_path, house.disk)
     assert error.value.path == path
     assert house.disk.list_names(first.directory) == names
+
+
+def test_a_damaged_older_checkpoint_is_set_aside_where_the_newest_is_sound(
+    house: House, tmp_path: Path
+) -> None:
+    first = order(house)
+    make_checkpoint(house.disk, first, NOW_MS)
+    house.create("later")
+    second = order(house, first.snapshot_id)
+    make_checkpoint(house.disk, second, NOW_MS)
+    paths = [checkpoint_path(first.directory, each) for each in (OffsetAndEpoch(0, 0), first.snapshot_id)]
+    for path in paths:
+        house.disk.open(path).write(70, b"rot")
+    again = restarted(tmp_path, house.disk)
+    assert told(again.node.image) == told(house.node.image)
+    assert again.node.core.voters == house.node.core.voters
+    assert again.storage.log.snapshots == [second.snapshot_id]
+    assert {f"{path}.damaged" for path in paths} <= set(house.disk.paths())
+    assert sum("set aside" in note for note in again.storage.notes) == 2
+
+
+def test_a_damaged_first_checkpoint_is_refused_and_dispensable_once_the_log_has_the_voters(
+    house: House, tmp_path: Path
+) -> None:
+    path = checkpoint_path(house.storage.log.directory, OffsetAndEpoch(0, 0))
+    house.disk.open(path).write(70, b"rot")
+    with pytest.raises(CorruptStorage, match=r"byte 0 \(offset 0\).*served before, move the file aside"):
+        restarted(tmp_path, house.disk)
+    house.disk.remove(path)
+    again = restarted(tmp_path, house.disk)
+    assert told(again.node.image) == told(house.node.image)
+    assert again.node.core.voters == house.node.core.voters
