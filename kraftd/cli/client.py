@@ -21,11 +21,15 @@ MAX_FRAME_BYTES = 100 * 1024 * 1024
 Answer = TypeVar("Answer", bound=Message)
 
 
+class NoAnswer(CommandFailure):
+    """Nothing came within the time that there was: a controller may be frozen, or its host gone."""
+
+
 class Client:
     """A connection to one controller, which first says which versions it speaks.
 
-    Raises CommandFailure(UNREACHABLE) when nobody listens there, answers in time, or answers in Kafka's
-    protocol.
+    Raises CommandFailure(UNREACHABLE) when nobody listens there or answers in Kafka's protocol, NoAnswer when
+    there is none within `timeout_s`.
     """
 
     def __init__(self, host: str, port: int, timeout_s: float) -> None:
@@ -33,6 +37,8 @@ class Client:
         self._correlation_id = 0
         try:
             self._socket = socket.create_connection((host, port), timeout_s)
+        except TimeoutError:
+            raise self._no_answer() from None
         except OSError as error:
             raise self._failure(error.strerror or str(error)) from None
         answer = self._ask(
@@ -71,7 +77,7 @@ class Client:
                 raise self._failure("it does not speak Kafka's protocol")
             header, message = parse_response(key, version, self._read(size))
         except TimeoutError:
-            raise self._failure("no answer in time") from None
+            raise self._no_answer() from None
         except OSError as error:
             raise self._failure(error.strerror or str(error)) from None
         except ProtocolError as error:
@@ -88,6 +94,9 @@ class Client:
                 raise self._failure("it closed the connection")
             data += part
         return bytes(data)
+
+    def _no_answer(self) -> NoAnswer:
+        return NoAnswer(f"{self.address}: no answer in time", UNREACHABLE)
 
     def _failure(self, why: str) -> CommandFailure:
         return CommandFailure(f"{self.address}: {why}", UNREACHABLE)

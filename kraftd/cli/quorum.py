@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftd.cli.failures import FAILED, UNREACHABLE, CommandFailure
+from kraftd.cli.leader import Quorum, ask_leader
 
 if TYPE_CHECKING:
-    from kraftd.cli.client import Client
-    from kraftd.messages.describe_cluster_response import DescribeClusterResponse
     from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
 
 WIDE = 1000
-CONTROLLERS = 2  # DescribeCluster's type of endpoint (KIP-919)
 
 
 @click.group()
@@ -34,79 +31,21 @@ def quorum() -> None:
 @click.option("--replication", is_flag=True, help="A line for each replica, with how far behind it is.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as one JSON object.")
 @click.option(
-    "--timeout", "timeout_s", default=10.0, show_default=True, help="Seconds to wait for an answer."
+    "--timeout", "timeout_s", default=10.0, show_default=True, help="Seconds to wait for a leader's answer."
 )
 def describe(bootstrap: str, replication: bool, as_json: bool, timeout_s: float) -> None:
     """Describe the quorum as its leader sees it."""
-    cluster, partition = ask_leader(bootstrap, timeout_s)
+    import json
+
+    found = ask_leader(bootstrap, timeout_s)
     if as_json:
-        import json
-
-        click.echo(json.dumps(as_object(cluster, partition)))
+        click.echo(json.dumps({**dict(status(found)), "Replicas": rows(found.partition)}))
     elif replication:
-        show_replication(partition)
+        show_replication(found.partition)
     else:
-        for name, value in status(cluster, partition):
-            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+        for name, value in status(found):
+            shown = json.dumps(value) if isinstance(value, list) else value
             click.echo(f"{name + ':':<24}{shown}")
-
-
-def ask_leader(bootstrap: str, timeout_s: float) -> tuple[DescribeClusterResponse, PartitionData]:
-    """What the leader says. Raises CommandFailure when there is none, or nobody answers."""
-    from kraftd.cli.client import Client
-    from kraftd.configdef.addresses import parse_host_port
-    from kraftd.messages.describe_cluster_request import DescribeClusterRequest
-    from kraftd.messages.describe_cluster_response import DescribeClusterResponse
-    from kraftd.wire.api import ApiKey
-
-    failures = []
-    for address in bootstrap.split(","):
-        try:
-            host, port = parse_host_port(address.strip())
-        except ValueError as error:
-            raise click.BadParameter(f"{address}: {error}", param_hint="--bootstrap") from None
-        try:
-            with Client(host, port, timeout_s) as client:
-                request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
-                cluster = client.ask(ApiKey.DESCRIBE_CLUSTER, request, DescribeClusterResponse)
-                check(cluster.error_code, cluster.error_message)
-                leader = next(
-                    (node for node in cluster.brokers if node.broker_id == cluster.controller_id), None
-                )
-                if leader is None or f"{leader.host}:{leader.port}" == client.address:
-                    return cluster, describe_quorum(client)
-            with Client(leader.host, leader.port, timeout_s) as client:
-                return cluster, describe_quorum(client)
-        except CommandFailure as failure:
-            if failure.code != UNREACHABLE:
-                raise
-            failures.append(str(failure))
-    raise CommandFailure("\n".join(failures), UNREACHABLE)
-
-
-def describe_quorum(client: Client) -> PartitionData:
-    from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
-    from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
-    from kraftd.types import METADATA_PARTITION, METADATA_TOPIC
-    from kraftd.wire.api import ApiKey
-
-    topic = TopicData(METADATA_TOPIC, [PartitionData(METADATA_PARTITION)])
-    answer = client.ask(ApiKey.DESCRIBE_QUORUM, DescribeQuorumRequest([topic]), DescribeQuorumResponse)
-    check(answer.error_code, answer.error_message)
-    partition = answer.topics[0].partitions[0]
-    check(partition.error_code, partition.error_message)
-    return partition
-
-
-def check(error_code: int, error_message: str | None) -> None:
-    """Raise CommandFailure for an answer that is an error."""
-    from kraftd.wire.error_code import ErrorCode
-
-    if error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-        raise CommandFailure("The quorum has no leader now; try again in a moment.", FAILED)
-    if error_code != ErrorCode.NONE:
-        name = next((code.name for code in ErrorCode if code == error_code), f"error {error_code}")
-        raise CommandFailure(f"{name}: {error_message}" if error_message else name, FAILED)
 
 
 def leader_of(partition: PartitionData) -> ReplicaState | None:
@@ -115,23 +54,27 @@ def leader_of(partition: PartitionData) -> ReplicaState | None:
     )
 
 
-def status(cluster: DescribeClusterResponse, partition: PartitionData) -> Iterator[tuple[str, object]]:
-    """The lines of Kafka's own tool, with its names."""
-    leader = leader_of(partition)
-    behind = [lag_of(partition, replica) for replica in partition.current_voters]
-    behind_ms = [
-        leader.last_caught_up_timestamp - replica.last_caught_up_timestamp
-        for replica in partition.current_voters
-        if leader is not None and replica.last_caught_up_timestamp >= 0
-    ]
-    yield "ClusterId", cluster.cluster_id
+def status(found: Quorum) -> Iterator[tuple[str, object]]:
+    """The lines of Kafka's own tool, with its names and its values."""
+    partition = found.partition
+    yield "ClusterId", found.cluster_id
     yield "LeaderId", partition.leader_id
     yield "LeaderEpoch", partition.leader_epoch
     yield "HighWatermark", partition.high_watermark
-    yield "MaxFollowerLag", max(behind, default=0)
-    yield "MaxFollowerLagTimeMs", max(behind_ms, default=0)
-    yield "CurrentVoters", [replica_name(replica) for replica in partition.current_voters]
-    yield "CurrentObservers", [replica_name(replica) for replica in partition.observers]
+    yield "MaxFollowerLag", max((lag_of(partition, one) for one in partition.current_voters), default=0)
+    yield "MaxFollowerLagTimeMs", lag_ms(partition)
+    yield "CurrentVoters", [as_node(found, replica) for replica in partition.current_voters]
+    yield "CurrentObservers", [as_node(found, replica) for replica in partition.observers]
+
+
+def lag_ms(partition: PartitionData) -> int:
+    """For how long the voter that is furthest behind has not been level; -1 if it never was."""
+    leader = leader_of(partition)
+    furthest = min(partition.current_voters, key=lambda one: one.log_end_offset, default=None)
+    if leader is None or furthest is None or furthest is leader:
+        return 0
+    level_ms = leader.last_caught_up_timestamp, furthest.last_caught_up_timestamp
+    return level_ms[0] - level_ms[1] if min(level_ms) >= 0 else -1
 
 
 def lag_of(partition: PartitionData, replica: ReplicaState) -> int:
@@ -140,11 +83,16 @@ def lag_of(partition: PartitionData, replica: ReplicaState) -> int:
     return max(0, leader.log_end_offset - replica.log_end_offset) if leader is not None else 0
 
 
-def replica_name(replica: ReplicaState) -> str:
+def as_node(found: Quorum, replica: ReplicaState) -> dict[str, object]:
+    """Who it is and, if the leader knows, where. A voter of a static quorum has no directory id."""
     from kraftd.types import uuid_text
 
-    directory = replica.replica_directory_id
-    return f"{replica.replica_id}:{uuid_text(directory)}" if any(directory) else str(replica.replica_id)
+    node: dict[str, object] = {"id": replica.replica_id}
+    if any(replica.replica_directory_id):
+        node["directoryId"] = uuid_text(replica.replica_directory_id)
+    if endpoints := found.endpoints.get(replica.replica_id):
+        node["endpoints"] = endpoints
+    return node
 
 
 def rows(partition: PartitionData) -> list[dict[str, Any]]:
@@ -182,7 +130,3 @@ def show_replication(partition: PartitionData) -> None:
     # A script that reads the lines gets them whole, however narrow a terminal would be.
     console = Console() if sys.stdout.isatty() else Console(width=WIDE)
     console.print(table)
-
-
-def as_object(cluster: DescribeClusterResponse, partition: PartitionData) -> dict[str, Any]:
-    return {**dict(status(cluster, partition)), "Replicas": rows(partition)}

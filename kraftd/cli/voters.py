@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import click
 
 from kraftd.cli.failures import DIRECTORY, FAILED, CommandFailure
-from kraftd.cli.quorum import ask_leader, check
+from kraftd.cli.leader import POLL_S, Quorum, ask_leader, check
 
 if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
+    from kraftd.messages.add_raft_voter_request import AddRaftVoterRequest
+    from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
     from kraftd.wire.api import ApiKey
     from kraftd.wire.message import Message
 
@@ -22,7 +25,11 @@ bootstrap_option = click.option(
 )
 dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be asked, and ask nothing.")
 timeout_option = click.option(
-    "--timeout", "timeout_s", default=30.0, show_default=True, help="Seconds to wait for an answer."
+    "--timeout",
+    "timeout_s",
+    default=30.0,
+    show_default=True,
+    help="Seconds to go on asking for, while there is no leader or the change cannot begin yet.",
 )
 
 
@@ -56,7 +63,7 @@ def add_controller(bootstrap: str, file: str, dry_run: bool, timeout_s: float) -
         click.echo(f"Would add controller {name} at {where}.")
         return
     request = AddRaftVoterRequest(cluster_id, int(timeout_s * 1000), config.node_id, directory_id, listeners)
-    ask(bootstrap, timeout_s, ApiKey.ADD_RAFT_VOTER, request)
+    change(bootstrap, timeout_s, ApiKey.ADD_RAFT_VOTER, request)
     click.echo(f"Added controller {name} at {where}.")
 
 
@@ -89,7 +96,7 @@ def remove_controller(
         click.echo(f"Would remove controller {name}.")
         return
     request = RemoveRaftVoterRequest(None, controller_id, directory_id)
-    ask(bootstrap, timeout_s, ApiKey.REMOVE_RAFT_VOTER, request)
+    change(bootstrap, timeout_s, ApiKey.REMOVE_RAFT_VOTER, request)
     click.echo(f"Removed controller {name}.")
 
 
@@ -114,18 +121,57 @@ def identity_of(config: DaemonConfig) -> tuple[str, bytes]:
     return found.cluster_id, found.directory_id
 
 
-def ask(bootstrap: str, timeout_s: float, key: ApiKey, request: Message) -> None:
-    """Have the leader change its voters. Raises CommandFailure with what it says against it."""
+def change(
+    bootstrap: str, timeout_s: float, key: ApiKey, request: AddRaftVoterRequest | RemoveRaftVoterRequest
+) -> None:
+    """Have the leader change its voters; ask again while it says that it cannot yet, or nobody leads.
+
+    Raises CommandFailure with what the leader says against it.
+    """
+    from kraftd.wire.api import ApiKey
+
+    deadline_s = time.monotonic() + timeout_s
+    left_s, uncertain = timeout_s, False
+    while True:
+        found = ask_leader(bootstrap, left_s)
+        votes = is_voter(found, request.voter_id, request.voter_directory_id)
+        if uncertain and votes is (key is ApiKey.ADD_RAFT_VOTER):
+            return  # it was made, and the answer did not come, or came too early
+        try:
+            ask_once(found, left_s, key, request)
+        except NotYet:
+            uncertain = True
+            left_s = deadline_s - time.monotonic()
+            if left_s <= POLL_S:
+                raise
+        else:
+            return
+        time.sleep(POLL_S)
+
+
+class NotYet(CommandFailure):
+    """The leader says that it cannot do it now, or it is not known whether it has."""
+
+
+def ask_once(found: Quorum, timeout_s: float, key: ApiKey, request: Message) -> None:
+    """Ask the leader that was found. Raises NotYet where it may be asked again."""
     from kraftd.cli.client import Client
     from kraftd.wire.api import response_class
+    from kraftd.wire.error_code import ErrorCode, error_name
 
-    cluster, partition = ask_leader(bootstrap, timeout_s)
-    leader = next((node for node in cluster.brokers if node.broker_id == partition.leader_id), None)
-    if leader is None:
-        raise CommandFailure(
-            f"Controller {partition.leader_id} leads, but nobody knows where it is; try again in a moment.",
-            FAILED,
-        )
-    with Client(leader.host, leader.port, timeout_s) as client:
-        answer = client.ask(key, request, response_class(key))
-    check(answer.error_code, answer.error_message)  # type: ignore[attr-defined]
+    try:
+        with Client(*found.address, timeout_s) as client:
+            answer = client.ask(key, request, response_class(key))
+    except CommandFailure as failure:
+        raise NotYet(str(failure), failure.code) from None
+    error_code, text = answer.error_code, answer.error_message  # type: ignore[attr-defined]
+    if error_code in (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        raise NotYet(f"{error_name(error_code)}: {text}", FAILED)
+    check(error_code, text)
+
+
+def is_voter(found: Quorum, node_id: int, directory_id: bytes) -> bool:
+    return any(
+        (one.replica_id, one.replica_directory_id) == (node_id, directory_id)
+        for one in found.partition.current_voters
+    )

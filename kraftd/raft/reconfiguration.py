@@ -31,7 +31,7 @@ from kraftd.raft.voter_change import answer_voter_change, finish_voter_change
 from kraftd.raft.voters import VoterNode, VoterSet, bare, listener_endpoint, replica_key
 from kraftd.types import ZERO_UUID, Endpoint, ReplicaKey
 from kraftd.wire.batch import ControlRecordType
-from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.error_code import ErrorCode, error_name
 
 KRAFT_VERSION_FEATURE = "kraft.version"
 Refusal = tuple[ErrorCode, str]
@@ -78,18 +78,10 @@ def on_add_voter_request(replica: Replica, request: RequestReceived, message: Ad
 def on_api_versions_response(replica: Replica, source: Destination, response: ApiVersionsResponse) -> bool:
     """The new voter has answered: add it, if it can follow the quorum and is level with it."""
     leader = replica.role
-    if not isinstance(leader, Leader):
-        return True
-    change = leader.voter_change
-    if (
-        change is None
-        or not change.is_add
-        or change.end_offset is not None
-        or change.key.id != source.node_id
-    ):
+    if not isinstance(leader, Leader) or (change := _probed(leader, source)) is None:
         return True
     if response.error_code:
-        text = f"the new voter answered ApiVersions with error {response.error_code}"
+        text = f"the new voter {change.key} answered ApiVersions with {error_name(response.error_code)}"
         finish_voter_change(replica, leader, ErrorCode.REQUEST_TIMED_OUT, text)
         return False
     supported = next((one for one in response.supported_features if one.name == KRAFT_VERSION_FEATURE), None)
@@ -111,9 +103,20 @@ def on_api_versions_response(replica: Replica, source: Destination, response: Ap
     return True
 
 
+def _probed(leader: Leader, source: Destination) -> VoterChange | None:
+    """The addition of the voter at that destination, if it waits for what that one supports."""
+    change = leader.voter_change
+    if change is None or not change.is_add or change.end_offset is not None:
+        return None
+    return change if change.key.id == source.node_id else None
+
+
 def on_api_versions_failed(replica: Replica, source: Destination) -> None:
     """The new voter could not be asked."""
-    on_api_versions_response(replica, source, ApiVersionsResponse(ErrorCode.BROKER_NOT_AVAILABLE))
+    leader = replica.role
+    if isinstance(leader, Leader) and (change := _probed(leader, source)) is not None:
+        text = f"the new voter {change.key} does not answer at {source.host}:{source.port}"
+        finish_voter_change(replica, leader, ErrorCode.REQUEST_TIMED_OUT, text)
 
 
 def on_remove_voter_request(

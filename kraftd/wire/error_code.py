@@ -160,3 +160,10 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131, "The topology epoch is not valid."
     STREAMS_TOPOLOGY_FENCED = 132, "The topology epoch is out of date."
     SHARE_SESSION_LIMIT_REACHED = 133, "There are too many share sessions."
+
+
+def error_name(code: int) -> str:
+    """Kafka's name of a code, or the code itself where it has none here."""
+    return (
+        ErrorCode._value2member_map_[code].name if code in ErrorCode._value2member_map_ else f"error {code}"
+    )

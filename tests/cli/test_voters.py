@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 from pathlib import Path
 
-from tests.cli.run import Run, free_port, run, started, write_config
+from tests.cli.run import Run, command, free_port, run, started, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 DIRECTORY_ID = "PJ0y2k0hRWuT2vVYJ9yS6A"
@@ -72,7 +74,55 @@ def test_what_the_leader_has_against_a_change_is_told(tmp_path: Path) -> None:
     with started(config):
         own = add(bootstrap, config)
         assert (own.code, own.err.split(":")[0]) == (1, "DUPLICATE_VOTER")
-        absent = add(bootstrap, stranger, "--timeout", "10")
+        absent = add(bootstrap, stranger, "--timeout", "1")
         assert (absent.code, absent.err.split(":")[0]) == (1, "REQUEST_TIMED_OUT")
         unknown = remove(bootstrap, 3, DIRECTORY_ID)
         assert (unknown.code, unknown.err.split(":")[0]) == (1, "VOTER_NOT_FOUND")
+
+
+def test_a_controller_that_does_not_run_yet_is_asked_for_until_it_does(tmp_path: Path) -> None:
+    port = free_port()
+    bootstrap = f"127.0.0.1:{port}"
+    servers = {"controller__quorum__bootstrap__servers": bootstrap}
+    stranger = formatted(tmp_path / "other", free_port(), "--no-initial-controllers", node__id="2", **servers)
+    with started(formatted(tmp_path / "leader", port)):
+        added = ask_in_vain("add-controller", bootstrap, "--config", stranger)
+        with started(stranger):
+            assert "Added controller 2:" in added.communicate(timeout=60)[0]
+            assert added.returncode == 0
+            assert voters(bootstrap) == [1, 2]
+
+
+def test_a_quorum_without_a_leader_is_asked_until_there_is_one(tmp_path: Path) -> None:
+    ports = [free_port(), free_port()]
+    initial = ",".join(f"{n}@127.0.0.1:{port}:{DIRECTORY_ID[:-2]}{n}Q" for n, port in enumerate(ports, 1))
+    servers = {"controller__quorum__bootstrap__servers": ",".join(f"127.0.0.1:{port}" for port in ports)}
+    first, second = (
+        formatted(tmp_path / str(n), port, "--initial-controllers", initial, node__id=str(n), **servers)
+        for n, port in enumerate(ports, 1)
+    )
+    bootstrap = f"127.0.0.1:{ports[0]}"
+    with started(first):
+        alone = run("quorum", "describe", "--bootstrap", bootstrap, "--timeout", "0.5")
+        assert (alone.code, alone.err) == (1, "The quorum has no leader now; try again in a moment.\n")
+        described = ask_in_vain("describe", bootstrap, "--json")
+        with started(second):
+            told = json.loads(described.communicate(timeout=60)[0])
+            assert [one["id"] for one in told["CurrentVoters"]] == [1, 2]
+
+
+def ask_in_vain(name: str, bootstrap: str, *more: object) -> subprocess.Popen[str]:
+    """Begin a command, and let it be answered that it cannot be done yet."""
+    asking = subprocess.Popen(
+        command("quorum", name, "--bootstrap", bootstrap, "--timeout", "60", *more),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(3):  # as often as another is answered
+        run("quorum", "describe", "--bootstrap", bootstrap, "--timeout", "0.5")
+    return asking
+
+
+def voters(bootstrap: str) -> list[int]:
+    told = json.loads(run("quorum", "describe", "--bootstrap", bootstrap, "--json").out)
+    return [one["id"] for one in told["CurrentVoters"]]
