@@ -44,6 +44,7 @@ def step_down(node: Node, new_epoch: int) -> None:
         undone_to=committed_end - 1,
     )
     node.active_epoch = None
+    node.appends.forget()
     node.image.undo_to(committed_end - 1)
     node.finalized.forget_uncommitted()
     node.replay.next_offset = committed_end

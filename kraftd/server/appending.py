@@ -83,6 +83,13 @@ class Appends:
         assert epoch is not None, "what had gathered outlived its epoch"
         node.perform(self._request(node, values, epoch, atomic=True))
 
+    def forget(self) -> None:
+        """Leadership is lost: what has gathered is taken back with all else that is not committed.
+
+        The step that ended it may have let the node decide before that was known here: a commit comes first.
+        """
+        self._values, self._size_bytes = [], 0
+
     def request(self, node: Node, values: list[bytes], epoch: int, atomic: bool) -> list[raft_effects.Effect]:
         """Append to the log alone; the core's effects, to be performed. Raises Refusal."""
         _check_open(node)

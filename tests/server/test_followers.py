@@ -13,6 +13,7 @@ import pytest
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
+from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftd.metadata.features import bootstrap_records, format_levels
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
@@ -116,6 +117,12 @@ class Two:
         else:
             voter.step(raft_events.ResponseReceived(effect.send_id, message))
 
+    def lose(self) -> None:
+        """What is on its way, or parked, gets no answer."""
+        waiting, self._waiting = self._waiting, []
+        for voter, effect, _, _ in waiting:
+            self._answer(voter, effect, None)
+
     def wait(self, ms: int) -> None:
         for _ in range(ms // 10):
             for voter in self.voters.values():
@@ -217,6 +224,27 @@ def test_a_leader_that_leaves_hands_over_to_the_one_that_has_everything(two: Two
     assert follower.node.core.is_leader  # and decides once a second voter follows
     assert follower.node.image.brokers.keys() == {1}
     assert "ShutdownCompleted" in leader.said
+
+
+def remove(voter: Voter, node_id: int) -> None:
+    request = RemoveRaftVoterRequest(CLUSTER_ID, node_id, VOTERS[node_id - 100].directory_id)
+    voter.send(ApiKey.REMOVE_RAFT_VOTER, 0, request, connection_id=3)
+
+
+def test_what_a_commit_made_due_is_taken_back_when_the_same_commit_ends_the_leadership(two: Two) -> None:
+    leader, follower = two.leader, two.follower
+    remove(leader, 102)
+    two.wait(100)
+    leader.intrude(9)  # so that this run has to register again once that is committed
+    remove(leader, leader.node_id)
+    two.lose()  # the next fetch brings both
+    two.wait(1000)
+    assert not leader.node.active and len(leader.node.appends) == 0
+    two.wait(4000)
+    assert two.leader is follower
+    assert leader.node.image == follower.node.image
+    known = follower.node.image.controllers[leader.node_id]
+    assert known.incarnation_id == leader.node.identity.incarnation_id, "it asks the new leader"
 
 
 def test_a_lost_connection_to_the_leader_brings_an_election_at_once(two: Two) -> None:
