@@ -106,7 +106,7 @@ class DiskFaults:
             return None
         path = dice.choice(paths)
         spans = _spans(host.disk.read_bytes(path))
-        return self._flip(dice, host, path, spans)
+        return self._flip(dice, host, path, spans) if spans else None  # damaged in its first bytes before
 
     def damage_segment(self, dice: SeededDice) -> str | None:
         """Never in the last batch of the log: nothing tells that from a write that a crash has torn."""

@@ -110,8 +110,17 @@ class Liveness:
             schedule.run_until(schedule.now_us + 20 * MS)
 
     def _has_leader(self) -> bool:
+        """A majority of the voters follows it. How far they are behind is another matter (L4)."""
         leader = self.world.cluster.leader()
-        return leader is not None and leader.core.high_watermark > 0 and leader.core.leader_id == leader.id
+        if leader is None:
+            return False
+        core, hosts, following = leader.core, self.world.cluster.hosts, 0
+        for voter in core.voters:
+            host = hosts[voter.key.id]
+            if host.process is not None and matches(voter.key, host.key):
+                other = host.process.core
+                following += other.epoch == core.epoch and other.leader_id == leader.id
+        return following * 2 > len(core.voters)
 
     def _agree(self) -> bool:
         """Everybody follows one leader, and knows as committed what was so when agreement was asked for."""
