@@ -28,7 +28,13 @@ LEADS = EPOCH + 1
 END = 11  # of the log of a leader that has just been elected
 REQUEST_TIMEOUT_MS = 1_000
 
-ADD_4 = AddRaftVoterRequest("cluster", 1000, 4, directory_id(4), [Listener("CONTROLLER", "n4", 9004)])
+
+def add_of(voter: int) -> AddRaftVoterRequest:
+    listener = Listener("CONTROLLER", f"n{voter}", 9000 + voter)
+    return AddRaftVoterRequest("cluster", 1000, voter, directory_id(voter), [listener])
+
+
+ADD_4 = add_of(4)
 ADD_4_EARLY = AddRaftVoterRequest(
     "cluster", 1000, 4, directory_id(4), [Listener("CONTROLLER", "n4", 9004)], ack_when_committed=False
 )
@@ -75,10 +81,11 @@ def leader() -> Lone:
 
 
 def probed(leader: Lone, message: AddRaftVoterRequest = ADD_4) -> None:
-    """Ask for 4 to be added, and let it tell what it supports."""
+    """Ask for a voter to be added, and let it tell what it supports."""
     assert leader.ask(message) is None
     (probe,) = leader.sent("ApiVersions")
-    assert (probe.destination.host, probe.destination.port) == ("n4", 9004)
+    destination = probe.destination.host, probe.destination.port
+    assert destination == (f"n{message.voter_id}", 9000 + message.voter_id)
     leader.tell(probe, supports())
 
 
@@ -125,6 +132,20 @@ def test_new_voter_that_cannot_follow_the_quorum_is_not_added(
     leader.ask(ADD_4)
     leader.tell(leader.sent("ApiVersions")[0], answer)
     assert (error_of(leader), leader.core.voters.ids) == (error, [1, 2, 3])
+
+
+def test_new_voter_that_was_never_level_is_not_added(leader: Lone) -> None:
+    leader.ask(fetch(5, LEADS, 10, 4))
+    probed(leader, add_of(5))
+    assert (error_of(leader), leader.core.voters.ids) == (ErrorCode.REQUEST_TIMED_OUT, [1, 2, 3])
+
+
+def test_new_voter_that_was_level_and_has_been_silent_for_an_hour_is_not_added(leader: Lone) -> None:
+    for _ in range(120):  # an hour, which is Kafka's limit
+        leader.wait(30_000)
+        leader.ask(fetch(2, LEADS, END, LEADS))
+    probed(leader)
+    assert (error_of(leader), leader.core.voters.ids) == (ErrorCode.REQUEST_TIMED_OUT, [1, 2, 3])
 
 
 def test_answer_of_an_earlier_probe_does_not_count_for_a_later_one(leader: Lone) -> None:
@@ -233,6 +254,18 @@ def test_leader_that_is_reached_elsewhere_than_the_voters_say_writes_that_with_i
     moved.lead()
     assert moved.core.voters.get(1) == moved.config.voter_node
     assert sum(isinstance(one, AppendRecords) for one in moved.effects) == 1
+
+
+def test_update_of_a_voter_writes_what_it_supports(leader: Lone) -> None:
+    told = update(2, 9002)
+    told.kraft_version_feature = KRaftVersionFeature(1, 2)
+    assert leader.ask(told).error_code == ErrorCode.NONE
+    assert [(one.key.id, one.min_kraft_version, one.max_kraft_version) for one in leader.core.voters] == [
+        (1, 0, 1),
+        (2, 1, 2),
+        (3, 0, 1),
+    ]
+    assert leader.core.log_end_offset == END + 1
 
 
 def test_voter_whose_record_is_out_of_date_says_so_once_a_fetch_timeout() -> None:

@@ -249,3 +249,20 @@ def test_a_shutdown_answers_what_waits(house: House) -> None:
     house.advance(1_000)
     assert "ShutdownCompleted" in house.said
     assert house.answer(parked) is not None
+
+
+def test_every_key_of_the_quorum_reaches_the_consensus(tmp_path: Path) -> None:
+    keys = {
+        "election__timeout__ms": 501,
+        "election__backoff__max__ms": 502,
+        "fetch__timeout__ms": 503,
+        "request__timeout__ms": 504,
+        "retry__backoff__ms": 505,
+        "fetch__max__bytes": 506,
+        "fetch__snapshot__max__bytes": 507,
+    }
+    settings = {f"controller__quorum__{name}": value for name, value in keys.items()}
+    house = House(tmp_path, controller__quorum__auto__join__enable="true", **settings)
+    config = house.node.core._replica.config
+    assert config.auto_join
+    assert {name: getattr(config, name.replace("__", "_")) for name in keys} == keys
