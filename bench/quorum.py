@@ -27,7 +27,7 @@ from tests.kafka.quorum.controllers import Quorum
 VOTERS = (100, 101, 102)
 METADATA_VERSION = 12
 # Longer than any timer of an idle quorum (an idle record every 500 ms), and never in step with one.
-APART_S = 1.3
+APART_S = 2.1
 STEP_S = 0.07
 CLIENTS = 50
 
