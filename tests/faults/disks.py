@@ -41,8 +41,8 @@ class SmallDisk:
         subprocess.run(["umount", "--lazy", self.path], check=True)
 
     @contextmanager
-    def full(self) -> Iterator[None]:
-        """Not a byte is free for the time of the block."""
+    def full(self, but_bytes: int = 0) -> Iterator[None]:
+        """Not a byte is free for the time of the block, but for so many."""
         filler = self.path / "filler"
         with open(filler, "wb", buffering=0) as file:
             for size in (len(_CHUNK), 1):
@@ -52,6 +52,8 @@ class SmallDisk:
                 except OSError as error:
                     if error.errno != errno.ENOSPC:
                         raise
+            if but_bytes:
+                file.truncate(max(0, file.tell() - but_bytes))
         try:
             yield
         finally:
@@ -64,17 +66,37 @@ def fsync_lacking(way: str) -> str | None:
     return None if shutil.which(tool) else f"no {tool} on the PATH"
 
 
-def preload_fsync(process: Process, folder: Path) -> None:
-    """Have a process that is not started yet ask a file before every fsync."""
-    library = folder / "fsync.so"
+def preload_faults(process: Process, folder: Path) -> None:
+    """Have a process that is not started yet ask a file before every write and fsync."""
+    library = folder / "faulty_disk.so"
     if not library.exists():
-        source = Path(__file__).with_name("fsync.c")
+        source = Path(__file__).with_name("faulty_disk.c")
         subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
-    process.environment |= {"LD_PRELOAD": str(library), "KRAFTD_FSYNC_FAULT": str(_fault_file(process))}
+    process.environment |= {"LD_PRELOAD": str(library), "KRAFTD_DISK_FAULT": str(_fault_file(process))}
 
 
 def _fault_file(process: Process) -> Path:
-    return process.home / "fsync-fault"
+    return process.home / "disk-fault"
+
+
+@contextmanager
+def faulty_files(process: Process, error: int, calls: str, suffix: str) -> Iterator[None]:
+    """Writes ("write") or fsyncs ("sync") of files of such names fail for the time of the block, in a process
+    that was prepared for it and in all that it starts."""
+    with _fault(process, f"{error} {calls} {suffix}"):
+        yield
+
+
+@contextmanager
+def _fault(process: Process, text: str) -> Iterator[None]:
+    file = _fault_file(process)
+    draft = file.with_suffix(".new")
+    draft.write_text(text)
+    draft.rename(file)
+    try:
+        yield
+    finally:
+        file.unlink()
 
 
 @contextmanager
@@ -87,14 +109,8 @@ def failing_fsync(process: Process, way: str, *, delay_us: int = 0) -> Iterator[
         with _traced_fsync(process, f"delay_enter={delay_us}" if delay_us else "error=EIO"):
             yield
         return
-    file = _fault_file(process)
-    draft = file.with_suffix(".new")
-    draft.write_text(str(-delay_us or errno.EIO))
-    draft.rename(file)
-    try:
+    with _fault(process, str(-delay_us or errno.EIO)):
         yield
-    finally:
-        file.unlink()
 
 
 @contextmanager

@@ -42,7 +42,7 @@ PROPERTIES: dict[str, object] = {
 _PLACED_ON = 9
 # What only a defect logs: exceptions that nobody expected.
 _BUGS = ("Traceback", '"exception"', '"level":"critical"')
-_WHAT_A_FAILED_FSYNC_SAYS = "What is on disk is unknown"
+_WHAT_A_FAILED_DISK_SAYS = ("What is on disk is unknown", "Input/output error. Check the disk")
 
 
 class FaultyQuorum(Quorum):
@@ -183,7 +183,8 @@ class FaultyQuorum(Quorum):
             said = [
                 line
                 for line in controller.log.read_text().splitlines()
-                if any(word in line for word in _BUGS) and _WHAT_A_FAILED_FSYNC_SAYS not in line
+                if any(word in line for word in _BUGS)
+                and not any(words in line for words in _WHAT_A_FAILED_DISK_SAYS)
             ]
             if said:
                 raise Broken(f"{controller} logged {said[:3]}")

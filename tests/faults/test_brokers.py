@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 
-from tests.faults.disks import SmallDisk, failing_fsync, fsync_lacking, lacking, preload_fsync
+from tests.faults.disks import SmallDisk, failing_fsync, fsync_lacking, lacking, preload_faults
 from tests.faults.quorum import VOTERS, FaultyQuorum, surviving
 from tests.faults.test_network import ALL_LINKS
 from tests.kafka.process import wait_until
@@ -40,7 +40,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             quorum.keep_data_in(node_id, disk.path / "data")
         if fsync_lacking("preload") is None:
             for controller in quorum.controllers.values():
-                preload_fsync(controller, home)
+                preload_faults(controller, home)
         quorum.start()
         quorum.start_brokers(*BROKERS)
         yield quorum

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.faults.disks import SmallDisk, failing_fsync, fsync_lacking, lacking, preload_fsync
+from tests.faults.disks import SmallDisk, failing_fsync, fsync_lacking, lacking, preload_faults
 from tests.faults.quorum import VOTERS, FaultyQuorum, surviving
 from tests.kafka.process import wait_until
 
@@ -51,7 +51,7 @@ def three(
             quorum.keep_data_in(node_id, disk.path / "data")
         if fsync_lacking("preload") is None:
             for controller in quorum.controllers.values():
-                preload_fsync(controller, home)
+                preload_faults(controller, home)
         quorum.start()
         yield quorum
 

@@ -58,3 +58,33 @@ def test_a_full_disk_stops_writes_and_room_lets_them_go_on(tmp_path: Path) -> No
             assert daemon.stop() == 0
         finally:
             daemon.stop(signal.SIGKILL)
+
+
+def test_a_snapshot_that_finds_no_room_is_done_without_and_made_when_there_is_some(tmp_path: Path) -> None:
+    with mounted(tmp_path / "small", "size=2m") as small:
+        daemon = DaemonProcess(small, None, metadata__max__idle__interval__ms=0).format()
+        daemon.log = tmp_path / "kraftd.log"
+        daemon.start()
+        try:
+            client = daemon.client()
+            epoch = register(client)
+            beat = BrokerHeartbeatRequest(1, epoch, current_metadata_offset=epoch)
+            assert not client.ask(ApiKey.BROKER_HEARTBEAT, 1, beat).is_fenced
+            for number in range(20):
+                large = creation(f"large-{number}")
+                large.topics[0].num_partitions = 100
+                assert client.ask(ApiKey.CREATE_TOPICS, 7, large).topics[0].error_code == ErrorCode.NONE
+            filler = fill(small)
+            with filler.open("r+b") as file:  # room for the log, not for 200 KiB
+                file.truncate(filler.stat().st_size - (64 << 10))
+            refused = daemon.kraftd("snapshot", str(daemon.properties), check=False)
+            assert refused.returncode != 0
+            assert "No space left on device. Make room on that disk" in refused.stderr
+            wait_until(lambda: not list(small.rglob("*.part")), "nothing is left of it")
+            assert create(client, "meanwhile") == ErrorCode.NONE
+            filler.unlink()
+            made = daemon.kraftd("snapshot", str(daemon.properties))
+            assert ".checkpoint" in made.stdout
+            assert daemon.stop() == 0
+        finally:
+            daemon.stop(signal.SIGKILL)

@@ -1,0 +1,62 @@
+/* fsync, fdatasync and pwrite that fail or are late while a file says so: $KRAFTD_DISK_FAULT names it.
+ *
+ * To be preloaded. The file holds a number: an errno to fail with, or how many microseconds to be late,
+ * negated; behind it may stand which calls it is for (sync, which is the default, or write) and what the path
+ * of their file has to end with. No such file: all is well.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static int ends_with(int fd, const char *suffix) {
+    char link[32], path[PATH_MAX];
+    size_t wanted = strlen(suffix);
+    ssize_t length;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    length = readlink(link, path, sizeof path);
+    return length >= (ssize_t)wanted && !memcmp(path + length - wanted, suffix, wanted);
+}
+
+static int faulty(int fd, const char *call) {
+    const char *name = getenv("KRAFTD_DISK_FAULT");
+    FILE *file = name ? fopen(name, "r") : NULL;
+    char calls[16] = "sync", suffix[256] = "";
+    long fault = 0;
+    if (!file)
+        return 0;
+    if (fscanf(file, "%ld %15s %255s", &fault, calls, suffix) < 1)
+        fault = 0;
+    fclose(file);
+    if (strcmp(calls, call) || !ends_with(fd, suffix))
+        return 0;
+    if (fault < 0)
+        usleep((useconds_t)-fault);
+    if (fault <= 0)
+        return 0;
+    errno = (int)fault;
+    return 1;
+}
+
+#define SYNC(name)                                                       \
+    int name(int fd) {                                                   \
+        int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, #name);        \
+        return faulty(fd, "sync") ? -1 : real(fd);                       \
+    }
+
+#define WRITE(name, offset)                                              \
+    ssize_t name(int fd, const void *data, size_t size, offset at) {     \
+        ssize_t (*real)(int, const void *, size_t, offset) =             \
+            (ssize_t(*)(int, const void *, size_t, offset))dlsym(RTLD_NEXT, #name); \
+        return faulty(fd, "write") ? -1 : real(fd, data, size, at);      \
+    }
+
+SYNC(fsync)
+SYNC(fdatasync)
+WRITE(pwrite, off_t)
+WRITE(pwrite64, off64_t)
