@@ -27,6 +27,17 @@ def everything_survives(outcomes: int) -> int:
     return outcomes - 1
 
 
+def names_survive_without_data() -> Choose:
+    """The crash of a machine that had written its directories back and no file; for one after_crash."""
+    asked = []
+
+    def choose(outcomes: int) -> int:
+        asked.append(outcomes)
+        return outcomes - 1 if len(asked) == 1 else 0  # names are asked for first
+
+    return choose
+
+
 class SimulatedCrash(BaseException):
     """The process is gone. Not an Exception, so that no handler mistakes it for an error."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -310,3 +311,42 @@ def test_the_scrub_finds_rot_and_a_damaged_checkpoint_is_set_aside(
     assert snapshots(daemon) == [rotten], "made anew, of the log"
     assert daemon.stop() == 0
     assert any(line["event"] == "a damaged checkpoint was set aside" for line in daemon.lines())
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="not run: no strace on the PATH")
+def test_the_process_that_writes_one_syncs_file_and_directory_around_the_rename(
+    start: Callable[..., DaemonProcess], tmp_path: Path
+) -> None:
+    """What the disk in memory promises of a crash is what these calls ask of the real one."""
+    daemon = start(metadata__max__idle__interval__ms=0)
+    create(daemon.client(), range(10))
+    daemon.kraftd("snapshot", str(daemon.properties))
+    [made] = snapshots(daemon)
+    assert daemon.stop() == 0
+    path = directory(daemon) / checkpoint_name(made)
+    path.unlink()
+    order = CheckpointOrder(directory=str(directory(daemon)), end_offset=made.offset, epoch=made.epoch)
+    trace = tmp_path / "trace.txt"
+    calls = "pwrite64,write,fsync,fdatasync,rename,renameat,renameat2"
+    writer = [sys.executable, "-m", "kraftd.runtime.snapshot_writer", msgspec.json.encode(order).decode()]
+    with subprocess.Popen(
+        ["strace", "-f", "-y", "-o", str(trace), "-e", f"trace={calls}", *writer],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as child:
+        assert child.stdout is not None and child.stdin is not None
+        assert b'"outcome":"made"' in child.stdout.read()
+        child.stdin.close()
+    part = str(path.with_name(part_name(made, download=False)))
+    done = []
+    for line in trace.read_text().splitlines():
+        call = line.split(None, 1)[1].partition("(")[0]
+        if f"<{part}>" in line:
+            done.append(f"{call} part")
+        elif f"<{path.parent}>" in line:
+            done.append(f"{call} directory")
+        elif f'"{part}", "{path}"' in line:
+            done.append(call)
+    assert done[:-3] and set(done[:-3]) == {"pwrite64 part"}
+    assert done[-3:] == ["fdatasync part", "rename", "fsync directory"]
+    assert path.stat().st_mode & 0o222 == 0, "nobody changes it any more"

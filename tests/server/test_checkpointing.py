@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,11 @@ from kraftd.server.replay import Replay
 from kraftd.storage.checkpoint import CheckpointReader, checkpoint_path, list_checkpoints, verify_checkpoint
 from kraftd.storage.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.storage.memory_disk import (
+    Choose,
     MemoryDisk,
     SimulatedCrash,
     everything_survives,
+    names_survive_without_data,
     nothing_unsynced_survives,
 )
 from kraftd.types import OffsetAndEpoch
@@ -167,9 +170,18 @@ def test_an_end_that_is_no_batch_boundary_is_refused(house: House) -> None:
         make_checkpoint(house.disk, inside, NOW_MS)
 
 
-@pytest.mark.parametrize("choose", [nothing_unsynced_survives, everything_survives, None])
+@pytest.mark.parametrize(
+    "chooser",
+    [
+        lambda at: nothing_unsynced_survives,
+        lambda at: everything_survives,
+        lambda at: names_survive_without_data(),
+        lambda at: random.Random(at).randrange,
+    ],
+    ids=["nothing", "everything", "names", "some"],
+)
 def test_a_crash_at_any_moment_leaves_the_whole_checkpoint_or_none(
-    house: House, tmp_path: Path, choose: object
+    house: House, tmp_path: Path, chooser: Callable[[int], Choose]
 ) -> None:
     base = order(house)
     make_checkpoint(house.disk, base, NOW_MS)
@@ -190,11 +202,11 @@ def test_a_crash_at_any_moment_leaves_the_whole_checkpoint_or_none(
         except SimulatedCrash:
             pass
         house.disk.crash_at = None
-        dice = random.Random(at)
-        disk = house.disk.after_crash(choose or dice.randrange)  # type: ignore[arg-type]
+        disk = house.disk.after_crash(chooser(at))
         again = restarted(tmp_path, disk)
         ids, leftovers = list_checkpoints(disk, second.directory)
         assert not leftovers
+        assert not [each for each in disk.paths() if each.endswith(".damaged")], "named before it was whole"
         assert told(again.node.image) == expected
         if second.snapshot_id in ids:
             named += 1

@@ -19,6 +19,7 @@ from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.server.registration import AskController, ControllerAnswered
 from kraftd.storage.format import FormatPlan, format_directories
+from kraftd.storage.memory_disk import MemoryDisk
 from kraftd.storage.voters import InitialVoter
 from kraftd.wire.api import ApiKey, valid_versions
 from kraftd.wire.error_code import ErrorCode
@@ -34,12 +35,12 @@ VOTERS = tuple(
 class Voter(House):
     """One of three voters; what it sends is kept."""
 
-    def __init__(self, tmp_path: Path, node_id: int) -> None:
+    def __init__(self, tmp_path: Path, node_id: int, disk: MemoryDisk | None = None) -> None:
         self.node_id = self.seed = node_id
         self.sent: list[Any] = []
         tmp_path.mkdir()
         port = 8993 + node_id
-        super().__init__(tmp_path, node__id=node_id, listeners=f"CONTROLLER://127.0.0.1:{port}")
+        super().__init__(tmp_path, disk, node__id=node_id, listeners=f"CONTROLLER://127.0.0.1:{port}")
 
     def _format(self) -> None:
         levels = format_levels({}, None, dynamic_quorum=True)

@@ -135,6 +135,19 @@ def test_a_truncation_while_a_sync_runs_is_not_counted_as_synced() -> None:
     assert content(opened(disk)[1]) == [batch(0, 2), batch(2, 5, epoch=2)]
 
 
+def test_a_truncation_is_synced_before_anything_is_written_behind_it() -> None:
+    disk, log, _ = opened()
+    for offset in range(5):
+        log.append(batch(offset))
+    log.sync()
+    done: list[str] = []
+    disk.fault = lambda operation, path: done.append(operation) if path.endswith(".log") else None
+    log.truncate_to(3)
+    log.append(batch(3, epoch=2))
+    log.sync()
+    assert done == ["truncate", "sync", "write", "sync"]
+
+
 def test_a_full_truncation_starts_the_log_at_the_snapshot_and_survives() -> None:
     disk, log, _ = opened()
     for offset in range(60):

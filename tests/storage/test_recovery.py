@@ -14,6 +14,7 @@ from kraftd.storage.memory_disk import (
     MemoryDisk,
     SimulatedCrash,
     everything_survives,
+    names_survive_without_data,
     nothing_unsynced_survives,
 )
 from kraftd.types import OffsetAndEpoch
@@ -27,6 +28,7 @@ def survivors(seeds: range = range(3)) -> list[Callable[[int], int]]:
     return [
         nothing_unsynced_survives,
         everything_survives,
+        names_survive_without_data(),
         *(random.Random(seed).randrange for seed in seeds),
     ]
 
@@ -347,6 +349,7 @@ def test_a_crash_at_every_operation_of_snapshots_leaves_a_log_that_a_snapshot_be
             _, log, _ = opened(disk)
             whole, leftovers = list_checkpoints(disk, DIRECTORY)
             assert leftovers == []
+            assert not [name for name in disk.list_names(DIRECTORY) if name.endswith(".damaged")]
             assert log.snapshots == whole
             for snapshot_id in whole:
                 for _ in CheckpointReader(disk, checkpoint_path(DIRECTORY, snapshot_id)).values():
