@@ -135,10 +135,15 @@ def describe_quorum(client: Client, address: tuple[str, int]) -> Quorum:
     partition = answer.topics[0].partitions[0]
     check(partition.error_code, partition.error_message)
     endpoints = {
-        node.node_id: [f"{one.name}://{one.host}:{one.port}" for one in node.listeners]
+        node.node_id: [endpoint_text(one.name, one.host, one.port) for one in node.listeners]
         for node in answer.nodes
     }
     return Quorum(_describe_cluster(client).cluster_id, partition, address, endpoints)
+
+
+def endpoint_text(listener: str, host: str, port: int) -> str:
+    """An endpoint as it stands in `listeners`, and as Kafka's tools show it."""
+    return f"{listener}://[{host}]:{port}" if ":" in host else f"{listener}://{host}:{port}"
 
 
 def check(error_code: int, error_message: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftd.cli.failures import DIRECTORY, FAILED, CommandFailure
-from kraftd.cli.leader import POLL_S, Quorum, ask_leader, check
+from kraftd.cli.leader import POLL_S, Quorum, ask_leader, check, endpoint_text
 
 if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
@@ -58,7 +58,7 @@ def add_controller(bootstrap: str, file: str, dry_run: bool, timeout_s: float) -
         if endpoint.listener in config.controller_listener_names
     ]
     name = f"{config.node_id}:{uuid_text(directory_id)}"
-    where = ", ".join(f"{one.name}://{one.host}:{one.port}" for one in listeners)
+    where = ", ".join(endpoint_text(one.name, one.host, one.port) for one in listeners)
     if dry_run:
         click.echo(f"Would add controller {name} at {where}.")
         return

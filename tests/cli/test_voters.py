@@ -37,6 +37,13 @@ def test_a_dry_run_says_which_voter_would_be_added_and_asks_nobody(tmp_path: Pat
     assert re.fullmatch(r"Would add controller 7:\S{22} at CONTROLLER://127\.0\.0\.1:9093\.\n", said.out)
 
 
+def test_an_ipv6_address_is_shown_in_brackets(tmp_path: Path) -> None:
+    config = formatted(
+        tmp_path, 9093, "--no-initial-controllers", node__id="7", listeners="CONTROLLER://[::1]:9093"
+    )
+    assert add(NOBODY, config, "--dry-run").out.endswith(" at CONTROLLER://[::1]:9093.\n")
+
+
 def test_a_dry_run_says_which_voter_would_be_removed_and_asks_nobody() -> None:
     said = remove(NOBODY, 3, DIRECTORY_ID, "--dry-run")
     assert (said.code, said.out) == (0, f"Would remove controller 3:{DIRECTORY_ID}.\n")
