@@ -12,6 +12,8 @@ from tests.cli.run import Run, command, free_port, run, started, write_config
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 DIRECTORY_ID = "PJ0y2k0hRWuT2vVYJ9yS6A"
 NOBODY = "127.0.0.1:1"
+# The last voter that is left at the end of a test need not wait for a successor.
+LEAVES_AT_ONCE = {"kraftd__shutdown__timeout__ms": "100"}
 
 
 def add(bootstrap: str, config: Path, *more: str) -> Run:
@@ -90,9 +92,9 @@ def test_what_the_leader_has_against_a_change_is_told(tmp_path: Path) -> None:
 def test_a_controller_that_does_not_run_yet_is_asked_for_until_it_does(tmp_path: Path) -> None:
     port = free_port()
     bootstrap = f"127.0.0.1:{port}"
-    servers = {"controller__quorum__bootstrap__servers": bootstrap}
-    stranger = formatted(tmp_path / "other", free_port(), "--no-initial-controllers", node__id="2", **servers)
-    with started(formatted(tmp_path / "leader", port)):
+    keys = {"controller__quorum__bootstrap__servers": bootstrap, **LEAVES_AT_ONCE}
+    stranger = formatted(tmp_path / "other", free_port(), "--no-initial-controllers", node__id="2", **keys)
+    with started(formatted(tmp_path / "leader", port, **LEAVES_AT_ONCE)):
         added = ask_in_vain("add-controller", bootstrap, "--config", stranger)
         with started(stranger):
             assert "Added controller 2:" in added.communicate(timeout=60)[0]
@@ -103,9 +105,10 @@ def test_a_controller_that_does_not_run_yet_is_asked_for_until_it_does(tmp_path:
 def test_a_quorum_without_a_leader_is_asked_until_there_is_one(tmp_path: Path) -> None:
     ports = [free_port(), free_port()]
     initial = ",".join(f"{n}@127.0.0.1:{port}:{DIRECTORY_ID[:-2]}{n}Q" for n, port in enumerate(ports, 1))
-    servers = {"controller__quorum__bootstrap__servers": ",".join(f"127.0.0.1:{port}" for port in ports)}
+    servers = ",".join(f"127.0.0.1:{port}" for port in ports)
+    keys = {"controller__quorum__bootstrap__servers": servers, **LEAVES_AT_ONCE}
     first, second = (
-        formatted(tmp_path / str(n), port, "--initial-controllers", initial, node__id=str(n), **servers)
+        formatted(tmp_path / str(n), port, "--initial-controllers", initial, node__id=str(n), **keys)
         for n, port in enumerate(ports, 1)
     )
     bootstrap = f"127.0.0.1:{ports[0]}"
