@@ -1,4 +1,4 @@
-"""Of three voters the leader or a follower crashes at every operation on its disk: rolls, snapshots, retention.
+"""Of three voters the leader or a follower crashes at every operation on its disk: rolls, snapshots, and all.
 
 The third voter is not there, so that both of the others have to be right for anything to go on.
 """
