@@ -99,15 +99,17 @@ def _rows(
 def verify(disk: Disk, path: str) -> Iterator[Row]:
     """Only what is damaged in one file: batches, records, a checkpoint's frame, a segment's indexes."""
     last_offset = -1
+    told = set()
     for row in _rows(disk, path, _unreadable_records, verify=True):
         if row["kind"] == "damage":
+            told.add(row["position"])
             yield row
         elif row["kind"] == "batch":
             last_offset = row["last_offset"]
     if path.endswith(LOG_SUFFIX):
         yield from _verify_index(disk, path, last_offset)
     else:
-        yield from _verify_checkpoint(disk, path)
+        yield from (row for row in _verify_checkpoint(disk, path) if row["position"] not in told)
 
 
 def _verify_checkpoint(disk: Disk, path: str) -> Iterator[Row]:

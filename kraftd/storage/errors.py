@@ -31,12 +31,14 @@ class DirectoryProblem(StorageError):
 class CorruptStorage(StorageError):
     """Bytes that were once synced are damaged. Nothing was changed.
 
-    path and position say where, offset is the first log offset that cannot be read (None where it has none).
+    path and position say where, offset is the first log offset that cannot be read (None where it has none);
+    `found` is the text without what to do.
     """
 
     def __init__(self, path: str, position: int, offset: int | None, reason: str, remedy: str) -> None:
         where = f"{path}, byte {position}" + ("" if offset is None else f" (offset {offset})")
-        super().__init__(f"{where}: {reason}. {remedy}")
+        self.found = f"{where}: {reason}"
+        super().__init__(f"{self.found}. {remedy}")
         self.path = path
         self.position = position
         self.offset = offset

@@ -315,16 +315,18 @@ def _check_newest(
     log_end: int,
     report: RecoveryReport,
 ) -> list[OffsetAndEpoch]:
-    """The snapshots, the newest of them read whole and found sound. A damaged one is set aside where an older
-    one, or nothing, and the log from there on hold the same. Raises CorruptStorage where they do not."""
-    while snapshots and snapshots[-1].offset > 0:
-        newest, older = snapshots[-1], snapshots[:-1]
+    """The snapshots, the newest of them read whole and found sound. Damaged ones are set aside where an older
+    one, or nothing, and the log from there on hold the same. Raises CorruptStorage where they do not, and
+    changes nothing then."""
+    damaged: list[CorruptStorage] = []
+    kept = list(snapshots)
+    while kept and kept[-1].offset > 0:
+        newest = kept.pop()
         try:
             verify_checkpoint(disk, checkpoint_path(directory, newest))
-            break
         except CorruptStorage as error:
             covered = first_base is not None and (
-                first_base == 0 or any(each.offset >= first_base for each in older)
+                first_base == 0 or any(each.offset >= first_base for each in kept)
             )
             if not covered or log_end < newest.offset:
                 raise CorruptStorage(
@@ -335,10 +337,14 @@ def _check_newest(
                     "Put a copy of the file back; or, with other voters up, move the whole directory aside, "
                     "format it anew and let this node fetch a snapshot from the leader",
                 ) from None
-            aside = set_aside(disk, directory, newest)
-            report.notes.append(f"{error}. It was set aside as {aside}; the log is read from farther back")
-            snapshots = older
-    return snapshots
+            damaged.append(error)
+        else:
+            kept.append(newest)
+            break
+    for snapshot_id, error in zip(reversed(snapshots), damaged, strict=False):
+        aside = set_aside(disk, directory, snapshot_id)
+        report.notes.append(f"{error.found}. It was set aside as {aside}; the log is read from farther back")
+    return kept
 
 
 def _check_older(
@@ -358,7 +364,7 @@ def _check_older(
                     error.path, error.position, each.offset, error.reason, _FIRST_REMEDY
                 ) from None
             aside = set_aside(disk, directory, each)
-            report.notes.append(f"{error}. It was set aside as {aside}; a newer checkpoint is sound")
+            report.notes.append(f"{error.found}. It was set aside as {aside}; a newer checkpoint is sound")
         else:
             kept.append(each)
     return kept

@@ -50,7 +50,7 @@ def test_a_flipped_bit_is_found_and_told_with_its_place(data: Path) -> None:
         assert done.code == 3
         assert "damage" in done.out.lower()
         assert str(path) in done.out
-        assert "Damaged places: " in done.err
+        assert "Damaged places: 1," in done.err
 
 
 def test_what_is_not_there_or_holds_nothing_is_told(data: Path, tmp_path: Path) -> None:

@@ -307,6 +307,27 @@ def test_a_damaged_checkpoint_that_nothing_replaces_is_refused_with_what_to_do(
     assert house.disk.list_names(first.directory) == names
 
 
+def test_nothing_is_changed_where_no_damaged_checkpoint_can_be_done_without(
+    house: House, tmp_path: Path
+) -> None:
+    first = order(house)
+    make_checkpoint(house.disk, first, NOW_MS)
+    log = house.storage.log
+    log.add_snapshot(first.snapshot_id)
+    log.roll()
+    house.create("later")
+    assert log.delete_before_snapshot(first.snapshot_id)
+    log.sync()
+    second = order(house, first.snapshot_id)
+    make_checkpoint(house.disk, second, NOW_MS)
+    for each in (first, second):
+        house.disk.open(checkpoint_path(first.directory, each.snapshot_id)).write(200, b"rot")
+    paths = house.disk.paths()
+    with pytest.raises(CorruptStorage, match=rf"\(offset {first.end_offset}\).*from the leader"):
+        restarted(tmp_path, house.disk)
+    assert house.disk.paths() == paths
+
+
 def test_a_damaged_older_checkpoint_is_set_aside_where_the_newest_is_sound(
     house: House, tmp_path: Path
 ) -> None:
