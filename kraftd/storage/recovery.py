@@ -341,9 +341,9 @@ def _check_newest(
         else:
             kept.append(newest)
             break
-    for snapshot_id, error in zip(reversed(snapshots), damaged, strict=False):
+    for snapshot_id, found in zip(reversed(snapshots), damaged, strict=False):
         aside = set_aside(disk, directory, snapshot_id)
-        report.notes.append(f"{error.found}. It was set aside as {aside}; the log is read from farther back")
+        report.notes.append(f"{found.found}. It was set aside as {aside}; the log is read from farther back")
     return kept
 
 
