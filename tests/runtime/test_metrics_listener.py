@@ -61,6 +61,41 @@ def test_it_tells_of_the_cluster_of_requests_and_of_itself(daemon: Watched) -> N
     assert daemon.stop() == 0
 
 
+def test_it_tells_of_snapshots_made_and_loaded(tmp_path: Path) -> None:
+    daemon = Watched(tmp_path, metadata__max__idle__interval__ms=0)
+    daemon.format().start()
+    controller, emitter = "kafka_controller_KafkaController_", "kafka_server_SnapshotEmitter_"
+    try:
+        client = daemon.client()
+        register(client)
+        path, _, said = daemon.kraftd("snapshot", str(daemon.properties)).stdout.partition(" ")
+        size, end = int(said.strip("() bytes\n")), int(Path(path).name[:20])
+        assert size == Path(path).stat().st_size
+        scrape = Scrape(daemon.metrics_port)
+        assert scrape.value(f"{controller}SnapshotSizeBytes") == size
+        assert scrape.value(f"{emitter}LatestSnapshotGeneratedBytes") == size
+        assert 0 <= scrape.value(f"{emitter}LatestSnapshotGeneratedAgeMs") < 60_000
+        assert scrape.value(f"{controller}GenSnapshotLatencyMs_count") == 1
+        assert scrape.value(f"{controller}SnapshotLag") == 0
+        register(client)  # again: records behind it
+        scrape = Scrape(daemon.metrics_port)
+        lag = scrape.value("kafka_server_raft_metrics_high_watermark") - end
+        assert scrape.value(f"{controller}SnapshotLag") == lag > 0
+        assert (scrape.value("kraftd_snapshot_making"), scrape.value("kraftd_snapshots_failed_total")) == (
+            0,
+            0,
+        )
+        assert daemon.stop() == 0
+        daemon.start()
+        scrape = Scrape(daemon.metrics_port)
+        assert scrape.value("kafka_server_MetadataLoader_HandleLoadSnapshotCount") == 1
+        assert scrape.value(f"{controller}LoadSnapshotLatencyMs_count") == 1
+        assert scrape.value(f"{controller}SnapshotSizeBytes") == size
+        assert daemon.stop() == 0
+    finally:
+        daemon.stop(signal.SIGKILL)
+
+
 def test_there_are_no_other_pages_and_no_other_methods(daemon: Watched) -> None:
     daemon.start()
     assert get(daemon.metrics_port, "/metrics/")[0] == 404

@@ -23,6 +23,11 @@ from kraftd.messages.fetch_snapshot_request import (
     SnapshotId,
     TopicSnapshot,
 )
+from kraftd.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kraftd.runtime.snapshot_writer import ORPHANED
 from kraftd.server.checkpointing import CheckpointOrder
 from kraftd.server.snapshot_request import name_of
@@ -173,6 +178,58 @@ def test_a_snapshot_that_is_being_read_outlives_retention(start: Callable[..., D
 def test_time_makes_a_snapshot_due(start: Callable[..., DaemonProcess]) -> None:
     daemon = start(metadata__log__max__snapshot__interval__ms=300)
     wait_until(lambda: len(snapshots(daemon)) > 1, "two snapshots")
+
+
+def test_age_lets_older_ones_go_and_never_the_last(start: Callable[..., DaemonProcess]) -> None:
+    daemon = start(
+        metadata__log__max__record__bytes__between__snapshots=2000,
+        internal__metadata__log__segment__bytes=2000,
+        metadata__max__retention__bytes=-1,
+        metadata__max__retention__ms=1,
+        metadata__max__idle__interval__ms=10,
+        internal__metadata__delete__delay__millis=0,
+    )
+    first = directory(daemon) / "00000000000000000000.log"
+    wait_until(lambda: not first.exists(), "the first segment goes")
+    assert daemon.stop() == 0
+    oldest, *_ = snapshots(daemon)
+    begins = min(int(path.name[:20]) for path in directory(daemon).glob("*.log"))
+    assert 0 < begins <= oldest.offset
+
+
+def alter(client: Client, topic: str, value: int) -> None:
+    """The same key over and over: bytes of the log that change one record of a snapshot."""
+    config = AlterableConfig("retention.ms", 0, str(value))
+    request = IncrementalAlterConfigsRequest([AlterConfigsResource(2, topic, [config])])
+    assert client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request).responses[0].error_code == ErrorCode.NONE
+
+
+def test_too_few_changes_make_none_where_a_ratio_is_asked_for_and_on_demand_there_is_one(
+    start: Callable[..., DaemonProcess],
+) -> None:
+    daemon = start(
+        kraftd__metadata__snapshot__min__changed__records__ratio=0.5,
+        metadata__log__max__record__bytes__between__snapshots=4000,
+        metadata__max__idle__interval__ms=0,
+        broker__session__timeout__ms=600_000,
+    )
+    client = daemon.client()
+    create(client, range(40))
+    wait_until(lambda: snapshots(daemon), "a first one, of which nothing has changed yet")
+    daemon.kraftd("snapshot", str(daemon.properties))
+    before = snapshots(daemon)
+    for value in range(1000, 1100):
+        alter(client, "t1", value)
+
+    def refused() -> list[dict[str, Any]]:
+        return [line for line in daemon.lines() if line["event"].startswith("no snapshot: too few")]
+
+    wait_until(refused, "too few records have changed")
+    assert 0 < refused()[0]["changed_ratio"] < 0.5
+    assert snapshots(daemon) == before
+    daemon.kraftd("snapshot", str(daemon.properties))
+    assert snapshots(daemon)[-1] > before[-1]
+    assert daemon.stop() == 0
 
 
 def test_it_is_made_on_demand(start: Callable[..., DaemonProcess]) -> None:
