@@ -17,6 +17,8 @@ from tests.kafka.node import Node
 KNOWN = Path(__file__).with_name("what_kafka_says.txt")
 RECORDING = os.environ.get("KRAFTD_RECORD_SAYINGS") == "1"
 _LINE = re.compile(r"[\d:.]+ \[.*?\] ERROR (\S+) - (.*)")
+# Says how long an event took: that of a controller which was frozen in the middle of one, or a busy machine.
+_OF_TIME = "org.apache.kafka.controller.EventPerformanceMonitor"
 _STARTED = re.compile(r"[\d:.]+ \[")
 _EXCEPTION = re.compile(r"(?:Caused by: )?([\w.]+(?:Exception|Error))\b")
 # What comes behind a colon or in brackets is a state, a request or an address: it differs from run to run.
@@ -39,6 +41,8 @@ def errors_of_kafka(node: Node) -> set[str]:
         if said is None:
             continue
         logger, text = said.groups()
+        if logger == _OF_TIME:
+            continue
         thrown = None if _STARTED.match(after) else _EXCEPTION.match(after)
         found.add(f"{logger} - {_constant(text)}" + (f" [{thrown[1]}]" if thrown else ""))
     return found

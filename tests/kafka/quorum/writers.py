@@ -74,9 +74,10 @@ class Writer(threading.Thread):
         """The answer of whoever leads. OSError if nobody does."""
         if self._client is None:
             leader = self._quorum.leader()
-            if leader is None:
-                raise ConnectionError("nobody leads")
-            self._client = Client(HOST, self._quorum.controllers[leader].port, timeout_s=WAIT_S)
+            controller = self._quorum.controllers.get(-1 if leader is None else leader)
+            if controller is None:
+                raise ConnectionError("nobody leads, or somebody who was removed")
+            self._client = Client(HOST, controller.port, timeout_s=WAIT_S)
         return self._client.call(request, version)
 
     def _hang_up(self) -> None:

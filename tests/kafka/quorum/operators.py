@@ -1,0 +1,98 @@
+"""Kafka's own tools at work without rest, through the brokers and at the controllers: each has to succeed."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+
+from tests.kafka.java import ToolRun, tools
+from tests.kafka.quorum.controllers import Quorum
+
+Command = tuple[object, ...]
+# Kafka's own controllers tell this to a tool while they start: they have not read their metadata.version.
+STARTS = "Direct-to-controller communication is not supported"
+
+
+class Operator(threading.Thread):
+    """Runs one tool after the other; keeps what those said that failed. They retry as they do by default."""
+
+    def __init__(self, quorum: Quorum, seed: int) -> None:
+        super().__init__(daemon=True)
+        self.failures: list[str] = []
+        self.done = 0
+        self._quorum, self._random = quorum, random.Random(seed)
+        self._topics: list[str] = []
+        self._stopping = threading.Event()
+
+    def __repr__(self) -> str:
+        return f"<Operator {self.done} commands, {len(self.failures)} failed>"
+
+    def __enter__(self) -> Operator:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self.join(180)
+
+    def run(self) -> None:
+        while not self._stopping.wait(0.1):
+            choice = self._random.choice(self.COMMANDS)
+            name, *arguments = choice(self)
+            said = self._run(str(name), arguments, self._random.random() < 0.5)
+            if said.code and STARTS not in said.out + said.err:
+                self.failures.append(f"{name} {arguments}: exit {said.code}\n{said.out}\n{said.err}")
+            self.done += 1
+
+    def _run(self, name: str, arguments: list[object], at_controllers: bool) -> ToolRun:
+        if at_controllers and name != "topics" and "--describe" not in arguments:
+            servers = ",".join(one.address for one in list(self._quorum.controllers.values()) if one.alive)
+            if servers:
+                return tools().run(name, "--bootstrap-controller", servers, *arguments)
+        servers = ",".join(broker.address for broker in self._quorum.brokers.values())
+        return tools().run(name, "--bootstrap-server", servers, *arguments)
+
+    # --- commands
+
+    def _create(self) -> Command:
+        self._topics.append(f"by-tool-{len(self._topics)}")
+        replicas = min(2, len(self._quorum.brokers))
+        return (
+            *("topics", "--create", "--if-not-exists", "--topic", self._topics[-1]),
+            *("--partitions", 2, "--replication-factor", replicas),
+        )
+
+    def _topic(self) -> str:
+        return self._random.choice(self._topics) if self._topics else "stream"
+
+    def _configure_topic(self) -> Command:
+        change = f"retention.ms={self._random.randrange(10**6, 10**7)}"
+        return "configs", "--alter", "--entity-type", "topics", "--entity-name", self._topic(), *add(change)
+
+    def _configure_brokers(self) -> Command:
+        change = f"log.cleaner.threads={self._random.randrange(1, 3)}"
+        return "configs", "--alter", "--entity-type", "brokers", "--entity-default", *add(change)
+
+    def _show_configs(self) -> Command:
+        return "configs", "--describe", "--entity-type", "topics", "--entity-name", self._topic()
+
+    def _describe(self) -> Command:
+        return "metadata-quorum", "describe", self._random.choice(("--status", "--replication"))
+
+    def _features(self) -> Command:
+        return "features", "describe"
+
+    COMMANDS: tuple[Callable[[Operator], Command], ...] = (
+        _create,
+        _create,
+        _configure_topic,
+        _configure_brokers,
+        _show_configs,
+        _describe,
+        _features,
+    )
+
+
+def add(change: str) -> tuple[str, str]:
+    return "--add-config", change

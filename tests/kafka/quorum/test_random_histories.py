@@ -1,0 +1,46 @@
+"""Quorums in use to which anything happens, in an order that a seed draws: no tool of Kafka's fails, nothing
+acknowledged is lost, all logs and images are equal in the end.
+
+KRAFTD_QUORUM_SEED and KRAFTD_QUORUM_STEPS try others, and more of them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.kafka.node import Kind
+from tests.kafka.quorum.controllers import Quorum
+from tests.kafka.quorum.histories import History
+from tests.kafka.quorum.images import SNAPSHOTS_OFTEN, assert_equal_snapshots
+from tests.kafka.quorum.operators import Operator
+from tests.kafka.quorum.sayings import assert_nothing_new
+from tests.kafka.quorum.writers import Administrator, writing
+
+pytestmark = pytest.mark.kafka
+SEED = int(os.environ.get("KRAFTD_QUORUM_SEED", "1"))
+STEPS = int(os.environ.get("KRAFTD_QUORUM_STEPS", "6"))
+BROKERS = (1, 2)
+
+
+@pytest.mark.parametrize("sort", ["dynamic", "static", "mixed"])
+def test_a_quorum_in_use_survives_a_random_history(sort: str, kind: Kind, tmp_path: Path) -> None:
+    kinds: tuple[Kind, ...] = ("kraftd", "apache") if (sort, kind) == ("mixed", "kraftd") else (kind,)
+    voters = {node_id: kinds[node_id % len(kinds)] for node_id in (100, 101, 102)}
+    static = sort == "static"
+    with Quorum(tmp_path, voters, static=static, controller_properties=SNAPSHOTS_OFTEN) as quorum:
+        quorum.start_controllers()
+        quorum.start_brokers(*BROKERS)
+        quorum.create_topic("stream")
+        history = History(quorum, SEED, *kinds)
+        with writing(quorum, "random", Administrator) as writer, Operator(quorum, SEED) as operator:
+            history.play(STEPS)
+            writer.wait_for_more()
+        assert not operator.failures, "\n".join([f"seed {SEED}: {history!r}", *operator.failures])
+        assert operator.done > STEPS // 2
+        quorum.stop_all()
+        quorum.assert_equal_logs()
+        assert_equal_snapshots(quorum)
+        assert_nothing_new(quorum.nodes)
