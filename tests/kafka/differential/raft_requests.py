@@ -186,15 +186,18 @@ class RaftRequests:
     def vote(
         self, epoch: int | None = None, candidate_id: int | None = None, *, stale: bool | None = None
     ) -> Message:
-        """Of an epoch that the node knows or lower, unless one is given; `stale`: its log is behind."""
+        """Of an epoch that the node knows or lower, unless one is given; `stale`: its log is behind.
+
+        Without a leader never in the node's own name, which ends Kafka's process."""
         m = vote_request
         asked_epoch = self.bent(self.epoch, self.epoch - 1, 0, -1) if epoch is None else epoch
         behind = self.odds(0.5) if stale is None else stale
         last = self.log.last_epoch
+        others = [one for one in (NOBODY, *VOTERS) if self.leader_id >= 0 or one != self.node_id]
         data = m.PartitionData(
             self.bent(0, 1),
             asked_epoch,
-            self.bent(self.one((NOBODY, *VOTERS)), -1, -2) if candidate_id is None else candidate_id,
+            self.bent(self.one(others), -1, -2) if candidate_id is None else candidate_id,
             self.one((STRANGE_ID, bytes(16))),
             self.bent(self.one((bytes(16), self.directory_ids[self.node_id])), STRANGE_ID),
             self.one((0, last - 1, last)) if behind else self.bent(last, asked_epoch, asked_epoch + 1, -1),

@@ -80,7 +80,7 @@ _CONFIGS = (
     ("log.retention.ms", ("5", "x")),
     ("follower.replication.throttled.rate", ("5", "-1")),
     ("advertised.listeners", ("PLAINTEXT://x:1", "x")),
-    ("num.io.threads", ("3", "0")),
+    ("num.io.threads", ("6", "0")),  # less than half, or more than twice, its pool does not take up
     ("message.format.version", ("3.0",)),
 )  # fmt: skip
 
