@@ -403,11 +403,14 @@ class MetadataLog:
     # --- reads ---
 
     def read(self, offset: int, max_bytes: int, end_offset: int | None = None) -> bytes | memoryview:
-        """Whole batches from the one that holds offset on, at least one, as many as fit into max_bytes.
+        """Whole batches from the one that holds offset on, at least one, as many as fit into max_bytes and
+        into a segment.
 
         None reaches past end_offset (the log end where it is None); empty at or past it. Raises
         OffsetOutOfRange, CorruptStorage.
         """
+        # Kafka's followers append at once what one fetch has brought, and die of more than a segment holds.
+        max_bytes = min(max_bytes, self.settings.segment_bytes)
         end_offset = self.log_end if end_offset is None else min(end_offset, self.log_end)
         if not self.log_start <= offset <= self.log_end:
             raise OffsetOutOfRange(f"offset {offset} is not in {self.log_start} to {self.log_end}")

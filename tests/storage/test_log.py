@@ -75,6 +75,18 @@ def test_a_read_gives_whole_batches_and_at_least_one() -> None:
         log.read(11, 100)
 
 
+def test_a_read_gives_no_more_than_a_segment_holds() -> None:
+    _, log, _ = opened()
+    for offset in range(60):
+        log.append(batch(offset))
+    assert 500 < len(log.read(0, 1 << 20)) <= log.settings.segment_bytes, "of the tail in memory"
+    log.sync()
+    for offset in range(60):
+        assert len(log.read(offset, 1 << 20)) <= log.settings.segment_bytes
+    log.append(large := batch(60, size=2 * log.settings.segment_bytes))
+    assert bytes(log.read(60, 1 << 20)) == large
+
+
 def test_batches_that_do_not_continue_the_log_are_refused_whole() -> None:
     _, log, _ = opened()
     log.append(batch(0, 2, epoch=3))
