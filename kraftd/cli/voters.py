@@ -128,25 +128,30 @@ def change(
 
     Raises CommandFailure with what the leader says against it.
     """
-    from kraftd.wire.api import ApiKey
-
     deadline_s = time.monotonic() + timeout_s
-    left_s, uncertain = timeout_s, False
+    left_s, voted = timeout_s, None
     while True:
         found = ask_leader(bootstrap, left_s)
         votes = is_voter(found, request.voter_id, request.voter_directory_id)
-        if uncertain and votes is (key is ApiKey.ADD_RAFT_VOTER):
-            return  # it was made, and the answer did not come, or came too early
+        voted = votes if voted is None else voted
+        if was_made(key, voted, votes):
+            return  # and the answer did not come, or came too early
         try:
             ask_once(found, left_s, key, request)
         except NotYet:
-            uncertain = True
             left_s = deadline_s - time.monotonic()
             if left_s <= POLL_S:
                 raise
         else:
             return
         time.sleep(POLL_S)
+
+
+def was_made(key: ApiKey, voted: bool, votes: bool) -> bool:
+    """Whether a voter that was, or was not, among those at first is now what the change makes of it."""
+    from kraftd.wire.api import ApiKey
+
+    return votes is not voted and votes is (key is ApiKey.ADD_RAFT_VOTER)
 
 
 class NotYet(CommandFailure):

@@ -7,6 +7,10 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from kraftd.cli.voters import was_made
+from kraftd.wire.api import ApiKey
 from tests.cli.run import Run, command, free_port, run, started, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
@@ -87,6 +91,23 @@ def test_what_the_leader_has_against_a_change_is_told(tmp_path: Path) -> None:
         assert (absent.code, absent.err.split(":")[0]) == (1, "REQUEST_TIMED_OUT")
         unknown = remove(bootstrap, 3, DIRECTORY_ID)
         assert (unknown.code, unknown.err.split(":")[0]) == (1, "VOTER_NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("key", "voted", "votes", "made"),
+    [
+        (ApiKey.ADD_RAFT_VOTER, False, True, True),
+        (ApiKey.ADD_RAFT_VOTER, False, False, False),
+        (ApiKey.ADD_RAFT_VOTER, True, True, False),  # the leader says that it votes already
+        (ApiKey.REMOVE_RAFT_VOTER, True, False, True),
+        (ApiKey.REMOVE_RAFT_VOTER, True, True, False),
+        (ApiKey.REMOVE_RAFT_VOTER, False, False, False),  # the leader says that it knows none such
+    ],
+)
+def test_a_change_without_an_answer_is_known_to_be_made_by_what_it_changed(
+    key: ApiKey, voted: bool, votes: bool, made: bool
+) -> None:
+    assert was_made(key, voted, votes) is made
 
 
 def test_a_controller_that_does_not_run_yet_is_asked_for_until_it_does(tmp_path: Path) -> None:
