@@ -31,6 +31,7 @@ from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.departures import Departure
 from kraftd.controller.heartbeats import EVERY_OFFSET, NO_OFFSET
+from kraftd.controller.turns import Turns, at_once
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.metadata.state import BrokerState
@@ -58,33 +59,68 @@ def broker_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> Decision[
     To be called after ``hear_heartbeat``.
     Raises Refusal(STALE_BROKER_EPOCH).
     """
+    decision = begin_heartbeat(ctx, request)
+    return decision if isinstance(decision, Decision) else at_once(decision)
+
+
+def begin_heartbeat(
+    ctx: Context, request: BrokerHeartbeatRequest
+) -> Decision[BrokerHeartbeatResponse] | Turns[Decision[BrokerHeartbeatResponse]]:
+    """The same, in turns if something changes: most heartbeats change nothing."""
     registered_at = ctx.image.registration_offsets.get(request.broker_id)
     if registered_at is None:
         raise Refusal(ErrorCode.STALE_BROKER_EPOCH, f"Broker {request.broker_id} is not registered.")
     broker = check_broker_epoch(ctx, request.broker_id, request.broker_epoch)
     before = current_state(ctx, broker)
     after = next_state(ctx, broker, before, request, registered_at)
+    if after is before and not request.offline_log_dirs and request.cordoned_log_dirs is None:
+        return _heartbeat(ctx, request, broker, after, registered_at, [], None)
+    return _change_of_state(ctx, request, broker, before, after, registered_at)
+
+
+def _change_of_state(
+    ctx: Context,
+    request: BrokerHeartbeatRequest,
+    broker: BrokerState,
+    before: str,
+    after: str,
+    registered_at: int,
+) -> Turns[Decision[BrokerHeartbeatResponse]]:
     records: list[VersionedRecord] = []
     departure: Departure | None = None
     if after is not before:
         if after is ACTIVE:
-            records += handle_broker_unfenced(ctx, broker.id, broker.epoch)
+            records += yield from handle_broker_unfenced.begin(ctx, broker.id, broker.epoch)
         elif after is SHUTTING_DOWN:
             departure = _departure(ctx, broker)
             if departure is not None:
                 records += mark_controlled_shutdown(ctx, broker.id, broker.epoch)
             else:
-                records += handle_broker_in_controlled_shutdown(ctx, broker.id, broker.epoch)
+                records += yield from handle_broker_in_controlled_shutdown.begin(ctx, broker.id, broker.epoch)
         else:
             left = ctx.heartbeats.departure_of(broker)
-            records += (
-                fence(broker) if left is not None and left.is_over else handle_broker_fenced(ctx, broker.id)
-            )
+            if left is not None and left.is_over:
+                records += fence(broker)
+            else:
+                records += yield from handle_broker_fenced.begin(ctx, broker.id)
     if request.offline_log_dirs:
-        records += handle_directories_offline(ctx, broker.id, broker.epoch, request.offline_log_dirs)
+        records += yield from handle_directories_offline.begin(
+            ctx, broker.id, broker.epoch, request.offline_log_dirs
+        )
     if request.cordoned_log_dirs is not None:
         records += handle_directories_cordoned(ctx, broker.id, broker.epoch, request.cordoned_log_dirs)
+    return _heartbeat(ctx, request, broker, after, registered_at, records, departure)
 
+
+def _heartbeat(
+    ctx: Context,
+    request: BrokerHeartbeatRequest,
+    broker: BrokerState,
+    after: str,
+    registered_at: int,
+    records: list[VersionedRecord],
+    departure: Departure | None,
+) -> Decision[BrokerHeartbeatResponse]:
     def note_heartbeat(end_offset: int) -> None:
         shutdown_offset = NO_OFFSET
         if after is SHUTTING_DOWN:

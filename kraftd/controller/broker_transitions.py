@@ -1,7 +1,8 @@
 """What the state of a broker means for its partitions: fenced, set free, stopping, gone, disks lost.
 
 Each function returns the records of the partitions it concerns and, with them, that of the broker.  Called
-where that state changes: heartbeats, sessions that time out, registrations.
+where that state changes: heartbeats, sessions that time out, registrations.  Those that may concern very many
+partitions do so in turns.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from collections.abc import Collection, Iterable, Iterator
 
 from kraftd.controller.config_elr import elr_enabled
 from kraftd.controller.context import Context
-from kraftd.controller.partition_edits import PartitionEdits
+from kraftd.controller.partition_change import Election
+from kraftd.controller.partition_edits import A_CHANGE, PartitionEdits
+from kraftd.controller.turns import InTurns, Pace, Turns, at_once
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import allows_cordoned_directories, allows_directory_assignment
+from kraftd.metadata.partition_index import TopicPartition
 from kraftd.metadata.state import NO_LEADER, BrokerState
 from kraftd.wire.record_frame import VersionedRecord
 
@@ -24,9 +28,10 @@ UNFENCE = -1
 IN_CONTROLLED_SHUTDOWN = 1
 
 
-def handle_broker_fenced(ctx: Context, broker_id: int) -> list[VersionedRecord]:
+@InTurns
+def handle_broker_fenced(ctx: Context, broker_id: int) -> Turns[list[VersionedRecord]]:
     """A broker leaves every ISR and leads no more, then is fenced.  Raises KeyError if unregistered."""
-    records = _updates(ctx, ctx.image.partitions_with_isr_member(broker_id), leaving=broker_id)
+    records = yield from leave(ctx, ctx.image.partitions_of(broker_id), broker_id)
     return records + fence(ctx.image.brokers[broker_id])
 
 
@@ -39,21 +44,24 @@ def handle_broker_leaves(
     ctx: Context, broker_id: int, partitions: Iterable[tuple[bytes, int]]
 ) -> list[VersionedRecord]:
     """A part of what `handle_broker_fenced` does: the broker leaves the ISR of these partitions."""
-    return _updates(ctx, partitions, leaving=broker_id)
+    return at_once(changes(ctx, partitions, leaving=broker_id))
 
 
-def handle_broker_unfenced(ctx: Context, broker_id: int, broker_epoch: int) -> list[VersionedRecord]:
+@InTurns
+def handle_broker_unfenced(ctx: Context, broker_id: int, broker_epoch: int) -> Turns[list[VersionedRecord]]:
     """A broker is set free and leads what had no leader and can now have one."""
     unfence = VersionedRecord(BrokerRegistrationChangeRecord(broker_id, broker_epoch, UNFENCE), 0)
-    return [unfence, *_updates(ctx, ctx.image.partitions_without_leader(), joining=broker_id)]
+    leaderless = ctx.image.partitions_without_leader()
+    return [unfence, *(yield from changes(ctx, leaderless, joining=broker_id))]
 
 
+@InTurns
 def handle_broker_in_controlled_shutdown(
     ctx: Context, broker_id: int, broker_epoch: int
-) -> list[VersionedRecord]:
+) -> Turns[list[VersionedRecord]]:
     """A broker that wants to stop: marked so once, and out of every ISR where others can go on (KIP-841)."""
     records = mark_controlled_shutdown(ctx, broker_id, broker_epoch)
-    return records + _updates(ctx, ctx.image.partitions_with_isr_member(broker_id), leaving=broker_id)
+    return records + (yield from leave(ctx, ctx.image.partitions_of(broker_id), broker_id))
 
 
 def mark_controlled_shutdown(ctx: Context, broker_id: int, broker_epoch: int) -> list[VersionedRecord]:
@@ -67,46 +75,45 @@ def mark_controlled_shutdown(ctx: Context, broker_id: int, broker_epoch: int) ->
     return [VersionedRecord(change, 1)]
 
 
-def handle_broker_unregistered(ctx: Context, broker_id: int, broker_epoch: int) -> list[VersionedRecord]:
+@InTurns
+def handle_broker_unregistered(
+    ctx: Context, broker_id: int, broker_epoch: int
+) -> Turns[list[VersionedRecord]]:
     """A broker leaves every ISR and is forgotten; its replicas stay assigned to it."""
-    records = _updates(ctx, ctx.image.partitions_with_isr_member(broker_id), leaving=broker_id)
-    records += _updates(ctx, ctx.image.partitions_with_elr_member(broker_id), leaving=broker_id)
+    records = yield from leave(ctx, ctx.image.partitions_of(broker_id), broker_id)
+    records += yield from leave_elr(ctx, broker_id)
     records.append(VersionedRecord(UnregisterBrokerRecord(broker_id, broker_epoch), 0))
     return records
 
 
-def handle_broker_shutdown(ctx: Context, broker_id: int, clean: bool) -> list[VersionedRecord]:
+@InTurns
+def handle_broker_shutdown(ctx: Context, broker_id: int, clean: bool) -> Turns[list[VersionedRecord]]:
     """What a broker's registration tells of its last end; the record of the registration is the caller's.
 
     After an unclean one it may have lost what it had not synced, so with ELR it is neither in sync nor
     eligible.
     """
-    image = ctx.image
-    members = list(_still_in_isr(image, broker_id))
-    if clean or not elr_enabled(ctx):
-        return _updates(ctx, members, leaving=broker_id)
-    records = _updates(ctx, members, leaving=broker_id, unclean=True)
-    records += _updates(ctx, image.partitions_with_elr_member(broker_id), leaving=broker_id, unclean=True)
+    unclean = not clean and elr_enabled(ctx)
+    records = yield from leave(ctx, _may_be_in_isr(ctx.image, broker_id), broker_id, unclean=unclean)
+    if unclean:
+        records += yield from leave_elr(ctx, broker_id, unclean=True)
     return records
 
 
-def _still_in_isr(image: Image, broker_id: int) -> Iterator[tuple[bytes, int]]:
-    """Where a broker that has ended is in the ISR. A fenced one stays in none but as the last, and leads
+def _may_be_in_isr(image: Image, broker_id: int) -> Iterator[tuple[bytes, int]]:
+    """Where a broker that has ended may be in the ISR. A fenced one stays in none but as the last, and leads
     nothing: so only what has no leader is looked at, and not all that it hosts.
     """
     broker = image.brokers.get(broker_id)
     if broker is None or not broker.fenced:
-        yield from image.partitions_with_isr_member(broker_id)
-        return
-    for topic_id, index in image.partitions_without_leader():
-        partition = image.partition(topic_id, index)
-        if partition is not None and broker_id in partition.isr:
-            yield topic_id, index
+        return image.partitions_of(broker_id)
+    return image.partitions_without_leader()
 
 
+@InTurns
 def handle_directories_offline(
     ctx: Context, broker_id: int, broker_epoch: int, offline_directories: Collection[bytes]
-) -> list[VersionedRecord]:
+) -> Turns[list[VersionedRecord]]:
     """Directories that a broker has just lost: its replicas there leave their ISRs (KIP-858).
 
     Nothing for directories that were known to be lost, nor before metadata.version 3.7-IV2.
@@ -118,7 +125,7 @@ def handle_directories_offline(
     lost = frozenset(present).intersection(offline_directories)
     if not lost:
         return []
-    records = _updates(ctx, _hosted_in(image, broker_id, lost), leaving=broker_id)
+    records = yield from changes(ctx, image.partitions_of(broker_id), leaving=broker_id, places=lost)
     left = tuple([directory for directory in present if directory not in lost])
     change = BrokerRegistrationChangeRecord(broker_id, broker_epoch, log_dirs=left)
     records.append(VersionedRecord(change, 2))
@@ -141,43 +148,58 @@ def handle_directories_cordoned(
     return [VersionedRecord(change, 3)]
 
 
-def _hosted_in(image: Image, broker_id: int, directories: Collection[bytes]) -> Iterator[tuple[bytes, int]]:
-    for topic_id, index in image.partitions_of(broker_id):
-        if image.topics[topic_id].partitions[index].directory(broker_id) in directories:
-            yield topic_id, index
+def leave(
+    ctx: Context, partitions: Iterable[TopicPartition], broker_id: int, *, unclean: bool = False
+) -> Turns[list[VersionedRecord]]:
+    """The broker leaves the ISR of those of the partitions that have it there."""
+    return changes(ctx, partitions, leaving=broker_id, members=True, unclean=unclean)
 
 
-def _updates(
+def leave_elr(ctx: Context, broker_id: int, *, unclean: bool = False) -> Turns[list[VersionedRecord]]:
+    """The broker leaves every ELR."""
+    with_it = ctx.image.partitions_with_elr_member(broker_id)
+    return changes(ctx, with_it, leaving=broker_id, unclean=unclean)
+
+
+def changes(
     ctx: Context,
-    partitions: Iterable[tuple[bytes, int]],
+    partitions: Iterable[TopicPartition],
     *,
     leaving: int = NO_LEADER,
     joining: int = NO_LEADER,
     unclean: bool = False,
-) -> list[VersionedRecord]:
-    """Each partition without the leaving broker in its ISR, and with a leader that may lead."""
-    edits = PartitionEdits(ctx, leaving=leaving, joining=joining)
-    update_isr_and_leaders(edits, ctx.image, partitions, leaving=leaving, unclean=unclean)
-    return edits.records
+    members: bool = False,
+    places: Collection[bytes] | None = None,
+) -> Turns[list[VersionedRecord]]:
+    """Each partition without the leaving broker in its ISR, and with a leader that may lead.
 
-
-def update_isr_and_leaders(
-    edits: PartitionEdits,
-    image: Image,
-    partitions: Iterable[tuple[bytes, int]],
-    *,
-    leaving: int = NO_LEADER,
-    unclean: bool = False,
-) -> None:
-    """Take a broker out of the ISR of each of these partitions and elect where a leader is needed.
-
-    unclean: it may have lost what it had not synced, so it is not eligible either.
+    unclean: the broker may have lost what it had not synced, so it is not eligible either.  members: only
+    where it is in the ISR.  places: only where its replica is in one of these directories.
     """
-    topics = image.topics
+    edits, pace = PartitionEdits(ctx, leaving=leaving, joining=joining), Pace()
+    topics, brokers = ctx.image.topics, ctx.image.brokers
+    alive = {broker.id for broker in brokers.values() if broker.is_active or broker.id == joining} - {leaving}
+    elr = edits.rules.elr
     for topic_id, index in partitions:
         topic = topics[topic_id]
         partition = topic.partitions[index]
         isr = partition.isr
+        if (
+            (members and leaving not in isr)
+            or (places is not None and partition.directory(leaving) not in places)
+            or (
+                # Most of what has no leader when a broker comes back: nobody in sync is there.
+                partition.leader == NO_LEADER
+                and leaving not in isr
+                and not elr
+                and not partition.is_reassigning
+                and alive.isdisjoint(isr)
+                and edits.election(topic) is Election.ONLINE
+            )
+        ):
+            if pace.spent(1):
+                yield
+            continue
         edits.change(
             topic,
             index,
@@ -186,3 +208,6 @@ def update_isr_and_leaders(
             isr=tuple([member for member in isr if member != leaving]) if leaving in isr else isr,
             unclean_shutdown=leaving if unclean else NO_LEADER,
         )
+        if pace.spent(A_CHANGE):
+            yield
+    return edits.records

@@ -9,6 +9,7 @@ from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.endpoints import checked_endpoints
 from kraftd.controller.record_limit import check_record_count
+from kraftd.controller.turns import InTurns, Turns
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftd.messages.broker_registration_response import BrokerRegistrationResponse
 from kraftd.messages.register_broker_record import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
@@ -42,9 +43,10 @@ def check_broker_epoch(ctx: Context, broker_id: int, broker_epoch: int) -> Broke
     return broker
 
 
+@InTurns
 def register_broker(
     ctx: Context, request: BrokerRegistrationRequest, version: int
-) -> Decision[BrokerRegistrationResponse]:
+) -> Turns[Decision[BrokerRegistrationResponse]]:
     """BrokerRegistration: the records of the registration, last after those that clean up behind a
     former incarnation.
 
@@ -103,7 +105,7 @@ def register_broker(
             and existing is not None
             and request.previous_broker_epoch == existing.epoch
         )
-        records += handle_broker_shutdown(ctx, request.broker_id, clean)
+        records += yield from handle_broker_shutdown.begin(ctx, request.broker_id, clean)
         record.broker_epoch = ctx.next_offset
     records.append(VersionedRecord(record, register_broker_record_version(level)))
 
@@ -114,7 +116,10 @@ def register_broker(
     return Decision(answer, records, atomic=False, after=forget_old_heartbeat)
 
 
-def unregister_broker(ctx: Context, request: UnregisterBrokerRequest) -> Decision[UnregisterBrokerResponse]:
+@InTurns
+def unregister_broker(
+    ctx: Context, request: UnregisterBrokerRequest
+) -> Turns[Decision[UnregisterBrokerResponse]]:
     """UnregisterBroker: the broker leaves every ISR and ELR, then is forgotten.
 
     Raises Refusal: BROKER_ID_NOT_REGISTERED, POLICY_VIOLATION (more records than one request may write).
@@ -122,7 +127,7 @@ def unregister_broker(ctx: Context, request: UnregisterBrokerRequest) -> Decisio
     broker = ctx.image.brokers.get(request.broker_id)
     if broker is None:
         raise Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {request.broker_id} is not registered.")
-    records = handle_broker_unregistered(ctx, broker.id, broker.epoch)
+    records = yield from handle_broker_unregistered.begin(ctx, broker.id, broker.epoch)
     check_record_count(len(records))
 
     def forget_heartbeat(_end_offset: int) -> None:

@@ -23,6 +23,7 @@ from kraftd.controller.config_values import known_configs, node_config
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.record_limit import check_record_count
+from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import alter_configs_response as legacy_answer
 from kraftd.messages import incremental_alter_configs_request as incremental
@@ -32,6 +33,8 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
 MAX_VALUE_LENGTH = 32767  # UTF-16 code units, and as many bytes of UTF-8 that a string field can hold
+
+A_RESOURCE, A_CONFIG = 8, 4  # microseconds, for the pace
 
 DUPLICATE_RESOURCE = "The request names this resource more than once."
 
@@ -59,9 +62,10 @@ class Outcome(NamedTuple):
     message: str | None
 
 
+@InTurns
 def incremental_alter_configs(
     ctx: Context, request: incremental.IncrementalAlterConfigsRequest, *, forwarded: bool
-) -> Decision[incremental_answer.IncrementalAlterConfigsResponse]:
+) -> Turns[Decision[incremental_answer.IncrementalAlterConfigsResponse]]:
     """Set, delete, append to or subtract from single configs. ``forwarded``: a broker has checked the
     request.
 
@@ -81,7 +85,7 @@ def incremental_alter_configs(
             for name, config in latest.items()
         ]
 
-    records, outcomes = alter(ctx, request.resources, changes_of, forwarded, keep_others=True)
+    records, outcomes = yield from alter(ctx, request.resources, changes_of, forwarded, keep_others=True)
     answers = [
         incremental_answer.AlterConfigsResourceResponse(code, message, resource.type, resource.name)
         for resource, code, message in outcomes
@@ -90,9 +94,10 @@ def incremental_alter_configs(
     return Decision(answer, [] if request.validate_only else records)
 
 
+@InTurns
 def alter_configs(
     ctx: Context, request: legacy.AlterConfigsRequest, *, forwarded: bool
-) -> Decision[legacy_answer.AlterConfigsResponse]:
+) -> Turns[Decision[legacy_answer.AlterConfigsResponse]]:
     """Give each resource exactly the configs of the request; what it had besides is deleted.
 
     Raises Refusal(POLICY_VIOLATION) when it would write more records than one request may.
@@ -103,7 +108,7 @@ def alter_configs(
             raise invalid_request("Log levels are changed with IncrementalAlterConfigs.")
         return [Change(*change) for change in {config.name: config.value for config in asked.configs}.items()]
 
-    records, outcomes = alter(ctx, request.resources, changes_of, forwarded, keep_others=False)
+    records, outcomes = yield from alter(ctx, request.resources, changes_of, forwarded, keep_others=False)
     answers = [
         legacy_answer.AlterConfigsResourceResponse(code, message, resource.type, resource.name)
         for resource, code, message in outcomes
@@ -129,7 +134,7 @@ def alter(
     changes_of: Callable[[Resource, Asked], list[Change]],
     forwarded: bool,
     keep_others: bool,
-) -> tuple[list[VersionedRecord], list[Outcome]]:
+) -> Turns[tuple[list[VersionedRecord], list[Outcome]]]:
     """Records and outcomes of a request's resources, in their order; what is named twice is changed by
     none of both.
     """
@@ -140,7 +145,10 @@ def alter(
         resource = Resource(asked.resource_type, asked.resource_name)
         counts[resource] = counts.get(resource, 0) + 1
     by_resource = {Resource(asked.resource_type, asked.resource_name): asked for asked in asked_resources}
+    pace = Pace()
     for resource, asked in by_resource.items():
+        if pace.spent(A_RESOURCE + A_CONFIG * len(asked.configs)):
+            yield
         try:
             if not is_resource_type(resource.type):
                 raise Refusal(ErrorCode.UNSUPPORTED_VERSION, f"There is no resource type {resource.type}.")

@@ -36,6 +36,7 @@ from kraftd.controller.config_validation import (
 from kraftd.controller.config_values import cluster_configs, known_configs, node_config, node_configs
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraftd.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
@@ -45,6 +46,9 @@ from kraftd.messages.describe_configs_response import (
 )
 from kraftd.wire.error_code import ErrorCode
 
+A_RESOURCE, A_CONFIG = 12, 2  # microseconds, for the pace
+
+Wanted = tuple[str, ...] | None  # the keys that are asked for; None is all of them
 Entry = tuple[str, str | None, ConfigKey | None, list[DescribeConfigsSynonym], bool]
 
 DESCRIBED = (
@@ -56,7 +60,10 @@ DESCRIBED = (
 )
 
 
-def describe_configs(ctx: Context, request: DescribeConfigsRequest) -> Decision[DescribeConfigsResponse]:
+@InTurns
+def describe_configs(
+    ctx: Context, request: DescribeConfigsRequest
+) -> Turns[Decision[DescribeConfigsResponse]]:
     """The configs of each resource that was asked for; a resource that is refused is refused by itself.
 
     A type of resource that is not known refuses the whole request: every resource is answered
@@ -69,15 +76,16 @@ def describe_configs(ctx: Context, request: DescribeConfigsRequest) -> Decision[
             )
             refused = [result(other, (), ErrorCode.INVALID_REQUEST, text) for other in request.resources]
             return Decision(DescribeConfigsResponse(results=refused))
-    server = Server(ctx)
+    server, pace = Server(ctx), Pace()
     results = []
     for resource in request.resources:
-        wanted = resource.configuration_keys
+        wanted = resource.configuration_keys or None
+        describe = DESCRIBERS[resource.resource_type]
         try:
             shown = [
                 answer(entry, request.include_synonyms)
-                for entry in DESCRIBERS[resource.resource_type](ctx, server, resource.resource_name)
-                if not wanted or entry[0] in wanted
+                for entry in describe(ctx, server, resource.resource_name, wanted)
+                if wanted is None or entry[0] in wanted
             ]
         except Refusal as refusal:
             results.append(result(resource, (), refusal.code, refusal.message))
@@ -87,6 +95,8 @@ def describe_configs(ctx: Context, request: DescribeConfigsRequest) -> Decision[
             results.append(result(resource, (), ErrorCode.UNKNOWN_SERVER_ERROR, cut(str(error))))
             continue
         results.append(result(resource, shown, ErrorCode.NONE, ""))
+        if pace.spent(A_RESOURCE + A_CONFIG * len(shown)):
+            yield
     return Decision(DescribeConfigsResponse(results=results))
 
 
@@ -100,9 +110,17 @@ class Server:
         self.node = dynamic_server_configs(node_configs(ctx), per_node=True)
         self.cluster = dynamic_server_configs(cluster_configs(ctx), per_node=False)
         self.effective: NodeConfig = overlaid(self.static, self.cluster, self.node)
+        self.topic_values: Mapping[str, Value] = {**topic_def().defaults(), **self.effective.topic_defaults}
+        self._synonyms: dict[str, list[DescribeConfigsSynonym]] = {}
 
     def synonyms(self, name: str) -> list[DescribeConfigsSynonym]:
-        """The values that a server config would have, the one that holds first."""
+        """The values that a server config would have, the one that holds first; shared, not to be changed."""
+        found = self._synonyms.get(name)
+        if found is None:
+            found = self._synonyms[name] = self._synonyms_of(name)
+        return found
+
+    def _synonyms_of(self, name: str) -> list[DescribeConfigsSynonym]:
         key = server_key(name)
         hidden = key is None or key.sensitive
         found = [
@@ -127,7 +145,7 @@ def default_text(name: str) -> str | None:
     return None if key is None else value_text(broker_def().defaults().get(name))
 
 
-def topic_entries(ctx: Context, server: Server, name: str) -> Iterable[Entry]:
+def topic_entries(ctx: Context, server: Server, name: str, wanted: Wanted) -> Iterable[Entry]:
     if not name:
         # Altering it is a request without a resource; describing it, one for a topic with an invalid name.
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, "A topic's name cannot be empty.")
@@ -135,17 +153,15 @@ def topic_entries(ctx: Context, server: Server, name: str) -> Iterable[Entry]:
     if ctx.image.topic_named(name) is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
     own = known_configs(ctx, ResourceType.TOPIC, name)
-    values = dict(topic_def().defaults())
-    values.update(server.effective.topic_defaults)
-    values.update(parse_all(topic_def(), own, values))
+    values = parse_all(topic_def(), own, server.topic_values) if own else server.topic_values
     for key in topic_def().values():
-        if not key.internal or key.name in own:
+        if (not key.internal or key.name in own) and (wanted is None or key.name in wanted):
             servers = facts.TOPIC_SYNONYMS.get(key.name)
             inherited = server.synonyms(servers[0][0]) if servers else []
             yield own_entry(key, own, values, ConfigSource.TOPIC, inherited)
 
 
-def group_entries(ctx: Context, server: Server, name: str) -> Iterable[Entry]:
+def group_entries(ctx: Context, server: Server, name: str, wanted: Wanted) -> Iterable[Entry]:
     if not name:
         raise invalid_request("A group's name is needed: groups have no default resource.")
     own = known_configs(ctx, ResourceType.GROUP, name)
@@ -161,7 +177,7 @@ def group_entries(ctx: Context, server: Server, name: str) -> Iterable[Entry]:
         yield own_entry(key, own, values, ConfigSource.GROUP, inherited)
 
 
-def client_metrics_entries(ctx: Context, server: Server, name: str) -> Iterable[Entry]:
+def client_metrics_entries(ctx: Context, server: Server, name: str, wanted: Wanted) -> Iterable[Entry]:
     if not name:
         raise invalid_request("A subscription needs a name.")
     own = known_configs(ctx, ResourceType.CLIENT_METRICS, name)
@@ -183,7 +199,7 @@ def own_entry(
     return key.name, text, key, synonyms + inherited, False
 
 
-def broker_entries(ctx: Context, server: Server, name: str) -> Iterable[Entry]:
+def broker_entries(ctx: Context, server: Server, name: str, wanted: Wanted) -> Iterable[Entry]:
     if name == CLUSTER:
         for key_name, text in server.cluster.items():
             synonyms = [
@@ -210,7 +226,7 @@ def server_entry(name: str, text: str | None, synonyms: list[DescribeConfigsSyno
     return name, None if hidden else text, key, synonyms, name not in facts.DYNAMIC
 
 
-def logger_entries(ctx: Context, server: Server, name: str) -> Iterable[Entry]:
+def logger_entries(ctx: Context, server: Server, name: str, wanted: Wanted) -> Iterable[Entry]:
     """Log levels of single loggers: kraftd has none of Kafka's names."""
     if not name:
         raise invalid_request("A node's id is needed: log levels have no default resource.")
@@ -229,7 +245,7 @@ def check_own_id(ctx: Context, name: str) -> None:
         raise invalid_request(f"This is node {own}: ask node {node_id} itself for its configs.")
 
 
-DESCRIBERS: dict[int, Callable[[Context, Server, str], Iterable[Entry]]] = {
+DESCRIBERS: dict[int, Callable[[Context, Server, str, Wanted], Iterable[Entry]]] = {
     ResourceType.TOPIC: topic_entries,
     ResourceType.BROKER: broker_entries,
     ResourceType.BROKER_LOGGER: logger_entries,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from kraftd.controller.broker_transitions import update_isr_and_leaders
+from kraftd.controller.broker_transitions import changes
 from kraftd.controller.brokers import check_broker_epoch
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.partition_edits import PartitionEdits, online_directories
+from kraftd.controller.partition_edits import A_CHANGE, PartitionEdits, online_directories
+from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraftd.messages.assign_replicas_to_dirs_response import (
     AssignReplicasToDirsResponse,
@@ -19,9 +20,10 @@ from kraftd.metadata.state import TopicState
 from kraftd.wire.error_code import ErrorCode
 
 
+@InTurns
 def assign_replicas_to_dirs(
     ctx: Context, request: AssignReplicasToDirsRequest, version: int
-) -> Decision[AssignReplicasToDirsResponse]:
+) -> Turns[Decision[AssignReplicasToDirsResponse]]:
     """Note the directories of replicas; one in a directory that is not online leaves its ISR.
 
     Raises Refusal: UNSUPPORTED_VERSION before metadata.version 3.7-IV2, STALE_BROKER_EPOCH.  Per partition:
@@ -36,7 +38,7 @@ def assign_replicas_to_dirs(
     sender = request.broker_id
     broker = check_broker_epoch(ctx, sender, request.broker_epoch)
     online_places = online_directories(broker)
-    edits = PartitionEdits(ctx)
+    edits, pace = PartitionEdits(ctx), Pace()
     offline: dict[tuple[bytes, int], None] = {}
     answer = AssignReplicasToDirsResponse(directories=[])
     for directory in request.directories:
@@ -46,6 +48,8 @@ def assign_replicas_to_dirs(
             topic = image.topic(wanted.topic_id)
             results = []
             for partition in wanted.partitions:
+                if pace.spent(A_CHANGE):
+                    yield
                 index = partition.partition_index
                 error = _assign(edits, topic, index, sender, directory.id)
                 if error is ErrorCode.NONE and not online:
@@ -54,9 +58,7 @@ def assign_replicas_to_dirs(
             topics.append(TopicData(wanted.topic_id, results))
         answer.directories.append(DirectoryData(directory.id, topics))
     if offline:
-        leaving = PartitionEdits(ctx, leaving=sender)
-        update_isr_and_leaders(leaving, image, offline, leaving=sender)
-        edits.records += leaving.records
+        edits.records += yield from changes(ctx, offline, leaving=sender)
     return Decision(answer, edits.records, atomic=False)
 
 

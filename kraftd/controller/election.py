@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.partition_change import Election
-from kraftd.controller.partition_edits import PartitionEdits
+from kraftd.controller.partition_edits import A_CHANGE, PartitionEdits
 from kraftd.controller.record_limit import check_record_count
+from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest
 from kraftd.messages.elect_leaders_response import (
     ElectLeadersResponse,
@@ -20,14 +21,17 @@ from kraftd.metadata.state import NO_LEADER, PartitionState, TopicState
 from kraftd.wire.error_code import ErrorCode
 
 # How many partitions one run of a periodic task looks at; more are left to the next run.
-MAX_ELECTIONS_PER_RUN = 1_000
+MAX_ELECTIONS_PER_RUN = 400
 _BALANCE = "balance leaders"
 _ELECT_UNCLEANLY = "elect uncleanly"
 
 _ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}  # by Kafka's ElectionType
 
 
-def elect_leaders(ctx: Context, request: ElectLeadersRequest, version: int) -> Decision[ElectLeadersResponse]:
+@InTurns
+def elect_leaders(
+    ctx: Context, request: ElectLeadersRequest, version: int
+) -> Turns[Decision[ElectLeadersResponse]]:
     """Elect leaders of the given partitions, or of all when none are given (KIP-183, KIP-460).
 
     Raises Refusal: INVALID_REQUEST for an unknown type of election, POLICY_VIOLATION for more than 10,000 new
@@ -44,23 +48,36 @@ def elect_leaders(ctx: Context, request: ElectLeadersRequest, version: int) -> D
             ErrorCode.INVALID_REQUEST,
             f"Unknown election type {request.election_type}: 0 is preferred, 1 is unclean.",
         )
-    edits = PartitionEdits(ctx)
+    edits, pace = PartitionEdits(ctx), Pace()
     image = ctx.image
     if wanted is None:
         # All of them: those that need no election are not even looked at, but every topic is in the answer.
-        preferred = election is Election.PREFERRED
         due: dict[bytes, list[int]] = {}
         for topic_id, index in (
-            image.partitions_with_non_preferred_leader() if preferred else image.partitions_without_leader()
+            image.partitions_with_non_preferred_leader()
+            if election is Election.PREFERRED
+            else image.partitions_without_leader()
         ):
+            if pace.spent(1):
+                yield
             due.setdefault(topic_id, []).append(index)
         for topic in image.topics.values():
-            results = [_elect(edits, topic, index, election) for index in due.get(topic.id, ())]
+            results = []
+            if pace.spent(1):
+                yield
+            for index in due.get(topic.id, ()):
+                if pace.spent(A_CHANGE):
+                    yield
+                results.append(_elect(edits, topic, index, election))
             answer.replica_election_results.append(ReplicaElectionResult(topic.name, results))
     else:
         for asked in wanted:
             named = image.topic_named(asked.topic)
-            results = [_elect(edits, named, index, election) for index in asked.partitions]
+            results = []
+            for index in asked.partitions:
+                if pace.spent(A_CHANGE):
+                    yield
+                results.append(_elect(edits, named, index, election))
             answer.replica_election_results.append(ReplicaElectionResult(asked.topic, results))
     return Decision(answer, edits.records, atomic=False)
 
@@ -94,7 +111,7 @@ def _elect(
 
 
 def balance_leaders(ctx: Context) -> Decision[bool]:
-    """Give partitions back to their preferred leaders, at most 1,000 a run; True means to run again at once.
+    """Give partitions back to their preferred leaders, at most 400 a run; True means to run again at once.
 
     Due every leader.imbalance.check.interval.seconds where auto.leader.rebalance.enable holds.
     """
@@ -110,7 +127,7 @@ def balance_leaders(ctx: Context) -> Decision[bool]:
 def elect_unclean_leaders(ctx: Context) -> Decision[bool]:
     """Elect leaders, uncleanly if need be, where there are none and unclean.leader.election.enable allows it.
 
-    At most 1,000 a run; the answer is whether to run again at once.  Due every
+    At most 400 a run; the answer is whether to run again at once.  Due every
     unclean.leader.election.interval.ms, and so the way in which a topic that was just allowed to gets its
     leader.
     """

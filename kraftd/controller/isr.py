@@ -6,7 +6,8 @@ from kraftd.controller.brokers import check_broker_epoch
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
 from kraftd.controller.partition_change import Replicas
-from kraftd.controller.partition_edits import PartitionEdits
+from kraftd.controller.partition_edits import A_CHANGE, PartitionEdits
+from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData
 from kraftd.messages.alter_partition_response import AlterPartitionResponse
 from kraftd.messages.alter_partition_response import PartitionData as PartitionAnswer
@@ -24,9 +25,10 @@ from kraftd.wire.error_code import ErrorCode
 ANY_EPOCH = -1  # of a member whose broker epoch the leader does not know: not checked
 
 
+@InTurns
 def alter_partition(
     ctx: Context, request: AlterPartitionRequest, version: int
-) -> Decision[AlterPartitionResponse]:
+) -> Turns[Decision[AlterPartitionResponse]]:
     """The new ISRs that can be had, and per partition what holds now or why not.
 
     Raises Refusal(STALE_BROKER_EPOCH) for a sender that is not registered under its epoch.  Per partition:
@@ -38,20 +40,18 @@ def alter_partition(
         return Decision(AlterPartitionResponse(), atomic=False)
     image = ctx.image
     check_broker_epoch(ctx, request.broker_id, request.broker_epoch)
-    edits = PartitionEdits(ctx)
+    edits, pace = PartitionEdits(ctx), Pace()
     answer = AlterPartitionResponse(topics=[])
     for wanted in request.topics:
         topic = image.topic(wanted.topic_id)
-        if topic is None:
-            rows = [
-                PartitionAnswer(partition.partition_index, ErrorCode.UNKNOWN_TOPIC_ID)
-                for partition in wanted.partitions
-            ]
-        else:
-            rows = [
-                _alter(edits, image, request.broker_id, topic, proposal, version)
-                for proposal in wanted.partitions
-            ]
+        rows = []
+        for proposal in wanted.partitions:
+            if pace.spent(A_CHANGE):
+                yield
+            if topic is None:
+                rows.append(PartitionAnswer(proposal.partition_index, ErrorCode.UNKNOWN_TOPIC_ID))
+            else:
+                rows.append(_alter(edits, image, request.broker_id, topic, proposal, version))
         answer.topics.append(TopicAnswer(wanted.topic_id, rows))
     return Decision(answer, edits.records, atomic=False)
 

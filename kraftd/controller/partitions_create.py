@@ -7,23 +7,28 @@ from collections import Counter
 from kraftd.controller.assignment import NewPartitions, Replicas, assigned_isr, check_assignment
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.placement import Racks, place
+from kraftd.controller.placement import Racks, rounds
 from kraftd.controller.record_limit import MAX_RECORDS_PER_REQUEST
 from kraftd.controller.topic_names import NameFilter, everything
+from kraftd.controller.topics import A_PARTITION, A_PLACED, AN_ASSIGNED, PARTITIONS_A_GO
+from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraftd.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kraftd.metadata.state import TopicState
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
+A_TOPIC = 60  # microseconds, for the pace: the brokers of all racks are looked at
 
+
+@InTurns
 def create_partitions(
     ctx: Context,
     request: CreatePartitionsRequest,
     version: int,
     *,
     alterable: NameFilter = everything,
-) -> Decision[CreatePartitionsResponse]:
+) -> Turns[Decision[CreatePartitionsResponse]]:
     """The new partitions of all topics that can have them, in one batch; per topic why one cannot.
 
     With validate_only the same answer and no records.  alterable leaves those names that the sender may
@@ -42,11 +47,14 @@ def create_partitions(
         elif name not in authorized:
             answer.results.append(CreatePartitionsTopicResult(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     records: list[VersionedRecord] = []
+    pace = Pace()
     for topic in request.topics:
+        if pace.spent(A_TOPIC):
+            yield
         if counts[topic.name] > 1 or topic.name not in authorized:
             continue
         try:
-            records += _grow(ctx, topic, MAX_RECORDS_PER_REQUEST - len(records))
+            records += yield from _grow(ctx, pace, topic, MAX_RECORDS_PER_REQUEST - len(records))
         except Refusal as refusal:
             answer.results.append(CreatePartitionsTopicResult(topic.name, refusal.code, refusal.message))
         else:
@@ -54,7 +62,7 @@ def create_partitions(
     return Decision(answer, [] if request.validate_only else records)
 
 
-def _grow(ctx: Context, wanted: CreatePartitionsTopic, most: int) -> list[VersionedRecord]:
+def _grow(ctx: Context, pace: Pace, wanted: CreatePartitionsTopic, most: int) -> Turns[list[VersionedRecord]]:
     """The new partitions of one topic.  Raises Refusal for this topic."""
     image = ctx.image
     topic = image.topic_named(wanted.name)
@@ -80,21 +88,38 @@ def _grow(ctx: Context, wanted: CreatePartitionsTopic, most: int) -> list[Versio
             f"{added} partitions are too many to add: a request may add {MAX_RECORDS_PER_REQUEST} in all.",
         )
     new_partitions = NewPartitions(image)
-    return new_partitions.records(topic.id, present, _replicas(ctx, new_partitions, topic, wanted, added))
+    partitions = yield from _replicas(ctx, pace, new_partitions, topic, wanted, added)
+    records: list[VersionedRecord] = []
+    for first in range(0, added, PARTITIONS_A_GO):
+        some = partitions[first : first + PARTITIONS_A_GO]
+        records += new_partitions.records(topic.id, present + first, some)
+        if pace.spent(A_PARTITION * len(some)):
+            yield
+    return records
 
 
 def _replicas(
-    ctx: Context, new_partitions: NewPartitions, topic: TopicState, wanted: CreatePartitionsTopic, added: int
-) -> list[tuple[Replicas, Replicas]]:
+    ctx: Context,
+    pace: Pace,
+    new_partitions: NewPartitions,
+    topic: TopicState,
+    wanted: CreatePartitionsTopic,
+    added: int,
+) -> Turns[list[tuple[Replicas, Replicas]]]:
     """Replicas and ISR of each new partition; as many replicas as the topic's first partition has."""
     image = ctx.image
     present = len(topic.partitions)
     replication_factor = len(next(iter(topic.partitions.values())).replicas)
+    partitions: list[tuple[Replicas, Replicas]] = []
     if wanted.assignments is None:
-        placed = place(Racks(image.brokers.values()), ctx.dice, added, replication_factor)
-        return new_partitions.placed(placed)
-    partitions = []
+        for some in rounds(Racks(image.brokers.values()), ctx.dice, added, replication_factor):
+            partitions += new_partitions.placed(some)
+            if pace.spent(A_PLACED * len(some)):
+                yield
+        return partitions
     for index, assignment in enumerate(wanted.assignments, present):
+        if pace.spent(AN_ASSIGNED):
+            yield
         check_assignment(image, assignment.broker_ids, replication_factor)
         partitions.append((assignment.broker_ids, assigned_isr(image, index, assignment.broker_ids)))
     return partitions

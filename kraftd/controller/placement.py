@@ -8,12 +8,15 @@ left. Where a stripe begins is thrown with the dice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from kraftd.controller.context import Dice
 from kraftd.controller.decision import Refusal
 from kraftd.metadata.state import BrokerState
 from kraftd.wire.error_code import ErrorCode
+
+PLACED_A_GO = 100
 
 
 class Racks:
@@ -165,29 +168,39 @@ def shuffled(items: list[int], dice: Dice) -> list[int]:
 
 def place(racks: Racks, dice: Dice, partition_count: int, replication_factor: int) -> list[tuple[int, ...]]:
     """The replicas of so many new partitions.  Raises Refusal(INVALID_REPLICATION_FACTOR)."""
-    if len(racks.unfenced) == 1 and not racks.fenced[0]:
-        return _place_on_ring(racks, dice, partition_count, replication_factor)
-    striper = Striper(racks, dice, replication_factor)
-    return [striper.place() for _ in range(partition_count)]
+    return list(chain.from_iterable(rounds(racks, dice, partition_count, replication_factor)))
 
 
-def _place_on_ring(
+def rounds(
     racks: Racks, dice: Dice, partition_count: int, replication_factor: int
-) -> list[tuple[int, ...]]:
+) -> Iterator[list[tuple[int, ...]]]:
+    """What ``place`` gives, some at a time."""
+    if len(racks.unfenced) == 1 and not racks.fenced[0]:
+        yield from _rounds_of_ring(racks, dice, partition_count, replication_factor)
+        return
+    striper = Striper(racks, dice, replication_factor)
+    for first in range(0, partition_count, PLACED_A_GO):
+        yield [striper.place() for _ in range(min(PLACED_A_GO, partition_count - first))]
+
+
+def _rounds_of_ring(
+    racks: Racks, dice: Dice, partition_count: int, replication_factor: int
+) -> Iterator[list[tuple[int, ...]]]:
     """What a Striper places where there is one rack and nobody is fenced, a round of its ring at a time."""
     brokers = racks.unfenced[0]
     count = len(brokers)
     first = dice.below(count) if count else 0
     dice.below(1)  # which of the racks begins
     racks.check(replication_factor)
-    placed: list[tuple[int, ...]] = []
+    left = partition_count
     while True:
-        turns = range(min(count, partition_count - len(placed)))
+        turns = range(min(count, left))
         length = len(turns) + replication_factor - 1
         ring = brokers[first : first + length]
         while len(ring) < length:
             ring += brokers[: length - len(ring)]
-        placed += [tuple(ring[turn : turn + replication_factor]) for turn in turns]
-        if len(placed) == partition_count:
-            return placed
+        yield [tuple(ring[turn : turn + replication_factor]) for turn in turns]
+        left -= len(turns)
+        if not left:
+            return
         brokers = shuffled(brokers, dice)  # where each leads once more, it has other company

@@ -12,8 +12,9 @@ from kraftd.controller.assignment import check_assignment
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.partition_change import Assignment, Election, Replicas
-from kraftd.controller.partition_edits import PartitionEdits
+from kraftd.controller.partition_edits import A_CHANGE, PartitionEdits
 from kraftd.controller.record_limit import check_record_count
+from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from kraftd.messages.alter_partition_reassignments_response import (
     AlterPartitionReassignmentsResponse,
@@ -30,9 +31,10 @@ from kraftd.metadata.state import PartitionState, TopicState
 from kraftd.wire.error_code import ErrorCode
 
 
+@InTurns
 def alter_partition_reassignments(
     ctx: Context, request: AlterPartitionReassignmentsRequest, version: int
-) -> Decision[AlterPartitionReassignmentsResponse]:
+) -> Turns[Decision[AlterPartitionReassignmentsResponse]]:
     """Start, change or (with replicas null) cancel reassignments; per partition why one cannot be.
 
     Raises Refusal(POLICY_VIOLATION) for more than 10,000 changes.  Per partition: UNKNOWN_TOPIC_OR_PARTITION,
@@ -47,10 +49,13 @@ def alter_partition_reassignments(
         allow_replication_factor_change=request.allow_replication_factor_change,
     )
     moves = _Moves(ctx, keeps_replication_factor=not request.allow_replication_factor_change)
+    pace = Pace()
     for wanted in request.topics:
         topic = ctx.image.topic_named(wanted.name)
         results = []
         for move in wanted.partitions:
+            if pace.spent(2 * A_CHANGE):
+                yield
             result = ReassignablePartitionResponse(move.partition_index, ErrorCode.NONE, None)
             try:
                 moves.move(topic, wanted.name, move.partition_index, move.replicas)
@@ -147,16 +152,20 @@ def _check_replication_factor(partition: PartitionState, replicas: Replicas) -> 
         )
 
 
+@InTurns
 def list_partition_reassignments(
     ctx: Context, request: ListPartitionReassignmentsRequest, version: int
-) -> Decision[ListPartitionReassignmentsResponse]:
+) -> Turns[Decision[ListPartitionReassignmentsResponse]]:
     """The reassignments under way, of the given partitions or of all; others than those are left out."""
     image = ctx.image
     answer = ListPartitionReassignmentsResponse(error_message=None, topics=[])
     asked: Iterable[tuple[TopicState, Iterable[int]]]
+    pace = Pace()
     if request.topics is None:
         moving: dict[bytes, list[int]] = {}
         for topic_id, index in image.reassigning_partitions():
+            if pace.spent(1):
+                yield
             moving.setdefault(topic_id, []).append(index)
         asked = [(image.topics[topic_id], indexes) for topic_id, indexes in moving.items()]
     else:
@@ -168,6 +177,8 @@ def list_partition_reassignments(
     for topic, indexes in asked:
         ongoing = []
         for index in indexes:
+            if pace.spent(1):
+                yield
             partition = topic.partitions.get(index)
             if partition is not None and partition.is_reassigning:
                 ongoing.append(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Set
+from collections.abc import Set
 
 from kraftd.controller.assignment import NewPartitions, Replicas, assigned_isr, check_assignment
 from kraftd.controller.config_changes import new_topic_configs
 from kraftd.controller.config_values import effective_topic_configs
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.placement import Racks, place
+from kraftd.controller.placement import Racks, rounds
 from kraftd.controller.record_limit import MAX_PARTITIONS_PER_REQUEST, check_record_count
 from kraftd.controller.topic_names import NameFilter, everything, may_collide, topic_name_problem
+from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest
@@ -24,10 +25,13 @@ from kraftd.types import METADATA_TOPIC, ONE_UUID, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
-PARTITIONS_A_TURN = 500  # about 3 ms
+PARTITIONS_A_GO = 500  # of a topic
+# Microseconds, for the pace.
+A_TOPIC, A_PLACED, AN_ASSIGNED, A_PARTITION, A_DELETED = 12, 1, 3, 2, 3
 _DEFAULT = -1  # of the number of partitions and the replication factor (KIP-464)
 
 
+@InTurns
 def create_topics(
     ctx: Context,
     request: CreateTopicsRequest,
@@ -35,36 +39,13 @@ def create_topics(
     *,
     creatable: NameFilter = everything,
     describable: NameFilter = everything,
-) -> Decision[CreateTopicsResponse]:
+) -> Turns[Decision[CreateTopicsResponse]]:
     """The topics that can be created, with configs and partitions, in one batch; else why not, per topic.
 
     With validate_only the same answer and no records.  creatable and describable leave those names that the
     sender may create, and whose configs it may see.  Raises Refusal(POLICY_VIOLATION) for more than 10,000
     partitions or records in a request.
     """
-    deciding = create_topics_in_turns(ctx, request, version, creatable=creatable, describable=describable)
-    while True:
-        try:
-            next(deciding)
-        except StopIteration as end:
-            decision: Decision[CreateTopicsResponse] = end.value
-            return decision
-
-
-def is_large(request: CreateTopicsRequest) -> bool:
-    """Whether so much is to be created that it is better done in turns."""
-    return sum([1 + max(topic.num_partitions, 0) for topic in request.topics]) > PARTITIONS_A_TURN
-
-
-def create_topics_in_turns(
-    ctx: Context,
-    request: CreateTopicsRequest,
-    version: int,
-    *,
-    creatable: NameFilter = everything,
-    describable: NameFilter = everything,
-) -> Generator[None, None, Decision[CreateTopicsResponse]]:
-    """What create_topics does, with a break every 500 records. The image must not change in between."""
     answer = CreateTopicsResponse(topics=[])
     counts = Counter([topic.name for topic in request.topics])
     allowed = [name for name, count in counts.items() if count == 1 and name != METADATA_TOPIC]
@@ -73,13 +54,11 @@ def create_topics_in_turns(
     topics = [topic for topic in request.topics if counts[topic.name] == 1 and topic.name in authorized]
     _check_partition_count(topics, ctx.settings.num_partitions)
     creation = _Creation(ctx, described)
-    turn_end = PARTITIONS_A_TURN
     for topic in topics:
-        if len(creation.records) >= turn_end:
-            turn_end = len(creation.records) + PARTITIONS_A_TURN
+        if creation.pace.spent(A_TOPIC):
             yield
         try:
-            answer.topics.append(creation.create(topic))
+            answer.topics.append((yield from creation.create(topic)))
         except Refusal as refusal:
             answer.topics.append(
                 CreatableTopicResult(topic.name, error_code=refusal.code, error_message=refusal.message)
@@ -117,7 +96,7 @@ def _check_partition_count(topics: list[CreatableTopic], default_partition_count
 class _Creation:
     """One request's creation of topics: what its topics share, and the records so far."""
 
-    __slots__ = ("_ctx", "_described", "_image", "_new_partitions", "_racks", "records")
+    __slots__ = ("_ctx", "_described", "_image", "_new_partitions", "_racks", "pace", "records")
 
     def __init__(self, ctx: Context, described: Set[str]) -> None:
         self._ctx = ctx
@@ -126,8 +105,9 @@ class _Creation:
         self._racks: Racks | None = None
         self._new_partitions = NewPartitions(ctx.image)
         self.records: list[VersionedRecord] = []
+        self.pace = Pace()
 
-    def create(self, topic: CreatableTopic) -> CreatableTopicResult:
+    def create(self, topic: CreatableTopic) -> Turns[CreatableTopicResult]:
         """The answer for one topic, its records added.  Raises Refusal for this topic, nothing added."""
         name = topic.name
         _check_new_name(self._image, name)
@@ -141,12 +121,16 @@ class _Creation:
                 )
             configs = {config.name: config.value for config in topic.configs if config.value is not None}
             config_records = new_topic_configs(self._ctx, name, configs)
-        partitions = self._assigned(topic) if topic.assignments else self._placed(topic)
+        partitions = yield from self._assigned(topic) if topic.assignments else self._placed(topic)
         topic_id = _new_topic_id(self._ctx)
         records = self.records
         records.append(VersionedRecord(TopicRecord(name, topic_id), 0))
         records += config_records
-        records += self._new_partitions.records(topic_id, 0, partitions)
+        for first in range(0, len(partitions), PARTITIONS_A_GO):
+            some = partitions[first : first + PARTITIONS_A_GO]
+            records += self._new_partitions.records(topic_id, first, some)
+            if self.pace.spent(A_PARTITION * len(some)):
+                yield
         if name not in self._described:
             return CreatableTopicResult(
                 name, topic_id, ErrorCode.NONE, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -162,7 +146,7 @@ class _Creation:
             effective_topic_configs(self._ctx, configs),
         )
 
-    def _assigned(self, topic: CreatableTopic) -> list[tuple[Replicas, Replicas]]:
+    def _assigned(self, topic: CreatableTopic) -> Turns[list[tuple[Replicas, Replicas]]]:
         """Replicas and ISR of each partition as the request has them."""
         if topic.replication_factor != _DEFAULT:
             raise Refusal(
@@ -175,6 +159,8 @@ class _Creation:
         partitions: dict[int, tuple[Replicas, Replicas]] = {}
         replication_factor = None
         for assignment in topic.assignments:
+            if self.pace.spent(AN_ASSIGNED):
+                yield
             index, replicas = assignment.partition_index, assignment.broker_ids
             if index in partitions:
                 raise Refusal(
@@ -190,7 +176,7 @@ class _Creation:
             )
         return [partitions[index] for index in range(len(partitions))]
 
-    def _placed(self, topic: CreatableTopic) -> list[tuple[Replicas, Replicas]]:
+    def _placed(self, topic: CreatableTopic) -> Turns[list[tuple[Replicas, Replicas]]]:
         """Replicas and ISR of each partition as the placer has them."""
         settings = self._ctx.settings
         replication_factor = topic.replication_factor
@@ -212,8 +198,12 @@ class _Creation:
         if self._racks is None:
             self._racks = Racks(self._image.brokers.values())
         try:
-            placed = place(self._racks, self._ctx.dice, count, replication_factor)
-            return self._new_partitions.placed(placed)
+            placed: list[tuple[Replicas, Replicas]] = []
+            for some in rounds(self._racks, self._ctx.dice, count, replication_factor):
+                placed += self._new_partitions.placed(some)
+                if self.pace.spent(A_PLACED * len(some)):
+                    yield
+            return placed
         except Refusal as refusal:
             raise Refusal(
                 refusal.code,
@@ -246,6 +236,7 @@ def _new_topic_id(ctx: Context) -> bytes:
             return topic_id
 
 
+@InTurns
 def delete_topics(
     ctx: Context,
     request: DeleteTopicsRequest,
@@ -253,7 +244,7 @@ def delete_topics(
     *,
     deletable: NameFilter = everything,
     describable: NameFilter = everything,
-) -> Decision[DeleteTopicsResponse]:
+) -> Turns[Decision[DeleteTopicsResponse]]:
     """The topics removed, named by name or by id (KIP-516), and per topic why one is not.
 
     deletable and describable leave those names that the sender may delete, and may know of.  Raises Refusal:
@@ -267,6 +258,7 @@ def delete_topics(
             )
         raise Refusal(ErrorCode.TOPIC_DELETION_DISABLED)
     image = ctx.image
+    pace = Pace()
     answer = DeleteTopicsResponse(responses=[])
     names: Counter[str] = Counter(request.topic_names)
     ids: Counter[bytes] = Counter()
@@ -304,8 +296,12 @@ def delete_topics(
     asked = {*single_names, *by_id.values()}
     may_delete, may_describe = deletable(asked), describable(asked)
 
+    if pace.spent(len(asked)):
+        yield
     doomed: dict[bytes, str] = {}
     for topic_id, count in ids.items():
+        if pace.spent(A_DELETED):
+            yield
         found = by_id.get(topic_id)
         if count > 1:
             continue
@@ -318,6 +314,8 @@ def delete_topics(
             doomed[topic_id] = found
     refused_ids = {topic_id for topic_id, count in ids.items() if count > 1}
     for name in single_names:
+        if pace.spent(A_DELETED):
+            yield
         named = image.topic_named(name)
         if name not in may_describe:
             _refuse(answer, name, ZERO_UUID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -335,6 +333,8 @@ def delete_topics(
     check_record_count(len(doomed))
     records = []
     for topic_id, name in doomed.items():
+        if pace.spent(A_DELETED):
+            yield
         records.append(VersionedRecord(RemoveTopicRecord(topic_id), 0))
         answer.responses.append(DeletableTopicResult(name, topic_id))
     return Decision(answer, records)

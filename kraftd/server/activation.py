@@ -34,7 +34,7 @@ def become_active(node: Node, epoch: int) -> None:
 
 def step_down(node: Node, new_epoch: int) -> None:
     """Take no more decisions; what was not committed is taken back, and who waited for it sent elsewhere."""
-    node.long.abandon(node)
+    applied_end = node.long.abandon(node)
     committed_end = max(node.core.high_watermark, 0)
     node.say(
         "warning",
@@ -48,6 +48,9 @@ def step_down(node: Node, new_epoch: int) -> None:
     node.image.undo_to(committed_end - 1)
     node.finalized.forget_uncommitted()
     node.replay.next_offset = committed_end
+    if applied_end is not None and applied_end < committed_end:
+        node.replay.next_offset = applied_end
+        node.read_on()
     node.periodic.deactivate()
     node.sayings.forget()
     refusal = node.not_controller()

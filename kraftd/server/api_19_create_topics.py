@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftd.controller.topics import create_topics, create_topics_in_turns, is_large
+from kraftd.controller.topics import create_topics
 
 if TYPE_CHECKING:
     from kraftd.server.call import Call
@@ -20,7 +20,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, call: Call) -> None:
-    if is_large(call.message):
-        node.decide_in_turns(call, create_topics_in_turns)
-    else:
-        node.decide(call, create_topics)
+    node.decide(call, create_topics.begin)

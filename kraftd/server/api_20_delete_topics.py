@@ -18,4 +18,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, call: Call) -> None:
-    node.decide(call, delete_topics)
+    node.decide(call, delete_topics.begin)

@@ -20,4 +20,4 @@ if TYPE_CHECKING:
 
 def handle(node: Node, call: Call) -> None:
     if node.knows_metadata(call):
-        node.decide(call, lambda ctx, request, _: describe_configs(ctx, request), on_standby=True)
+        node.decide(call, lambda ctx, request, _: describe_configs.begin(ctx, request), on_standby=True)

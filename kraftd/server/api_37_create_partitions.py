@@ -18,4 +18,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, call: Call) -> None:
-    node.decide(call, create_partitions)
+    node.decide(call, create_partitions.begin)

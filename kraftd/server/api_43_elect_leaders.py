@@ -18,4 +18,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, call: Call) -> None:
-    node.decide(call, elect_leaders)
+    node.decide(call, elect_leaders.begin)

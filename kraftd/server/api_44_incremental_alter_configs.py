@@ -19,4 +19,6 @@ if TYPE_CHECKING:
 
 def handle(node: Node, call: Call) -> None:
     forwarded = call.envelope is not None
-    node.decide(call, lambda ctx, request, _: incremental_alter_configs(ctx, request, forwarded=forwarded))
+    node.decide(
+        call, lambda ctx, request, _: incremental_alter_configs.begin(ctx, request, forwarded=forwarded)
+    )

@@ -18,4 +18,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, call: Call) -> None:
-    node.decide(call, alter_partition_reassignments)
+    node.decide(call, alter_partition_reassignments.begin)

@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, call: Call) -> None:
-    node.decide(call, list_partition_reassignments)
+    node.decide(call, list_partition_reassignments.begin)

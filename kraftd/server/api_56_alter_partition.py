@@ -19,4 +19,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, call: Call) -> None:
-    node.decide(call, alter_partition)
+    node.decide(call, alter_partition.begin)

@@ -19,4 +19,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, call: Call) -> None:
-    node.decide(call, register_broker)
+    node.decide(call, register_broker.begin)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftd.controller.broker_states import broker_heartbeat, hear_heartbeat
+from kraftd.controller.broker_states import begin_heartbeat, hear_heartbeat
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
+from kraftd.controller.turns import Turns
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.server.periodic import LEAVE
@@ -29,5 +30,7 @@ def handle(node: Node, call: Call) -> None:
         node.periodic.hasten(LEAVE, node.now_ms)
 
 
-def _beat(ctx: Context, request: BrokerHeartbeatRequest, _version: int) -> Decision[BrokerHeartbeatResponse]:
-    return broker_heartbeat(ctx, request)
+def _beat(
+    ctx: Context, request: BrokerHeartbeatRequest, _version: int
+) -> Decision[BrokerHeartbeatResponse] | Turns[Decision[BrokerHeartbeatResponse]]:
+    return begin_heartbeat(ctx, request)

@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, call: Call) -> None:
-    node.decide(call, lambda ctx, request, _: unregister_broker(ctx, request))
+    node.decide(call, lambda ctx, request, _: unregister_broker.begin(ctx, request))

@@ -18,4 +18,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, call: Call) -> None:
-    node.decide(call, assign_replicas_to_dirs)
+    node.decide(call, assign_replicas_to_dirs.begin)

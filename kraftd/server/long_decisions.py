@@ -1,29 +1,39 @@
 """Decisions too large for one turn of the loop: made, appended and applied in turns.
 
-One at a time. Its records are made from an image that nobody changes meanwhile, go into the log as one batch,
-and are applied some a turn. Other decisions wait behind it; a heartbeat that changes nothing, fetches, the
-quorum and whatever else needs no decision go on. Should leadership be lost before its append, nothing has
-happened; after it, the rest is applied at once and shares the fate of all that is not committed.
+One at a time. Its records are made from an image that nobody changes meanwhile. Atomic ones go into the log
+as one batch and are applied some a turn; others are appended and applied some a turn. Other decisions wait
+behind it; a heartbeat that changes nothing, fetches, the quorum and whatever else needs no decision go on.
+Should leadership be lost before an append, that has not happened; what was appended shares the fate of all
+that is not committed, and is read from the log again where it had yet to be applied.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.server.effects import TakeTurn
+from kraftd.controller.turns import Deciding, Turns
+from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.messages.partition_record import PartitionRecord
+from kraftd.messages.remove_topic_record import RemoveTopicRecord
+from kraftd.metadata.image import Image
 from kraftd.wire.error_code import ErrorCode
-from kraftd.wire.record_frame import encode_records
+from kraftd.wire.record_frame import VersionedRecord, encode_records
 
 if TYPE_CHECKING:
     from kraftd.server.call import Call
     from kraftd.server.node import Node
+    from kraftd.wire.primitives import Buffer
 
-Deciding = Generator[None, None, Decision[Any]]
+R = TypeVar("R")
 
-APPLIED_A_TURN = 2_000  # records
+AT_ONCE = 300  # records of a decision that are appended and applied in the turn in which it was made
+APPLIED_A_TURN = 2_500  # microseconds, about, of applying records
+COSTS: dict[type, int] = {PartitionRecord: 1, PartitionChangeRecord: 7}
+OTHER_COST, REMOVAL_COST = 4, 10
 HANDLED_A_TURN = 8  # calls that have waited
 
 
@@ -34,6 +44,9 @@ class LongDecisions:
         self._call: Call | None = None
         self._turns: Iterator[Sequence[Any]] | None = None  # each with the core's effects to be performed
         self._appended = False
+        self._answer: list[Buffer] | None = None  # of what has been appended as one batch, which
+        self._end_offset = 0  # ends there
+        self._applied_end: int | None = None  # and is applied so far
         self._behind: deque[Call] = deque()
         self._handling = False
 
@@ -53,10 +66,10 @@ class LongDecisions:
         self._behind.append(call)
         return True
 
-    def begin(self, node: Node, call: Call, deciding: Deciding) -> None:
-        """The first turn of a decision; a TakeTurn for each that follows."""
-        self._call, self._turns, self._appended = call, self._run(node, call, deciding), False
-        self.go_on(node)
+    def begin(self, node: Node, call: Call, rest: Deciding | Decision[Any]) -> None:
+        """Go on, from the next turn on, with a decision that is not made yet, or has very many records."""
+        self._call, self._turns, self._appended = call, self._run(node, call, rest), False
+        node.take_turn()
 
     def go_on(self, node: Node) -> None:
         """One turn."""
@@ -71,39 +84,39 @@ class LongDecisions:
         try:
             effects = next(turns, None)
         except Refusal as refusal:
-            self._end(node)
+            self._end()
             node.refuse(call, refusal.code, refusal.message)
         except Exception as error:
             if self._appended:
                 raise
-            self._end(node)
+            self._end()
             node.decision_failed(call, error)
             node.refuse(call, ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
             if effects is None:
-                self._end(node)
+                self._end()
             else:
-                node.emit(TakeTurn())
                 node.perform(effects)
 
-    def abandon(self, node: Node) -> None:
-        """Leadership is lost, but not yet given up."""
-        turns, call = self._turns, self._call
-        self._turns = self._call = None
+    def abandon(self, node: Node) -> int | None:
+        """Leadership is lost, but not yet given up: nothing more is appended or applied.
+
+        The first offset of what is in the log but not in the image, if anything is.
+        """
+        call, answer, applied_end = self._call, self._answer, self._applied_end
+        self._end()
         refusal = node.not_controller()
-        if turns is not None and self._appended:
-            for _ in turns:
-                pass
+        if call is not None and answer is not None and self._end_offset <= (node.core.high_watermark or 0):
+            node.answer_decision(call, answer, self._end_offset, appended=True)  # committed, if not applied
         elif call is not None:
             node.refuse(call, refusal.code, refusal.message)
         behind, self._behind = self._behind, deque()
         for waiting in behind:
             node.refuse(waiting, refusal.code, refusal.message)
+        return applied_end
 
-    def _end(self, node: Node) -> None:
-        self._turns = self._call = None
-        if self._behind:
-            node.emit(TakeTurn())
+    def _end(self) -> None:
+        self._turns = self._call = self._answer = self._applied_end = None
 
     def _handle_some(self, node: Node) -> None:
         """Calls that have waited, in their order, until one of them is a long one itself."""
@@ -113,43 +126,106 @@ class LongDecisions:
                 break
             node.handle(self._behind.popleft())
         self._handling = False
-        if self._behind and self._turns is None:
-            node.emit(TakeTurn())
 
-    def _run(self, node: Node, call: Call, deciding: Deciding) -> Iterator[Sequence[Any]]:
-        epoch = node.active_epoch
-        assert epoch is not None
-        while True:
-            try:
-                next(deciding)
-            except StopIteration as end:
-                decision: Decision[Any] = end.value
-                break
-            yield ()
-        node.requests.count_errors(call.key, decision.answer)
-        parts = call.frame(decision.answer)
+    def _run(self, node: Node, call: Call, rest: Deciding | Decision[Any]) -> Iterator[Sequence[Any]]:
+        if isinstance(rest, Decision):
+            decision = rest
+        else:
+            decision = yield from _quiet(rest)
+        yield from _quiet(node.requests.count_errors_in_turns(call.key, decision.answer))
+        answer = call.frame(decision.answer)
         end_offset = node.next_offset
         if decision.records:
             yield ()
-            values = encode_records(decision.records)
-            yield ()
-            base_offset = node.next_offset
-            effects = node.appends.request(node, values, epoch, decision.atomic)
-            end_offset = base_offset + len(values)
-            self._appended = True
-            node.sayings.note(end_offset, decision.records)
-            yield effects
-            messages = [record.message for record in decision.records]
-            for first in range(0, len(messages), APPLIED_A_TURN):
-                some = messages[first : first + APPLIED_A_TURN]
-                node.image.apply_all(some, base_offset + first, epoch)
-                node.replay.next_offset = base_offset + first + len(some)
-                yield ()
-            node.appends.applied(node, decision.records)
+            append = self._append_whole if decision.atomic else self._append_some_a_turn
+            end_offset = yield from append(node, decision.records, answer)
         if decision.after is not None:
             decision.after(end_offset)
-        node.answer_decision(call, parts, end_offset, appended=bool(decision.records))
+        node.answer_decision(call, answer, end_offset, appended=bool(decision.records))
+
+    def _append_whole(
+        self, node: Node, records: list[VersionedRecord], answer: list[Buffer]
+    ) -> Generator[Sequence[Any], None, int]:
+        """One batch, applied in turns; the offset behind it."""
+        image, epoch = node.image, node.active_epoch
+        assert epoch is not None
+        values = encode_records(records)
+        base_offset = node.next_offset
+        end_offset = base_offset + len(values)
+        effects = node.appends.request(node, values, epoch, atomic=True)
+        self._appended, self._applied_end = True, base_offset
+        self._answer, self._end_offset = answer, end_offset
+        node.sayings.note(end_offset, records)
+        yield effects
+        messages = [record.message for record in records]
+        at = 0
+        while at < len(messages):
+            end = turn_end(image, messages, at)
+            image.apply_all(messages[at:end], base_offset + at, epoch)
+            at = end
+            node.replay.next_offset = self._applied_end = base_offset + at
+            yield ()
+        self._applied_end = None
+        node.appends.applied(node, records)
+        return end_offset
+
+    def _append_some_a_turn(
+        self, node: Node, records: list[VersionedRecord], _: list[Buffer]
+    ) -> Generator[Sequence[Any], None, int]:
+        """Some records a turn, each time appended and applied; the offset behind the last."""
+        image, epoch = node.image, node.active_epoch
+        assert epoch is not None
+        messages = [record.message for record in records]
+        at = end_offset = 0
+        while at < len(messages):
+            end = turn_end(image, messages, at)
+            values = encode_records(records[at:end])
+            base_offset = node.next_offset
+            effects = node.appends.request(node, values, epoch, atomic=False)
+            self._appended = True
+            image.apply_all(messages[at:end], base_offset, epoch)
+            end_offset = node.replay.next_offset = base_offset + len(values)
+            node.appends.applied(node, records[at:end])
+            node.sayings.note(end_offset, records[at:end])
+            at = end
+            yield effects
+        return end_offset
 
     def __repr__(self) -> str:
         now = f"{self._call!r}" if self._call is not None else "none"
         return f"<LongDecisions {now} under way, {len(self._behind)} calls behind>"
+
+
+def first_turn(deciding: Deciding) -> Deciding | Decision[Any]:
+    """The decision, if one turn is enough for it, and otherwise what is left to do."""
+    try:
+        next(deciding)
+    except StopIteration as end:
+        decision: Decision[Any] = end.value
+        return decision
+    return deciding
+
+
+def turn_end(image: Image, messages: Sequence[object], at: int) -> int:
+    """How far to go in one turn that applies these records, from one of them on."""
+    left = APPLIED_A_TURN
+    for number, message in enumerate(islice(messages, at, None), at + 1):
+        if type(message) is RemoveTopicRecord:
+            topic = image.topics.get(message.topic_id)
+            left -= REMOVAL_COST + (0 if topic is None else len(topic.partitions))
+        else:
+            left -= COSTS.get(type(message), OTHER_COST)
+        if left <= 0:
+            return number
+    return len(messages)
+
+
+def _quiet(turns: Turns[R]) -> Generator[Sequence[Any], None, R]:
+    """Turns in which there is nothing to be performed."""
+    while True:
+        try:
+            next(turns)
+        except StopIteration as end:
+            result: R = end.value
+            return result
+        yield ()

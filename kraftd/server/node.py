@@ -9,10 +9,13 @@ records are appended, and its answer is parked until they are committed).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from types import GeneratorType
 from typing import Any, TypeVar
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.turns import Deciding
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.metadata.image import Image
 from kraftd.raft import effects as raft_effects
@@ -21,15 +24,15 @@ from kraftd.raft.core import RaftCore
 from kraftd.raft.events import Event
 from kraftd.server.activation import become_active, step_down
 from kraftd.server.appending import Appends
-from kraftd.server.call import Call, FrameMemo, envelope_error
+from kraftd.server.call import Call, envelope_error
+from kraftd.server.core_answers import CoreAnswers
 from kraftd.server.effects import (
     Answer,
-    AnswerRecords,
-    AnswerSnapshot,
     CloseConnection,
     ControllerLoaded,
     Effect,
     Say,
+    TakeTurn,
 )
 from kraftd.server.events import (
     CommittedRead,
@@ -44,7 +47,7 @@ from kraftd.server.finalized import FinalizedFeatures
 from kraftd.server.identity import Identity
 from kraftd.server.intake import NotServed, read_call
 from kraftd.server.loading import Loading
-from kraftd.server.long_decisions import Deciding, LongDecisions
+from kraftd.server.long_decisions import AT_ONCE, LongDecisions, first_turn
 from kraftd.server.parked import ParkedAnswers
 from kraftd.server.periodic import Periodic
 from kraftd.server.refusal_answers import refuse
@@ -62,9 +65,9 @@ from kraftd.wire.primitives import Buffer
 from kraftd.wire.record_frame import VersionedRecord
 
 A = TypeVar("A", bound=Message)
-Decide = Callable[[Context, Any, int], Decision[Any]]  # of the context, the request and its version
+# Of the context, the request and its version; in turns, if it may take long.
+Decide = Callable[[Context, Any, int], Decision[Any] | Deciding]
 
-FETCH = int(ApiKey.FETCH)
 HEARTBEAT = int(ApiKey.BROKER_HEARTBEAT)
 
 _NOT_CONTROLLER_TEXT = "The active controller appears to be {}."
@@ -103,10 +106,10 @@ class Node:
         self.registration = Registration(identity.quorum_listener)
         self._claimed_epoch: int | None = None  # led, but the image has yet to catch up
         self.appends = Appends()
+        self.core_answers = CoreAnswers()
         self.long = LongDecisions()
         self._postponed: list[Call] = []  # asked before the metadata was known
-        self._unanswered: dict[int, set[Call]] = {}  # at the core, by connection
-        self._empty_fetches = FrameMemo()
+        self._turn_asked = False
         self._out: list[Effect] = []
         self._handlers: dict[type, Callable[[Any], None]] = {
             FramesReceived: self._on_frames,
@@ -123,9 +126,9 @@ class Node:
             raft_events.DeadlineReached: self._on_deadline,
         }
         self._core_effects: dict[type, Callable[[Any], None]] = {
-            raft_effects.Respond: self._on_respond,
-            raft_effects.RespondRecords: self._on_respond_records,
-            raft_effects.RespondSnapshot: self._on_respond_snapshot,
+            raft_effects.Respond: partial(self.core_answers.on_respond, self),
+            raft_effects.RespondRecords: partial(self.core_answers.on_respond_records, self),
+            raft_effects.RespondSnapshot: partial(self.core_answers.on_respond_snapshot, self),
             raft_effects.AppendAccepted: _nothing,  # whoever appends looks for these two
             raft_effects.AppendRefused: _nothing,
             raft_effects.AppendCommitted: _nothing,  # answers are released by the high watermark
@@ -160,6 +163,12 @@ class Node:
 
     def emit(self, effect: Effect) -> None:
         self._out.append(effect)
+
+    def take_turn(self) -> None:
+        """There is more to do, in another turn."""
+        if not self._turn_asked:
+            self._turn_asked = True
+            self._out.append(TakeTurn())
 
     def say(self, level: str, text: str, /, **fields: Any) -> None:
         self._out.append(Say(level, text, fields))
@@ -233,27 +242,15 @@ class Node:
 
     def ask_core(self, call: Call) -> None:
         """Let the consensus core answer, now or later."""
-        if self.appends:
-            self.appends.give(self)
-        event = raft_events.RequestReceived(call, call.message, call.version, call.listener)
-        effects = self.core.step(event, self.now_ms)
-        if len(effects) == 1:
-            effect = effects[0]
-            if type(effect) is raft_effects.Respond and effect.request_id is call:
-                self._respond(call, effect.message)  # at once, as most are: there is nothing to remember
-                return
-        waiting = self._unanswered.get(call.connection_id)
-        if waiting is None:
-            waiting = self._unanswered[call.connection_id] = set()
-        waiting.add(call)
-        self.perform(effects)
+        self.core_answers.ask(self, call)
 
     def decide(self, call: Call, decide: Decide, *, on_standby: bool = False) -> None:
         """Take a decision on the image; append its records; answer once they are committed.
 
         An answer without records waits for the records that it may have seen, as a read of Kafka's controller
         waits for the highest offset in its purgatory: so nobody is told what could still be undone.
-        `on_standby` lets every controller answer, from what it has applied.
+        `on_standby` lets every controller answer, from what it has applied. What takes long is made, appended
+        and applied in turns, and the others wait.
         """
         self._check_may_decide(on_standby)
         if call.key != HEARTBEAT and self.long.put_off(call):
@@ -261,12 +258,19 @@ class Node:
         context, epoch = self.context, self.active_epoch
         context.next_offset = self.next_offset
         try:
-            decision = decide(context, call.message, call.version)
+            made = decide(context, call.message, call.version)
+            decision = first_turn(made) if isinstance(made, GeneratorType) else made
         except Refusal:
             raise
         except Exception as error:
             self.decision_failed(call, error)
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+        if not isinstance(decision, Decision) or len(decision.records) > AT_ONCE:
+            if not self.long.is_under_way:
+                self.long.begin(self, call, decision)
+            else:
+                self.long.put_off(call)
+            return
         if decision.records and self.long.is_under_way:
             self.long.put_off(call)
             return
@@ -284,12 +288,6 @@ class Node:
         if decision.after is not None:
             decision.after(end_offset)
         self.answer_decision(call, parts, end_offset, appended=bool(decision.records))
-
-    def decide_in_turns(self, call: Call, begin: Callable[[Context, Any, int], Deciding]) -> None:
-        """As decide, for what takes long: the decision is made, appended and applied in turns."""
-        self._check_may_decide()
-        if not self.long.put_off(call):
-            self.long.begin(self, call, begin(self.context, call.message, call.version))
 
     def _check_may_decide(self, on_standby: bool = False) -> None:
         """Raises Refusal. A leader that is about to hand over begins nothing new."""
@@ -367,49 +365,11 @@ class Node:
             else:
                 handler(effect)
 
-    def _answered(self, call: Call) -> bool:
-        """Whether the call still wants its answer; it does not want another."""
-        waiting = self._unanswered.get(call.connection_id)
-        if waiting is None or call not in waiting:
-            return False
-        waiting.discard(call)
-        return True
-
-    def _on_respond(self, effect: raft_effects.Respond) -> None:
-        call: Call = effect.request_id  # type: ignore[assignment]
-        if self._answered(call):
-            self._respond(call, effect.message)
-
-    def _respond(self, call: Call, message: Any) -> None:
-        if call.key == FETCH:
-            topics = message.responses
-            if message.error_code or (topics and topics[0].partitions[0].error_code):
-                self.requests.count_errors(FETCH, message)
-            parts = call.frame_repeated(message, self._empty_fetches)
-        else:
-            self.requests.count_errors(call.key, message)
-            parts = call.frame(message)
-        self._out.append(Answer(call.connection_id, call.slot, parts, call))
-
-    def _on_respond_records(self, effect: raft_effects.RespondRecords) -> None:
-        call: Call = effect.request_id  # type: ignore[assignment]
-        if self._answered(call):
-            self._out.append(
-                AnswerRecords(call, effect.message, effect.offset, effect.end_offset, effect.max_bytes)
-            )
-
-    def _on_respond_snapshot(self, effect: raft_effects.RespondSnapshot) -> None:
-        call: Call = effect.request_id  # type: ignore[assignment]
-        if self._answered(call):
-            self._out.append(
-                AnswerSnapshot(call, effect.message, effect.snapshot_id, effect.position, effect.max_bytes)
-            )
-
     def _on_started(self, event: raft_events.Started) -> None:
         first = self.replay.start()
         if first is not None:
             self.loading.begin_snapshot(self.now_ms)
-            self._out.append(first)
+            self.take_turn()
         self._tell_core(event)
 
     def _on_shutdown_requested(self, event: raft_events.ShutdownRequested) -> None:
@@ -419,7 +379,7 @@ class Node:
     def _on_connection_closed(self, event: ConnectionClosed) -> None:
         if self._postponed:
             self._postponed = [c for c in self._postponed if c.connection_id != event.connection_id]
-        for call in self._unanswered.pop(event.connection_id, ()):
+        for call in self.core_answers.closed(event.connection_id):
             self._tell_core(raft_events.RequestAbandoned(call))
 
     # -- the disk
@@ -450,9 +410,7 @@ class Node:
             self._publish(high_watermark)
             self.registration.look(self)
         else:
-            read = self.replay.more(high_watermark)
-            if read is not None:
-                self._out.append(read)
+            self.read_on()
 
     def _publish(self, high_watermark: int) -> None:
         first = self.finalized.epoch < 0
@@ -468,20 +426,39 @@ class Node:
 
     def _on_committed_read(self, event: CommittedRead) -> None:
         self.replay.begin(event.offset, event.data)
-        self._on_turn(None)
+        self._replay_some()
 
-    def _on_turn(self, _: TurnCame | None) -> None:
+    def _on_turn(self, _: TurnCame) -> None:
+        self._turn_asked = False
         if self.long.busy:
             self.long.go_on(self)
+            self._ask_for_more()
+        else:
+            self._replay_some()
+
+    def _ask_for_more(self) -> None:
+        if self.long.busy or self.replay.busy:
+            self.take_turn()
+
+    def read_on(self) -> None:
+        """What is committed and not in the image has to be read from the log."""
+        read = self.replay.more(self.core.high_watermark or 0)
+        if read is not None:
+            self._out.append(read)
+
+    def _replay_some(self) -> None:
+        if self.long.busy:
+            self.take_turn()  # what is read does not change meanwhile
             return
         next_offset = self.replay.next_offset
         follow_up = self.replay.turn(self.core.high_watermark or 0)
         if next_offset < self.replay.snapshot_end <= self.replay.next_offset:
             self.loading.end_snapshot(self.now_ms)
-        if follow_up is not None:
+        if isinstance(follow_up, TakeTurn):
+            self.take_turn()
+        elif follow_up is not None:
             self._out.append(follow_up)
-            return
-        if self.replay.complete:
+        elif self.replay.complete:
             self._publish(self.replay.next_offset)
             if self._claimed_epoch is not None and not self.stopping:
                 self._claim(self._claimed_epoch)
@@ -490,6 +467,7 @@ class Node:
     def _on_reset_log(self, effect: raft_effects.ResetLog) -> None:
         """The log is a leader's snapshot now: read a fresh image from it."""
         self._out += [effect, OpenSnapshot(effect.snapshot_id)]
+        self.long.abandon(self)
         self.image = self.context.image = Image()
         self.replay = Replay(self.image, loading=self.loading)
         self.replay.await_snapshot()
@@ -497,7 +475,7 @@ class Node:
     def _on_snapshot_opened(self, event: SnapshotOpened) -> None:
         self.loading.begin_snapshot(self.now_ms)
         self.replay.load(event.snapshot_id, event.runs)
-        self._on_turn(None)
+        self._replay_some()
 
     def _on_controller_answered(self, event: ControllerAnswered) -> None:
         self.registration.on_answer(self, event)

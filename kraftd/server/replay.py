@@ -76,6 +76,11 @@ class Replay:
         return self.more(high_watermark)
 
     @property
+    def busy(self) -> bool:
+        """Whether there is something to apply in the next turn."""
+        return self._slices is not None
+
+    @property
     def loads_snapshot(self) -> bool:
         """Whether a snapshot is being applied, or awaited."""
         return self._awaits_snapshot or self.next_offset < self.snapshot_end

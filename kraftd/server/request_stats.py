@@ -6,7 +6,7 @@ Kept cheap, for every request passes here: two lookups, one search among bounds,
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from typing import Any
 
@@ -15,6 +15,7 @@ from kraftd.server.call import Call
 from kraftd.wire.message import Message
 from kraftd.wire.table import FieldRow, StructTable, table_of
 
+ROWS_A_TURN = 10_000  # of an answer
 _SHORT_NS = TIME_BOUNDS_NS[0]
 # Whether a struct has an error code, and those of its lists in which there are some.
 Places = tuple[bool, tuple[tuple[str, Any], ...]]
@@ -81,6 +82,22 @@ class RequestStats:
         """Note the errors in an answer, wherever they stand in it."""
         for code in error_codes(message):
             stats = self.by_key.get(key) or self._new(key)
+            stats.errors[code] = stats.errors.get(code, 0) + 1
+
+    def count_errors_in_turns(self, key: int, message: Message) -> Generator[None, None, None]:
+        """The same, of an answer that may be very large."""
+        has_code, lists = _places(type(message))
+        found = [message.error_code] if has_code and message.error_code else []  # type: ignore[attr-defined]
+        for name, places in lists:
+            rows = getattr(message, name) or ()
+            for first in range(0, len(rows), ROWS_A_TURN):
+                if first:
+                    yield
+                for row in rows[first : first + ROWS_A_TURN]:
+                    found += _found(row, places)
+        stats = self.by_key.get(key) or self._new(key) if found else None
+        for code in found:
+            assert stats is not None
             stats.errors[code] = stats.errors.get(code, 0) + 1
 
     def _new(self, key: int) -> ApiStats:

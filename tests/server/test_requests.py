@@ -129,9 +129,9 @@ def test_arbitrary_bodies_of_served_apis_are_answered_or_cost_their_connection(
     frame = struct.pack(">hhih", key, version, 77, -1) + b"\0" + body
     house.closed.clear()
     place = house.send_frame(frame, 6)
-    parked = place[0] in house.node._unanswered
+    parked = place[0] in house.node.core_answers.waiting
     assert place in house.answers or 6 in house.closed or parked
-    house.node._unanswered.clear()
+    house.node.core_answers.waiting.clear()
 
 
 def carried(request: Any, key: int, version: int, **fields: Any) -> EnvelopeRequest:

@@ -1,0 +1,65 @@
+"""Work that may be too long for one turn of the loop, written as generators that break off between turns.
+
+Called, such a function does all of it at once; its ``begin`` gives the generator, which returns the same. The
+image must not change between its turns. What needs little work never breaks off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from kraftd.controller.decision import Decision
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Turns = Generator[None, None, R]
+Deciding = Turns[Decision[Any]]
+
+WORK_A_TURN = 2_500  # microseconds, about, on a machine of today; a loaded one may need twice as many
+
+
+class Pace:
+    """Counts the work of a turn: ``if pace.spent(microseconds): yield``."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = WORK_A_TURN
+
+    def spent(self, work: int) -> bool:
+        """Whether enough for a turn has been done; then the next one begins."""
+        self._left -= work
+        if self._left > 0:
+            return False
+        self._left = WORK_A_TURN
+        return True
+
+    def __repr__(self) -> str:
+        return f"<Pace, {self._left} left>"
+
+
+class InTurns(Generic[P, R]):
+    """A generator function that can also be called like any other."""
+
+    def __init__(self, begin: Callable[P, Turns[R]]) -> None:
+        self.begin = begin
+        update_wrapper(self, begin)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return at_once(self.begin(*args, **kwargs))
+
+    def __repr__(self) -> str:
+        return f"<InTurns {self.begin.__qualname__}>"
+
+
+def at_once(turns: Turns[R]) -> R:
+    """What comes of all the turns."""
+    while True:
+        try:
+            next(turns)
+        except StopIteration as end:
+            result: R = end.value
+            return result
