@@ -74,10 +74,11 @@ class Told:
     took_ms: float
     longest_ms: float
     too_long: int
+    by: str
     slowest_beat_ms: float
 
     def __repr__(self) -> str:
-        return f"<Told {self.name}: {self.longest_ms:.1f} ms, {self.too_long} steps too long>"
+        return f"<Told {self.name}: {self.longest_ms:.1f} ms, {self.too_long} steps too long: {self.by}>"
 
 
 class Large:
@@ -109,7 +110,8 @@ class Large:
         time.sleep(0.3)
         after = self._buckets()
         lines = self.node.log_text()[position:].splitlines()
-        held = [float(json.loads(line)["took_ms"]) for line in lines if HELD in line]
+        holds = [json.loads(line) for line in lines if HELD in line]
+        held = [float(hold["took_ms"]) for hold in holds]
         below = max((bound for bound in after if after[bound] > before.get(bound, 0)), default=0.0)
         beats = self.hearts.take()
         told = Told(
@@ -118,6 +120,7 @@ class Large:
             took_ms,
             max(held, default=below),
             len(held),
+            ", ".join(f"{hold['by']} {hold['took_ms']} ms" for hold in holds),
             max((beat.took_s * 1000 for beat in beats), default=0.0),
         )
         self.told.append(told)
