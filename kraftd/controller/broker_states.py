@@ -88,6 +88,8 @@ def _change_of_state(
 ) -> Turns[Decision[BrokerHeartbeatResponse]]:
     records: list[VersionedRecord] = []
     departure: Departure | None = None
+    while (after is not before or request.offline_log_dirs) and not ctx.image.settle_hosted(broker.id):
+        yield
     if after is not before:
         if after is ACTIVE:
             records += yield from handle_broker_unfenced.begin(ctx, broker.id, broker.epoch)
@@ -195,6 +197,8 @@ def fence_stale_broker(ctx: Context) -> Decision[bool]:
     if broker is not None and broker.epoch == broker_epoch:
         departure = ctx.heartbeats.departure_of(broker)
         if departure is None:
+            if not ctx.image.settle_hosted(broker_id):
+                return Decision(True)
             begun = _departure(ctx, broker)
             if begun is not None:
                 return Decision(True, after=lambda _end_offset: _begin(ctx, begun))

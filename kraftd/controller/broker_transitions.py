@@ -80,6 +80,8 @@ def handle_broker_unregistered(
     ctx: Context, broker_id: int, broker_epoch: int
 ) -> Turns[list[VersionedRecord]]:
     """A broker leaves every ISR and is forgotten; its replicas stay assigned to it."""
+    while not ctx.image.settle_hosted(broker_id):
+        yield
     records = yield from leave(ctx, ctx.image.partitions_of(broker_id), broker_id)
     records += yield from leave_elr(ctx, broker_id)
     records.append(VersionedRecord(UnregisterBrokerRecord(broker_id, broker_epoch), 0))
@@ -94,6 +96,8 @@ def handle_broker_shutdown(ctx: Context, broker_id: int, clean: bool) -> Turns[l
     eligible.
     """
     unclean = not clean and elr_enabled(ctx)
+    while not ctx.image.settle_hosted(broker_id):
+        yield
     records = yield from leave(ctx, _may_be_in_isr(ctx.image, broker_id), broker_id, unclean=unclean)
     if unclean:
         records += yield from leave_elr(ctx, broker_id, unclean=True)

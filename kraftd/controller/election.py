@@ -53,6 +53,7 @@ def elect_leaders(
     if wanted is None:
         # All of them: those that need no election are not even looked at, but every topic is in the answer.
         due: dict[bytes, list[int]] = {}
+        none: list[PartitionResult] = []  # of most topics: there are very many
         for topic_id, index in (
             image.partitions_with_non_preferred_leader()
             if election is Election.PREFERRED
@@ -62,10 +63,14 @@ def elect_leaders(
                 yield
             due.setdefault(topic_id, []).append(index)
         for topic in image.topics.values():
-            results = []
             if pace.spent(1):
                 yield
-            for index in due.get(topic.id, ()):
+            indexes = due.get(topic.id)
+            if indexes is None:
+                answer.replica_election_results.append(ReplicaElectionResult(topic.name, none))
+                continue
+            results = []
+            for index in indexes:
                 if pace.spent(A_CHANGE):
                     yield
                 results.append(_elect(edits, topic, index, election))

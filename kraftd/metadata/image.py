@@ -41,6 +41,8 @@ from kraftd.wire.record_frame import VersionedRecord
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NO_PARTITIONS = HostedPartitions()
+_SETTLED_A_CALL = 4_000  # about 2 ms
+_FORGOTTEN_A_CALL = 8_000  # about 2 ms
 
 # What two images must agree on to be equal.
 _TABLES = (
@@ -170,7 +172,7 @@ class Image:
         self._journal = self._journal or j.Journal()
 
     def commit(self, offset: int) -> None:
-        """Records up to the offset are committed and will not be taken back."""
+        """Records up to the offset are committed and will not be taken back; see ``forget_some``."""
         if self._journal is None:
             return
         self._ended_transactions = [both for both in self._ended_transactions if both[1] > offset]
@@ -180,7 +182,12 @@ class Image:
             offset = min(offset, self._ended_transactions[0][0] - 1)
         elif self.transaction_offset is not None:
             offset = min(offset, self.transaction_offset - 1)
-        self._journal.forget_to(offset)
+        self._journal.settle(offset)
+        self._journal.forget(_FORGOTTEN_A_CALL)
+
+    def forget_some(self) -> bool:
+        """Let go of some of what committed records have replaced: whether there is more."""
+        return self._journal is not None and self._journal.forget(_FORGOTTEN_A_CALL)
 
     def forget_elections(self) -> None:
         """What was applied so far is history: count elections from here on."""
@@ -438,6 +445,10 @@ class Image:
     def partitions_of(self, broker_id: int) -> Iterator[TopicPartition]:
         """Every partition that has a replica on the broker."""
         return iter(self._hosted.get(broker_id, _NO_PARTITIONS))
+
+    def settle_hosted(self, broker_id: int) -> bool:
+        """Prepare some of ``partitions_of``, which otherwise may take long: whether it is ready."""
+        return self._hosted.get(broker_id, _NO_PARTITIONS).settle(_SETTLED_A_CALL)
 
     def hosted_masks(self, broker_id: int) -> list[tuple[bytes, int]]:
         """The same as topic ids and masks (bit i is partition i), in a list of its own: it may be gone

@@ -34,16 +34,24 @@ ABSENT: Final = Absent()
 class Journal:
     """Entries in the order of application, oldest first."""
 
-    __slots__ = ("entries",)
+    __slots__ = ("_settled_offset", "entries")
 
     def __init__(self) -> None:
         self.entries: Entries = deque()
+        self._settled_offset = -1
 
-    def forget_to(self, offset: int) -> None:
-        """Drop the entries of records at or before an offset: those are settled."""
-        entries = self.entries
-        while entries and entries[0][0] <= offset:
+    def settle(self, offset: int) -> None:
+        """The entries of records at or before an offset may be forgotten."""
+        self._settled_offset = offset
+
+    def forget(self, most: int) -> bool:
+        """Drop up to so many entries that are settled: whether there are more."""
+        entries, offset = self.entries, self._settled_offset
+        for _ in range(min(most, len(entries))):
+            if entries[0][0] > offset:
+                return False
             entries.popleft()
+        return bool(entries) and entries[0][0] <= offset
 
     def __repr__(self) -> str:
         if not self.entries:

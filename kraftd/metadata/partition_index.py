@@ -101,6 +101,11 @@ class HostedPartitions:
             end = 0
         self._placed = end
 
+    def settle(self, most: int) -> bool:
+        """Put some notes where they belong: whether all of them are, so that to look takes no longer."""
+        self._place(most)
+        return not self._notes
+
     def masks(self) -> list[tuple[bytes, int]]:
         """Topic ids, each with its mask."""
         self._place(len(self._notes))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kraftd.runtime.watch import Watch
 
 # Collections are rare: nearly everything that lives long is frozen, or a struct without cycles.
-GC_THRESHOLDS = (50_000, 20, 50)
+GC_THRESHOLDS = (15_000, 70, 50)  # a young collection takes about 3 ms then, others are rarer
 STOPPING = "stopping"
 
 Announce = Callable[[str, tuple[Endpoint, ...]], None]

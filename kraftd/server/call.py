@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from struct import Struct
 from typing import Any
 
@@ -10,9 +11,10 @@ import msgspec
 from kraftd.messages.envelope_response import EnvelopeResponse
 from kraftd.wire.api import ApiKey, is_known
 from kraftd.wire.error_code import ErrorCode
-from kraftd.wire.frames import encode_response
+from kraftd.wire.frames import encode_response, framed_response
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
+from kraftd.wire.slices import encode_in_turns
 
 _CORRELATION_ID = Struct(">i")
 
@@ -85,6 +87,15 @@ class Call(msgspec.Struct, eq=False, gc=False):
             return parts
         whole = b"".join(parts)
         return outer.frame(EnvelopeResponse(whole[4:], 0))
+
+    def frame_in_turns(self, response: Message) -> Generator[None, None, list[Buffer]]:
+        """The same, of a response that may be very large, and that is taken apart by it."""
+        parts = yield from encode_in_turns(response, self.version)
+        parts = framed_response(self.key, self.version, self.correlation_id, parts)
+        outer = self.envelope
+        if outer is None:
+            return parts
+        return outer.frame(EnvelopeResponse(b"".join(parts)[4:], 0))
 
     def __repr__(self) -> str:
         name = ApiKey(self.key).name if is_known(self.key) else f"API {self.key}"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kraftd.controller.decision import Decision, Refusal
@@ -133,15 +132,17 @@ class LongDecisions:
         else:
             decision = yield from _quiet(rest)
         yield from _quiet(node.requests.count_errors_in_turns(call.key, decision.answer))
-        answer = call.frame(decision.answer)
+        yield ()
+        answer = yield from _quiet(call.frame_in_turns(decision.answer))
         end_offset = node.next_offset
+        has_records = bool(decision.records)
         if decision.records:
             yield ()
             append = self._append_whole if decision.atomic else self._append_some_a_turn
             end_offset = yield from append(node, decision.records, answer)
         if decision.after is not None:
             decision.after(end_offset)
-        node.answer_decision(call, answer, end_offset, appended=bool(decision.records))
+        node.answer_decision(call, answer, end_offset, appended=has_records)
 
     def _append_whole(
         self, node: Node, records: list[VersionedRecord], answer: list[Buffer]
@@ -157,16 +158,14 @@ class LongDecisions:
         self._answer, self._end_offset = answer, end_offset
         node.sayings.note(end_offset, records)
         yield effects
-        messages = [record.message for record in records]
-        at = 0
-        while at < len(messages):
-            end = turn_end(image, messages, at)
-            image.apply_all(messages[at:end], base_offset + at, epoch)
-            at = end
-            node.replay.next_offset = self._applied_end = base_offset + at
+        while records:
+            some = take_turn(image, records)
+            image.apply_all([record.message for record in some], base_offset, epoch)
+            base_offset += len(some)
+            node.replay.next_offset = self._applied_end = base_offset
+            node.appends.applied(node, some)
             yield ()
         self._applied_end = None
-        node.appends.applied(node, records)
         return end_offset
 
     def _append_some_a_turn(
@@ -175,19 +174,17 @@ class LongDecisions:
         """Some records a turn, each time appended and applied; the offset behind the last."""
         image, epoch = node.image, node.active_epoch
         assert epoch is not None
-        messages = [record.message for record in records]
-        at = end_offset = 0
-        while at < len(messages):
-            end = turn_end(image, messages, at)
-            values = encode_records(records[at:end])
+        end_offset = 0
+        while records:
+            some = take_turn(image, records)
+            values = encode_records(some)
             base_offset = node.next_offset
             effects = node.appends.request(node, values, epoch, atomic=False)
             self._appended = True
-            image.apply_all(messages[at:end], base_offset, epoch)
+            image.apply_all([record.message for record in some], base_offset, epoch)
             end_offset = node.replay.next_offset = base_offset + len(values)
-            node.appends.applied(node, records[at:end])
-            node.sayings.note(end_offset, records[at:end])
-            at = end
+            node.appends.applied(node, some)
+            node.sayings.note(end_offset, some)
             yield effects
         return end_offset
 
@@ -206,18 +203,21 @@ def first_turn(deciding: Deciding) -> Deciding | Decision[Any]:
     return deciding
 
 
-def turn_end(image: Image, messages: Sequence[object], at: int) -> int:
-    """How far to go in one turn that applies these records, from one of them on."""
-    left = APPLIED_A_TURN
-    for number, message in enumerate(islice(messages, at, None), at + 1):
+def take_turn(image: Image, records: list[VersionedRecord]) -> list[VersionedRecord]:
+    """Take out, from the front, what can be applied in one turn: to let go of very many takes long, too."""
+    left, count = APPLIED_A_TURN, 0
+    for message, _ in records:
+        count += 1
         if type(message) is RemoveTopicRecord:
             topic = image.topics.get(message.topic_id)
             left -= REMOVAL_COST + (0 if topic is None else len(topic.partitions))
         else:
             left -= COSTS.get(type(message), OTHER_COST)
         if left <= 0:
-            return number
-    return len(messages)
+            break
+    some = records[:count]
+    del records[:count]
+    return some
 
 
 def _quiet(turns: Turns[R]) -> Generator[Sequence[Any], None, R]:

@@ -404,6 +404,7 @@ class Node:
         high_watermark = effect.high_watermark
         if self.active_epoch is not None:
             self.image.commit(high_watermark - 1)
+            self._forget_some()
             for call, parts in self.parked.release(high_watermark):
                 self._out.append(Answer(call.connection_id, call.slot, parts, call))
             self.sayings.release(self, high_watermark)
@@ -430,11 +431,20 @@ class Node:
 
     def _on_turn(self, _: TurnCame) -> None:
         self._turn_asked = False
+        if self.active_epoch is not None and self._forget_some():
+            return
         if self.long.busy:
             self.long.go_on(self)
             self._ask_for_more()
         else:
             self._replay_some()
+
+    def _forget_some(self) -> bool:
+        """Let go of what very large committed decisions have replaced, in turns of its own."""
+        more = self.image.forget_some()
+        if more:
+            self.take_turn()
+        return more
 
     def _ask_for_more(self) -> None:
         if self.long.busy or self.replay.busy:

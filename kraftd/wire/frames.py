@@ -44,7 +44,11 @@ def parse_request_header(frame: Buffer) -> tuple[RequestHeader, int, int, int]:
 
 def encode_response(key: int, version: int, correlation_id: int, response: Message) -> list[Buffer]:
     """A response in an API version as parts to write, the length first; raises as ``encode`` does."""
-    parts = encode(response, version)
+    return framed_response(key, version, correlation_id, encode(response, version))
+
+
+def framed_response(key: int, version: int, correlation_id: int, parts: list[Buffer]) -> list[Buffer]:
+    """The parts of an encoded response with length and header before them."""
     size = (len(parts[0]) if len(parts) == 1 else sum(map(len, parts))) + 4
     if response_header_version(key, version):
         head = pack_v1(size + 1, correlation_id)
