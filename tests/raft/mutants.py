@@ -15,7 +15,7 @@ Patch = Callable[[Any], None]  # takes pytest's monkeypatch
 
 
 def count_observers(patch: Any) -> None:
-    """An observer's log end counts towards the majority."""
+    """S7: an observer's log end counts towards the majority."""
 
     def committable(self: progress.Progress) -> int | None:
         ends = [one.end_offset for one in [*self.voters.values(), *self.observers.values()]]
@@ -25,12 +25,12 @@ def count_observers(patch: Any) -> None:
 
 
 def count_one_vote_less(patch: Any) -> None:
-    """Half of the voters are a majority."""
+    """S1: half of the voters are a majority."""
     patch.setattr(majority.Votes, "won", property(lambda self: len(self.granting) * 2 >= len(self.voters)))
 
 
 def vote_twice(patch: Any) -> None:
-    """A vote that was given is forgotten when the next candidate asks."""
+    """S3: a vote that was given is forgotten when the next candidate asks."""
 
     def grants(replica: Replica, candidate: Any, up_to_date: bool) -> bool:
         granted = up_to_date and replica.state.value in ("unattached", "prospective")
@@ -42,9 +42,7 @@ def vote_twice(patch: Any) -> None:
 
 
 def vote_for_anybody(patch: Any) -> None:
-    """The candidate's log is not looked at."""
-    patch.setattr(election, "grants_vote", lambda replica, candidate, up_to_date: replica.voted is None)
-    patch.setattr(election, "grants_pre_vote", lambda replica: True)
+    """S5: the candidate's log is not looked at."""
     judge = election._judge
 
     def blind(replica: Replica, voter_id: int, asked: Any) -> Any:
@@ -55,9 +53,9 @@ def vote_for_anybody(patch: Any) -> None:
 
 
 def count_unsynced(patch: Any) -> None:
-    """The leader counts what it has appended, and tells its followers so."""
+    """S7: the leader counts what it has appended."""
 
-    def on_append(replica: Replica, count: int) -> None:
+    def on_append(replica: Replica, _count: int) -> None:
         replica.ask_sync()
         role: Any = replica.role
         role.progress.local_synced(replica.log.end_offset)
@@ -69,14 +67,14 @@ def count_unsynced(patch: Any) -> None:
 
 
 def fetch_unsynced(patch: Any) -> None:
-    """A follower fetches on before what it has is synced."""
+    """S12: a follower fetches on before what it has is synced."""
     patch.setattr(
         follower, "_may_fetch", lambda replica: not replica.connections.any_in_flight(replica.now_ms)
     )
 
 
 def commit_old_epochs(patch: Any) -> None:
-    """Records of older epochs commit by themselves."""
+    """S8: records of older epochs commit by themselves."""
     advance = leader.advance_high_watermark
 
     def early(replica: Replica, role: Any) -> bool:
@@ -111,7 +109,7 @@ def lead_the_same_epoch_again(patch: Any) -> None:
 
 
 def keep_the_diverging_tail(patch: Any) -> None:
-    """The offset alone decides whether a follower continues the log."""
+    """S4: the offset alone decides whether a follower continues the log."""
     locate = LogView.locate
 
     def by_offset(self: LogView, offset: int, epoch: int) -> Any:
@@ -123,33 +121,32 @@ def keep_the_diverging_tail(patch: Any) -> None:
     patch.setattr(LogView, "locate", by_offset)
 
 
-def truncate_what_is_committed(patch: Any) -> None:
-    """A follower whose log parts from the leader's starts over from nothing."""
+def truncate_below_the_mark(patch: Any) -> None:
+    """S9: a follower whose log parts from the leader's drops everything."""
 
     def truncate(replica: Replica, diverging: Any) -> None:
-        replica.log.truncate_to(0)
-        replica.truncated()
-        replica.emit(TruncateLog(0))
-        replica.history.truncate_to(0)
+        if replica.log.end_offset > replica.log.start_offset:
+            replica.log.truncate_to(replica.log.start_offset)
+            replica.truncated()
+            replica.emit(TruncateLog(replica.log.start_offset))
 
     patch.setattr(follower, "_truncate", truncate)
 
 
 def answer_twice(patch: Any) -> None:
-    """Who was woken is answered, and stays parked."""
+    """S19: who was woken is answered, and answered again."""
+
+    original = fetch_answers.wake
 
     def wake(replica: Replica, role: Any, fetches: list[Any]) -> None:
-        for fetch in fetches:
-            for _ in range(2):
-                position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
-                end_offset = fetch_answers.readable_end(replica, role, fetch.key)
-                fetch_answers.answer(replica, role, fetch, position, end_offset, may_park=False)
+        original(replica, role, fetches)
+        original(replica, role, fetches)
 
     patch.setattr(fetch_answers, "wake", wake)
 
 
 def forget_a_parked_fetch(patch: Any) -> None:
-    """The high watermark moves, and one of those that wait is not told."""
+    """S19: the high watermark moves, and one of those that wait is not told."""
     complete_all = Purgatory.complete_all
 
     def forgetful(self: Any, key: Any) -> list[Any]:
@@ -159,13 +156,13 @@ def forget_a_parked_fetch(patch: Any) -> None:
 
 
 def forget_at_the_deadline(patch: Any) -> None:
-    """Nobody looks at the clock for parked fetches."""
+    """S19: nobody looks at the clock for parked fetches."""
     patch.setattr(Purgatory, "expire", lambda self, now_ms: [])
     patch.setattr(Purgatory, "deadline_ms", lambda self: None)
 
 
 def refuse_nobody(patch: Any) -> None:
-    """The leadership ends, and who is parked waits for nothing."""
+    """S19: the leadership ends, and who is parked waits for nothing."""
     patch.setattr(fetch_answers, "refuse_all", lambda replica, error: None)
 
 

@@ -21,7 +21,7 @@ MUTANTS = {
     mutants.trust_the_leaders_mark: "S7",
     mutants.lead_the_same_epoch_again: "S2",
     mutants.keep_the_diverging_tail: ("S4", "S6", "S7"),
-    mutants.truncate_what_is_committed: "S9",
+    mutants.truncate_below_the_mark: "S9",
     mutants.answer_twice: "S19",
     mutants.forget_a_parked_fetch: "S19",
     mutants.forget_at_the_deadline: "S19",

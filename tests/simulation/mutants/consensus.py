@@ -1,4 +1,4 @@
-"""Defects of the consensus core."""
+"""Defects of the consensus core: those that histories of cores alone show, too (tests/raft), and others."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ from kraftd.raft import (
     checks,
     election,
     fetch_answers,
-    fetching,
     follower,
     leader,
-    majority,
-    progress,
     resigning,
 )
 from kraftd.raft import core as raft_core
@@ -30,112 +27,27 @@ from kraftd.raft.roles import Candidate, Resigned
 from kraftd.simulation.schedule import SECOND
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
+from tests.raft.mutants import (
+    answer_twice,
+    commit_old_epochs,
+    count_observers,
+    count_one_vote_less,
+    count_unsynced,
+    fetch_unsynced,
+    forget_a_parked_fetch,
+    forget_at_the_deadline,
+    keep_the_diverging_tail,
+    refuse_nobody,
+    truncate_below_the_mark,
+    vote_for_anybody,
+    vote_twice,
+)
 from tests.simulation.mutants.planted import FAST, Planted
-
-
-def count_observers(patch: Any) -> None:
-    """S7: an observer's log end counts towards the majority."""
-
-    def committable(self: progress.Progress) -> int | None:
-        ends = [one.end_offset for one in [*self.voters.values(), *self.observers.values()]]
-        return majority.majority_offset(sorted(-1 if e is None else e for e in ends)[-len(self.voters) :])
-
-    patch.setattr(progress.Progress, "committable", committable)
-
-
-def count_one_vote_less(patch: Any) -> None:
-    """S1: half of the voters are a majority."""
-    patch.setattr(majority.Votes, "won", property(lambda self: len(self.granting) * 2 >= len(self.voters)))
-
-
-def vote_twice(patch: Any) -> None:
-    """S3: a vote that was given is forgotten when the next candidate asks."""
-
-    def grants(replica: Replica, candidate: Any, up_to_date: bool) -> bool:
-        granted = up_to_date and replica.state.value in ("unattached", "prospective")
-        if granted:
-            replica.voted = None
-        return granted
-
-    patch.setattr(election, "grants_vote", grants)
 
 
 def vote_before_it_is_durable(patch: Any) -> None:
     """S3: the vote is told, and not written."""
     patch.setattr(Replica, "persist_election", lambda self: None)
-
-
-def vote_for_anybody(patch: Any) -> None:
-    """S5: the candidate's log is not looked at."""
-    judge = election._judge
-
-    def blind(replica: Replica, voter_id: int, asked: Any) -> Any:
-        asked.last_offset, asked.last_offset_epoch = 1 << 40, max(0, asked.replica_epoch - 1)
-        return judge(replica, voter_id, asked)
-
-    patch.setattr(election, "_judge", blind)
-
-
-def count_unsynced(patch: Any) -> None:
-    """S7: the leader counts what it has appended."""
-
-    def on_append(replica: Replica, _count: int) -> None:
-        replica.ask_sync()
-        role: Any = replica.role
-        role.progress.local_synced(replica.log.end_offset)
-        replica.log.synced_end_offset = replica.log.end_offset
-        leader.advance_high_watermark(replica, role)
-        fetch_answers.records_appended(replica, role)
-
-    patch.setattr(leader, "_appended", on_append)
-
-
-def fetch_unsynced(patch: Any) -> None:
-    """S12: a follower fetches on before what it has is synced."""
-    patch.setattr(
-        follower, "_may_fetch", lambda replica: not replica.connections.any_in_flight(replica.now_ms)
-    )
-
-
-def commit_old_epochs(patch: Any) -> None:
-    """S8: records of older epochs commit by themselves."""
-    advance = leader.advance_high_watermark
-
-    def early(replica: Replica, role: Any) -> bool:
-        start, role.epoch_start_offset = role.epoch_start_offset, -1
-        try:
-            return advance(replica, role)
-        finally:
-            role.epoch_start_offset = start
-
-    patch.setattr(leader, "advance_high_watermark", early)
-    patch.setattr(fetching, "advance_high_watermark", early)
-
-
-def truncate_below_the_mark(patch: Any) -> None:
-    """S9: a follower whose log parts from the leader's drops everything."""
-    from kraftd.raft.effects import TruncateLog
-
-    def truncate(replica: Replica, diverging: Any) -> None:
-        if replica.log.end_offset > replica.log.start_offset:
-            replica.log.truncate_to(replica.log.start_offset)
-            replica.truncated()
-            replica.emit(TruncateLog(replica.log.start_offset))
-
-    patch.setattr(follower, "_truncate", truncate)
-
-
-def keep_the_diverging_tail(patch: Any) -> None:
-    """S4: the offset alone decides whether a follower continues the log."""
-    locate = LogView.locate
-
-    def by_offset(self: LogView, offset: int, epoch: int) -> Any:
-        at = locate(self, offset, epoch)
-        if at.fit.value == "diverging" and offset <= self.end_offset:
-            return at._replace(fit=type(at.fit).VALID)
-        return at
-
-    patch.setattr(LogView, "locate", by_offset)
 
 
 def hold_on_without_a_quorum(patch: Any) -> None:
@@ -155,39 +67,6 @@ def change_voters_at_will(patch: Any) -> None:
         replica.role.voter_change = None  # type: ignore[union-attr]
 
     patch.setattr(reconfig, "_not_now", whenever)
-
-
-def answer_twice(patch: Any) -> None:
-    """S19: who was woken is answered, and answered again."""
-
-    original = fetch_answers.wake
-
-    def wake(replica: Replica, role: Any, fetches: list[Any]) -> None:
-        original(replica, role, fetches)
-        original(replica, role, fetches)
-
-    patch.setattr(fetch_answers, "wake", wake)
-
-
-def forget_a_parked_fetch(patch: Any) -> None:
-    """S19: the high watermark moves, and one of those that wait is not told."""
-    complete_all = Purgatory.complete_all
-
-    def forgetful(self: Any, key: Any) -> list[Any]:
-        return complete_all(self, key)[1:]
-
-    patch.setattr(Purgatory, "complete_all", forgetful)
-
-
-def forget_at_the_deadline(patch: Any) -> None:
-    """S19: nobody looks at the clock for parked fetches."""
-    patch.setattr(Purgatory, "expire", lambda self, now_ms: [])
-    patch.setattr(Purgatory, "deadline_ms", lambda self: None)
-
-
-def refuse_nobody(patch: Any) -> None:
-    """S19: the leadership ends, and who is parked waits for nothing."""
-    patch.setattr(fetch_answers, "refuse_all", lambda replica, error: None)
 
 
 def acknowledge_at_once(patch: Any) -> None:
