@@ -28,6 +28,7 @@ class ElectionChecker(Checker):
         super().__init__(world)
         self._leaders: dict[int, Process] = {}  # of epochs: one run of one replica
         self._votes: dict[int, dict[tuple[int, bytes], tuple[int, bytes]]] = {}  # of epochs, by voter
+        self.stood: dict[ReplicaKey, int] = {}  # the last epoch in which each asked for votes
         # S16, of processes that lead: epoch, deadline, and who was heard since it was set
         self._quorum: dict[Process, tuple[int, int, set[int]]] = {}
 
@@ -103,6 +104,7 @@ class ElectionChecker(Checker):
         if type(message) is VoteRequest:
             partition = message.topics[0].partitions[0]
             if not partition.pre_vote:
+                self.stood[process.host.key] = partition.replica_epoch
                 self._vote(process, partition.replica_epoch, process.id, process.host.directory_id)
 
     def _vote(self, process: Process, epoch: int, candidate_id: int, directory_id: bytes) -> None:

@@ -29,12 +29,15 @@ class Liveness:
         self.leader_us = -1
         self.agreed = False  # the world has healed, and knows it
         self.settled_us = -1
+        self.healed_epoch = -1  # the highest that anybody knew when the world had healed
         self._mark = -1, 0  # an epoch, and the log end of its leader when agreement was asked for
 
     def run(self) -> None:
         world = self.world
         cluster, schedule = world.cluster, world.schedule
         started_us = schedule.now_us
+        processes = [host.process for host in cluster.hosts.values()]
+        self.healed_epoch = max((one.core.epoch for one in processes if one is not None), default=-1)
         if not all(cluster.is_intact(voters) for voters in cluster.voter_sets()):
             world.note("not alive by right")  # more directories were lost than a quorum can lose
             return
@@ -51,9 +54,10 @@ class Liveness:
                     return
                 if cluster.mended != mended:
                     continue  # somebody took a damaged directory away meanwhile, the leader's perhaps
-                if not self._is_disturbed():
+                removed = self.disturber()
+                if removed is None:
                     raise
-                world.note("disturbed by a removed voter")
+                world.note("disturbed by a removed voter", removed)
                 return
         self._same_logs()
         self._shut_down()
@@ -80,20 +84,24 @@ class Liveness:
         self._quiet()
         self._one_link_broken()
 
-    def _is_disturbed(self) -> bool:
-        """Whether a voter was removed, has not learnt it, and stands for want of pre-votes: one of the voters
-        that it knows is of before KIP-996.  It raises the epoch for ever, as in Apache Kafka.
+    def disturber(self) -> int | None:
+        """A voter that was removed, has not learnt it, and has stood since the world healed, for want of
+        pre-votes: one of the voters that it knows is of before KIP-996.  It raises the epoch for ever, as in
+        Apache Kafka.
         """
         hosts = self.world.cluster.hosts
         leader = self.world.cluster.leader()
+        stood = self.world.checks.elections.stood
         for host in hosts.values():
             process = host.process
             if leader is None or process is None or leader.core.voters.has_voter(host.key):
                 continue
+            if stood.get(host.key, -1) <= self.healed_epoch:
+                continue
             voters = process.core.voters
             if voters.has_voter(host.key) and any(hosts[one.key.id].is_old for one in voters):
-                return True
-        return False
+                return host.id
+        return None
 
     def _await(
         self, invariant: str, holds: Callable[[], bool], text: str, patience_us: int = SETTLE_US
