@@ -63,6 +63,7 @@ class Host:
         self.has_voted = False  # was in a voter set at some time
         self.downloaded: tuple[OffsetAndEpoch, int] | None = None  # the last download, and in which start
         self.download_trap: Callable[[Process], None] | None = None  # sprung by each piece that is written
+        self.read_trap: Callable[[Process], None] | None = None  # sprung as a piece is to be read, late
         self.snapshot_trap: int | None = None  # operations of the disk until the next snapshot's crash
         self.was_damaged = False  # a bit was flipped in this directory
 

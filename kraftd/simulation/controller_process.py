@@ -264,6 +264,9 @@ class ControllerProcess(Process):
             self._give(call.connection_id, call.slot, effect.fill(data))
 
     def _send_snapshot(self, effect: server.AnswerSnapshot) -> None:
+        self._when_read(self._send_piece, effect)
+
+    def _send_piece(self, effect: server.AnswerSnapshot) -> None:
         data = self._read_snapshot(effect.snapshot_id, effect.position, effect.max_bytes)
         if data is None:
             self._close(effect.call)

@@ -47,18 +47,19 @@ class DiskFaults:
         """The next download of somebody is cut short after a few pieces."""
         host = dice.choice(list(self.cluster.hosts.values()))
         how, left = dice.choice(INTERRUPTIONS), [dice.between(1, 6)]
+        reads_late = dice.chance(0.5)
 
         def piece_written(process: Process) -> None:
             left[0] -= 1
             if left[0] <= 0:
                 host.download_trap = None
                 if not process.ended and process.downloads.under_way is not None:
-                    self._interrupt(process, how)
+                    self._interrupt(process, how, reads_late)
 
         host.download_trap = piece_written
         return f"{host.id}: {how} after {left[0]} pieces"
 
-    def _interrupt(self, process: Process, how: str) -> None:
+    def _interrupt(self, process: Process, how: str, reads_late: bool) -> None:
         cluster, leader = self.cluster, self.cluster.leader()
         if how == "kill":
             cluster.kill(process.host)
@@ -75,11 +76,21 @@ class DiskFaults:
             cluster.kill(leader.host)
         elif how == "leader resigns":
             leader.tell(ResignRequested(leader.core.epoch))
+        elif reads_late:
+            leader.host.read_trap = lambda reader: self._delete_snapshot(reader, process)
+            return
         else:
-            latest = leader.files.log.latest_snapshot
-            if latest is None or latest == process.downloads.under_way or leader.held is not None:
-                return
-            leader.keeper.start_at(latest)
+            self._delete_snapshot(leader, process)
+            return
+        self._interrupted(process, how)
+
+    def _delete_snapshot(self, leader: Process, process: Process) -> None:
+        """The leader has a newer one, and lets go of the one that the process brings."""
+        under_way = process.downloads.under_way
+        if under_way is not None and not process.ended and leader.keeper.replace(under_way):
+            self._interrupted(process, "snapshot deleted")
+
+    def _interrupted(self, process: Process, how: str) -> None:
         self.world.note("download interrupted", process.id, how)
         self.world.trace.kinds[f"download interrupted: {how}"] += 1
 

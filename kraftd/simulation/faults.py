@@ -237,8 +237,13 @@ class Nemesis:
         host.sync_factor = dice.choice((1, 10, 100))
         return f"{host.id} by {host.sync_factor}"
 
+    def _disk_of(self, dice: SeededDice) -> Host | None:
+        """Of somebody who runs, or is about to start."""
+        down = [host for host in self.cluster.hosts.values() if host.process is None]
+        return dice.choice(down) if down and dice.chance(0.5) else self._alive(dice)
+
     def _failing_sync(self, dice: SeededDice) -> str | None:
-        host = self._alive(dice)
+        host = self._disk_of(dice)
         if host is None:
             return None
         left = [dice.between(1, 3)]
@@ -252,7 +257,7 @@ class Nemesis:
         return str(host.id)
 
     def _full_disk(self, dice: SeededDice) -> str | None:
-        host = self._alive(dice)
+        host = self._disk_of(dice)
         if host is None:
             return None
         host.disk.capacity_bytes = 0
@@ -269,7 +274,7 @@ class Nemesis:
         """Nothing is wrong with this host any more."""
         host.disk.capacity_bytes = host.disk.fault = host.disk.crash_at = None
         host.sync_factor = 1
-        host.download_trap = host.snapshot_trap = None
+        host.download_trap = host.read_trap = host.snapshot_trap = None
         if host.process is not None:
             host.process.crash_after_effects = None
 

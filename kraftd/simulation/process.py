@@ -59,6 +59,7 @@ OLD = NEWEST | {"FetchRequest": 17, "VoteRequest": 1, "AddRaftVoterRequest": 0}
 
 CODES: dict[type, int] = {}  # of event types, in the trace
 RETRY_US = 500 * MS  # a full disk is tried again so often
+LATE_US = 1_000 * MS  # a slow read of a snapshot's piece
 
 
 class EffectCrash(BaseException):
@@ -404,6 +405,23 @@ class Process:
         self._answer(effect.request_id, message)
 
     def _respond_snapshot(self, effect: raft.RespondSnapshot) -> None:
+        self._when_read(self._respond_piece, effect)
+
+    def _when_read(self, answer: Callable[[Any], None], effect: Any) -> None:
+        """Pieces are read beside the loop: at once, or, where that is planned, after much else."""
+        trap, schedule = self.host.read_trap, self.world.schedule
+        if trap is None:
+            answer(effect)
+        else:
+            self.host.read_trap = None
+            schedule.after(1, trap, self)
+            schedule.after(LATE_US, self._read_late, answer, effect)
+
+    def _read_late(self, answer: Callable[[Any], None], effect: Any) -> None:
+        if not self.asleep(self._read_late, answer, effect):
+            answer(effect)
+
+    def _respond_piece(self, effect: raft.RespondSnapshot) -> None:
         message: Any = effect.message
         data = self._read_snapshot(effect.snapshot_id, effect.position, effect.max_bytes)
         if data is None:

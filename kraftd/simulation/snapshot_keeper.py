@@ -100,26 +100,14 @@ class SnapshotKeeper:
         reason = "on demand" if self._asked else self.policy.reason(bytes_since, now_ms)
         if reason is None:
             return
-        log, process = self.files.log, self.process
-        end_offset = process.core.high_watermark
-        latest = log.latest_snapshot
-        if end_offset <= (latest.offset if latest is not None else 0):
+        process = self.process
+        if process.core.high_watermark <= self._latest_end:
             self._asked = False
             return
-        epoch = log.epochs.epoch_of(end_offset - 1)
-        if epoch is None or process.replayed_to < end_offset or log.synced_end < end_offset:
-            return  # still loading: at one of the next looks
-        base = latest if latest is not None and latest.offset > 0 else None
         by_bytes = not self._asked and self.policy.is_by_bytes(bytes_since)
-        ratio = self.world.options.snapshot_ratio
-        order = CheckpointOrder(
-            directory=log.directory,
-            end_offset=end_offset,
-            epoch=epoch,
-            base=base,
-            position=log.position_near(base.offset if base is not None else log.log_start),
-            min_changed_ratio=ratio if by_bytes and base is not None else 0.0,
-        )
+        order = self._order(self.world.options.snapshot_ratio if by_bytes else 0.0)
+        if order is None:
+            return  # still loading: at one of the next looks
         why = "on demand" if self._asked else "by bytes" if by_bytes else "by time"
         self.world.trace.kinds[f"snapshot due {why}"] += 1
         self._writing = order, self._asked
@@ -127,6 +115,53 @@ class SnapshotKeeper:
         dice = process.host.dice
         delay_us = dice.between(1 * MS, dice.choice((5, 300, 3_000)) * MS)
         self.world.schedule.after(delay_us, self._write, order)
+
+    @property
+    def _latest_end(self) -> int:
+        latest = self.files.log.latest_snapshot
+        return latest.offset if latest is not None else 0
+
+    def _order(self, min_changed_ratio: float) -> CheckpointOrder | None:
+        """A checkpoint of what is committed; None where that is not all here yet."""
+        log, process = self.files.log, self.process
+        end_offset = process.core.high_watermark
+        epoch = log.epochs.epoch_of(end_offset - 1)
+        if epoch is None or process.replayed_to < end_offset or log.synced_end < end_offset:
+            return None
+        latest = log.latest_snapshot
+        base = latest if latest is not None and latest.offset > 0 else None
+        return CheckpointOrder(
+            directory=log.directory,
+            end_offset=end_offset,
+            epoch=epoch,
+            base=base,
+            position=log.position_near(base.offset if base is not None else log.log_start),
+            min_changed_ratio=min_changed_ratio if base is not None else 0.0,
+        )
+
+    def replace(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Have a newer snapshot than that one, made now if need be, and let go of all before it."""
+        process, log = self.process, self.files.log
+        if self.process.ended or process.held is not None or self._writing is not None:
+            return False
+        try:
+            if self._latest_end <= snapshot_id.offset:
+                order = self._order(0.0) if process.core.high_watermark > self._latest_end else None
+                if order is None:
+                    return False
+                now_ms = process.host.clock.now_ms(self.world.schedule.now_us)
+                made = make_checkpoint(self.files.disk, order, now_ms)
+                if made.outcome != MADE:
+                    return False
+                self._register(order, made, now_ms)
+            latest = log.latest_snapshot
+            assert latest is not None
+            return self.start_at(latest)
+        except SimulatedCrash as crash:
+            self.world.cluster.crashed(process.host, type(crash).__name__)
+        except StorageError:
+            pass  # a line in the daemon's log
+        return False
 
     def _write(self, order: CheckpointOrder) -> None:
         """The process beside the daemon's; what it finds on the disk is what is there by now."""
@@ -216,16 +251,17 @@ class SnapshotKeeper:
         if start is not None:
             self.start_at(start)
 
-    def start_at(self, start: OffsetAndEpoch) -> None:
-        """Let the log start at that snapshot."""
+    def start_at(self, start: OffsetAndEpoch) -> bool:
+        """Let the log start at that snapshot; False where it does already."""
         process, log = self.process, self.files.log
         if not log.delete_before_snapshot(start):
-            return
+            return False
         self.world.trace.kinds["log start moved"] += 1
         process.host.mirror.start_at(start.offset)
         self.world.checks.log_start_moved(process)
         process.tell(LogStartMoved(start.offset))
         process.tidy()
+        return True
 
     def _timestamp_ms(self, snapshot_id: OffsetAndEpoch) -> int:
         try:
