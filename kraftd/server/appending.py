@@ -24,9 +24,13 @@ MOST_BYTES = 256 << 10  # of a turn's batch
 
 
 class Appends:
-    """The records of this turn's decisions that the core has not been given yet."""
+    """The records of this turn's decisions that the core has not been given yet.
+
+    `decided_end` is the offset behind the last record of any decision: what reads wait for.
+    """
 
     def __init__(self) -> None:
+        self.decided_end = 0
         self._values: list[bytes] = []
         self._size_bytes = 0
         self._append_id = 0
@@ -55,7 +59,7 @@ class Appends:
                 node.emit(EndTurn())
             self._values += values
             self._size_bytes += size_bytes
-        end_offset = base_offset + len(values)
+        self.decided_end = end_offset = base_offset + len(values)
         node.image.apply_all([record.message for record in records], base_offset, epoch)
         node.replay.next_offset = end_offset
         self.applied(node, records)
@@ -89,11 +93,15 @@ class Appends:
         The step that ended it may have let the node decide before that was known here: a commit comes first.
         """
         self._values, self._size_bytes = [], 0
+        self.decided_end = 0
 
     def request(self, node: Node, values: list[bytes], epoch: int, atomic: bool) -> list[raft_effects.Effect]:
         """Append to the log alone; the core's effects, to be performed. Raises Refusal."""
         _check_open(node)
-        return self._request(node, values, epoch, atomic)
+        base_offset = node.next_offset
+        effects = self._request(node, values, epoch, atomic)
+        self.decided_end = base_offset + len(values)
+        return effects
 
     def _request(
         self, node: Node, values: list[bytes], epoch: int, atomic: bool

@@ -247,8 +247,9 @@ class Node:
     def decide(self, call: Call, decide: Decide, *, on_standby: bool = False) -> None:
         """Take a decision on the image; append its records; answer once they are committed.
 
-        An answer without records waits for the records that it may have seen, as a read of Kafka's controller
-        waits for the highest offset in its purgatory: so nobody is told what could still be undone.
+        An answer without records waits for the records that it may have seen, whoever had them written, as a
+        read of Kafka's controller waits for the highest offset in its purgatory: so nobody is told what could
+        still be undone.
         `on_standby` lets every controller answer, from what it has applied. What takes long is made, appended
         and applied in turns, and the others wait.
         """
@@ -300,8 +301,8 @@ class Node:
 
     def answer_decision(self, call: Call, parts: list[Buffer], end_offset: int, *, appended: bool) -> None:
         """Answer once what it stands for, or what it may have seen, is committed."""
-        last = end_offset if appended else self.parked.last_end_offset
-        if last is None or last <= (self.core.high_watermark or 0):
+        last = end_offset if appended else self.appends.decided_end
+        if last <= max(self.core.high_watermark, 0):
             self._out.append(Answer(call.connection_id, call.slot, parts, call))
         else:
             self.parked.park(last, call, parts)

@@ -23,11 +23,6 @@ class ParkedAnswers:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    @property
-    def last_end_offset(self) -> int | None:
-        """What the latest of them waits for: a read that saw its records has to wait for as much."""
-        return self._waiting[-1][0] if self._waiting else None
-
     def park(self, end_offset: int, call: Call, parts: list[Buffer]) -> None:
         self._waiting.append((end_offset, call, parts))
 

@@ -95,6 +95,19 @@ def test_a_read_waits_for_the_records_that_it_has_seen(house: House) -> None:
     assert house.answer(read).error_code == ErrorCode.NONE
 
 
+def test_a_read_waits_for_what_nobody_had_asked_for_too(house: House) -> None:
+    house.unfenced()
+    house.sync_by_itself = False
+    house.advance(20_000)  # a silent broker is fenced: that may be taken back
+    assert house.node.image.brokers[1].fenced and house.syncs_asked
+    read = house.send(
+        ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, ListPartitionReassignmentsRequest(topics=None), 2
+    )
+    assert house.answer(read) is None
+    house.sync()
+    assert house.answer(read).error_code == ErrorCode.NONE
+
+
 def test_a_read_is_answered_at_once_when_nothing_is_uncommitted(house: House) -> None:
     house.sync_by_itself = False
     answer = house.ask(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, ListPartitionReassignmentsRequest(topics=None))
