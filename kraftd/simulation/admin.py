@@ -13,6 +13,7 @@ from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraftd.messages.end_transaction_record import EndTransactionRecord
 from kraftd.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -23,8 +24,14 @@ from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.metadata_version import LATEST_PRODUCTION, METADATA_VERSION, allows_transactions
+from kraftd.metadata.state import BROKER_RESOURCE
 from kraftd.raft.events import RequestReceived
-from kraftd.simulation.checkers.controllers import ControllerChecker, Registered, TopicOperation
+from kraftd.simulation.checkers.controllers import (
+    ConfigOperation,
+    ControllerChecker,
+    Registered,
+    TopicOperation,
+)
 from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.files import CLUSTER_ID, LISTENER
 from kraftd.simulation.process import Process
@@ -41,6 +48,7 @@ BROKERS = (1001, 1002, 1003, 1004)
 NAMES = tuple(f"topic-{i}" for i in range(6))
 PATIENCE_US = 4 * SECOND
 TOPIC_CONFIG = 2
+CLUSTER_KEYS = ("message.max.bytes", "log.retention.ms")
 Then = Callable[[Any], None]  # told the answer, or None when none came in time
 
 
@@ -66,10 +74,13 @@ class AdminWorkload(Workload):
         self.brokers = [Broker(broker_id) for broker_id in BROKERS]
         self.supported = supported_features()
         self._waiting: dict[int, tuple[Call, Process]] = {}
+        self._written = 0  # values of configs
         self._acts |= {
             "create topic": self.append,
             "delete topic": self._delete_topic,
             "alter configs": self._alter_configs,
+            "set cluster config": self._set_cluster_config,
+            "describe configs": self._describe_configs,
             "alter partition": self._alter_partition,
             "producer ids": self._allocate,
             "broker restarts": self._restart_broker,
@@ -84,6 +95,7 @@ class AdminWorkload(Workload):
         self._table += ["upgrade metadata.version"]
         self._table += ["client fetch"] * 6 + ["snapshot"] * 2 + ["stranger"] * 2
         self._table += ["add voter", "remove voter", "resign", "describe"]
+        self._table += ["set cluster config"] * 3 + ["describe configs"] * 4
 
     def start(self) -> None:
         super().start()
@@ -190,6 +202,41 @@ class AdminWorkload(Workload):
         )
         return True
 
+    def _set_cluster_config(self) -> bool:
+        process = self._anyone()
+        if process is None:
+            return False
+        key = self.dice.choice(CLUSTER_KEYS)
+        self._written += 1
+        value = str(1_000_000 + self._written)
+        operation = ConfigOperation(key, value, self.world.schedule.now_us)
+        self.checker.config_operations.append(operation)
+
+        def then(answer: Any) -> None:
+            self.checker.config_written(operation, None if answer is None else answer.responses[0].error_code)
+
+        resource = AlterConfigsResource(BROKER_RESOURCE, "", [AlterableConfig(key, 0, value)])
+        self._ask(process, "alter configs", IncrementalAlterConfigsRequest([resource]), 1, then)
+        return True
+
+    def _describe_configs(self) -> bool:
+        """Asked of leaders mostly; every controller answers."""
+        process = self._anyone()
+        if process is None:
+            return False
+        key = self.dice.choice(CLUSTER_KEYS)
+        operation = ConfigOperation(key, None, self.world.schedule.now_us)
+        self.checker.config_operations.append(operation)
+
+        def then(answer: Any) -> None:
+            if answer is not None and not answer.results[0].error_code:
+                shown = {one.name: one.value for one in answer.results[0].configs}
+                self.checker.config_read(process, operation, shown.get(key) or "")
+
+        resource = DescribeConfigsResource(BROKER_RESOURCE, "", (key,))
+        self._ask(process, "describe configs", DescribeConfigsRequest([resource]), 4, then)
+        return True
+
     # --- brokers ---
 
     def _beat(self, broker: Broker) -> None:
@@ -290,7 +337,12 @@ class AdminWorkload(Workload):
             return False
         level = min(LATEST_PRODUCTION, level + self.dice.between(1, 8))
         update = FeatureUpdateKey(METADATA_VERSION, level, upgrade_type=1)
-        self._ask(process, "upgrade", UpdateFeaturesRequest(1000, [update]), 1, lambda answer: None)
+
+        def then(answer: Any) -> None:
+            if answer is not None and not answer.error_code and not answer.results[0].error_code:
+                self.checker.upgraded(level)
+
+        self._ask(process, "upgrade", UpdateFeaturesRequest(1000, [update]), 1, then)
         return True
 
     def _transaction(self) -> bool:
@@ -359,6 +411,7 @@ class AdminWorkload(Workload):
             one = answer if answer.error_code else answer.topics[0].partitions[0]
             self.checker.refused(was_stale, one, "an ISR with a member")
             if not one.error_code:
+                self.checker.isr_altered(topic_id, index, one.partition_epoch)
                 self.world.trace.kinds["isr altered"] += 1
 
         self._ask(leader, "alter partition", message, 3, then)

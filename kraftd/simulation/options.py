@@ -53,6 +53,8 @@ ADMIN_ACTS = (  # in worlds with controllers only
     "create topic",
     "delete topic",
     "alter configs",
+    "set cluster config",
+    "describe configs",
     "alter partition",
     "producer ids",
     "broker restarts",
@@ -73,6 +75,7 @@ OUTCOMES = (
     "stopped",
     "topic created",
     "topic deleted",
+    "config read",
     "isr altered",
     "broker registered",
     "producer ids allocated",
@@ -97,7 +100,10 @@ OUTCOMES = (
     "download interrupted: reset",
     "download interrupted: leader killed",
     "download interrupted: leader resigns",
+    "download interrupted: snapshot deleted",
+    "snapshot gone under a download",
     "download waits for room",
+    "start failed",
     "held by a full disk",
     "disk filled",
     "disk has room",
@@ -112,12 +118,6 @@ OUTCOMES = (
     "metadata.version upgraded",
     "transaction committed",
     "transaction aborted by the next leader",
-)
-# What they bring about less often than once in a thousand worlds.
-RARE_OUTCOMES = (
-    "start failed",
-    "snapshot gone under a download",
-    "download interrupted: snapshot deleted",
 )
 
 

@@ -32,3 +32,15 @@ def test_a_step_without_an_answer_may_explain_what_was_seen_later_or_never_happe
 
 def test_a_step_without_an_answer_does_not_happen_before_it_began() -> None:
     assert not linearizable([(0, 1, True, True), (2, None, None, True)])
+
+
+def test_a_write_that_says_nothing_of_what_it_found_takes_its_place_in_any_case() -> None:
+    assert linearizable([(0, 1, None, "a"), (2, 3, "a", "a")], "")
+    assert not linearizable([(0, 1, None, "a"), (2, 3, "", "")], "")
+    assert linearizable([(0, 9, None, "a"), (1, 2, "", ""), (3, 4, "a", "a")], "")
+
+
+def test_nobody_reads_an_old_value_after_a_new_one() -> None:
+    writes = [(0, 1, None, "a"), (2, 9, None, "b")]
+    assert linearizable([*writes, (3, 4, "a", "a"), (5, 6, "b", "b")], "")
+    assert not linearizable([*writes, (3, 4, "b", "b"), (5, 6, "a", "a")], "")

@@ -45,6 +45,23 @@ class TopicOperation:
         return f"<{what} {self.name} {self.asked_us}..{self.done_us}: {self.code}>"
 
 
+class ConfigOperation:
+    """A config of the whole cluster written or read. Each value is written once; "" is none."""
+
+    __slots__ = ("asked_us", "done_us", "key", "value", "writes")
+
+    def __init__(self, key: str, value: str | None, asked_us: int) -> None:
+        self.writes = value is not None
+        self.key = key
+        self.value = value or ""
+        self.asked_us = asked_us
+        self.done_us: int | None = None
+
+    def __repr__(self) -> str:
+        what = "write" if self.writes else "read"
+        return f"<{what} {self.key}={self.value} {self.asked_us}..{self.done_us}>"
+
+
 class ControllerChecker(Checker):
     """Fed by the workload with what its clients were told."""
 
@@ -53,6 +70,7 @@ class ControllerChecker(Checker):
         self.records = RecordChecker(world)
         world.reference.follow(self.records)
         self.operations: list[TopicOperation] = []
+        self.config_operations: list[ConfigOperation] = []
         self._epochs: dict[int, Registered] = {}
         self._blocks: list[tuple[int, int]] = []
 
@@ -72,8 +90,52 @@ class ControllerChecker(Checker):
         if operation.creates and state.next_offset == mark and operation.topic_id not in state.created:
             self.fail("C2", f"{operation!r} is acknowledged by {process!r}, and not committed to {mark}")
 
+    def config_written(self, operation: ConfigOperation, code: int | None) -> None:
+        """C2: what is acknowledged is committed."""
+        if code is None or code in NOT_DECIDED:
+            return
+        operation.done_us = self.world.schedule.now_us
+        if operation.value not in self.records.configs.get(operation.key, ()):
+            self.fail("C2", f"{operation!r} is answered {code}, and not committed")
+
+    def config_read(self, process: Process, operation: ConfigOperation, value: str) -> None:
+        """C2: nobody is shown what could still be taken back.
+
+        A leader that does not know yet that it is none any more, and whoever takes no decisions, may show an
+        old value, as Apache Kafka's do; what the newest active controller shows has its place in the order.
+        """
+        operation.value = value
+        if value and value not in self.records.configs.get(operation.key, ()):
+            self.fail("C2", f"{operation!r} of {process!r} is not committed")
+        assert isinstance(process, ControllerProcess)
+        if process.node.active_epoch == max(self.world.epoch_starts):
+            operation.done_us = self.world.schedule.now_us
+            self.world.trace.kinds["config read"] += 1
+
+    def isr_altered(self, topic_id: bytes, index: int, partition_epoch: int) -> None:
+        """C2: a partition's leader is told of what is committed only."""
+        state = self.records.image.partition(topic_id, index)
+        if state is not None and state.partition_epoch < partition_epoch and not self._in_transaction:
+            self.fail(
+                "C2", f"an ISR of partition epoch {partition_epoch} is acknowledged, committed is {state!r}"
+            )
+
+    def upgraded(self, level: int) -> None:
+        """C2, of metadata.version."""
+        if (self.records.level or 0) < level:
+            self.fail("C2", f"metadata.version {level} is acknowledged, committed is {self.records.level}")
+
+    @property
+    def _in_transaction(self) -> bool:
+        """What is committed takes no effect yet."""
+        newest = self.world.reference.newest
+        return newest is not None and newest.waiting is not None
+
     def registered(self, one: Registered) -> None:
-        """C3: the epochs of a broker only grow; the same incarnation may be told its own again."""
+        """C2 and C3: an epoch that is committed; those of a broker only grow, the same incarnation may be
+        told its own again."""
+        if self.records.broker_epochs.get(one.broker_id, -1) < one.epoch and not self._in_transaction:
+            self.fail("C2", f"{one} is acknowledged, and not committed")
         before = self._epochs.get(one.broker_id)
         if before is not None and (one.epoch < before.epoch or (one.epoch == before.epoch and one != before)):
             self.fail("C3", f"{one} after {before}")
@@ -88,7 +150,9 @@ class ControllerChecker(Checker):
         self.world.trace.kinds["stale epoch refused"] += 1
 
     def allocated(self, start: int, length: int) -> None:
-        """C6: no two blocks of producer ids overlap."""
+        """C2 and C6: the block is committed, and overlaps no other."""
+        if self.records.next_producer_id < start + length and not self._in_transaction:
+            self.fail("C2", f"producer ids [{start}, {start + length}) are handed out, and not committed")
         for first, after in self._blocks:
             if start < after and first < start + length:
                 self.fail("C6", f"producer ids [{start}, {start + length}) overlap [{first}, {after})")
@@ -119,6 +183,10 @@ class ControllerChecker(Checker):
             history = [one for one in self.operations if one.name == name]
             if not linearizable(_history(history)):
                 self.fail("C2", f"no order explains what was answered of {name}: {history[-12:]}")
+        for key in {one.key for one in self.config_operations}:
+            of_key = [one for one in self.config_operations if one.key == key]
+            if not linearizable(_config_history(of_key), ""):
+                self.fail("C2", f"no order explains what was answered of {key}: {of_key[-12:]}")
 
 
 def _history(operations: list[TopicOperation]) -> History:
@@ -135,3 +203,13 @@ def _history(operations: list[TopicOperation]) -> History:
             history.append((one.asked_us, one.done_us, False, False))
         # everything else was refused for what it was, and tells nothing of the topic
     return history
+
+
+def _config_history(operations: list[ConfigOperation]) -> History:
+    """Of what nobody was told the end of, only what somebody has read since can matter."""
+    read = {one.value for one in operations if not one.writes and one.done_us is not None}
+    return [
+        (one.asked_us, one.done_us, None if one.writes else one.value, one.value)
+        for one in operations
+        if one.done_us is not None or (one.writes and one.value in read)
+    ]

@@ -1,16 +1,17 @@
-"""Whether a history of one register, that is or is not, fits one order (Wing & Gong, with memory)."""
+"""Whether a history of one register fits one order (Wing & Gong, with memory)."""
 
 from __future__ import annotations
 
-# from, to (None: open for ever), what it saw (None: anything, or it never happened), what it left
-Step = tuple[int, int | None, bool | None, bool]
+Value = bool | str
+# from, to (None: open for ever), what it saw (None: anything, and an open one may never happen), what it left
+Step = tuple[int, int | None, Value | None, Value]
 History = list[Step]
 
 MOST_STATES = 200_000
 
 
-def linearizable(history: History) -> bool:
-    """Whether the steps can be put into an order that keeps real time, beginning with a register that is not.
+def linearizable(history: History, first: Value = False) -> bool:
+    """Whether the steps can be put into an order that keeps real time, beginning with a register of `first`.
 
     A step without an answer may take effect at any time after it began, or never. Gives up, in favour of the
     history, after MOST_STATES.
@@ -18,8 +19,8 @@ def linearizable(history: History) -> bool:
     steps = sorted(history, key=lambda step: step[0])
     count = len(steps)
     closed = sum(1 << i for i, step in enumerate(steps) if step[1] is not None)
-    seen: set[tuple[int, bool]] = set()
-    waiting = [(0, False)]  # steps done, as bits; the register
+    seen: set[tuple[int, Value]] = set()
+    waiting = [(0, first)]  # steps done, as bits; the register
     while waiting:
         done, value = waiting.pop()
         if done & closed == closed:
@@ -44,7 +45,7 @@ def linearizable(history: History) -> bool:
             if done >> i & 1:
                 continue
             if saw is None:
-                if value != left:  # otherwise it changes nothing, and may as well never happen
+                if value != left or ended is not None:  # else it may as well never happen
                     waiting.append((done | 1 << i, left))
             elif saw == value:
                 waiting.append((done | 1 << i, left))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.end_transaction_record import EndTransactionRecord
 from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.fence_broker_record import FenceBrokerRecord
@@ -21,7 +22,7 @@ from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.metadata.features import ELR_VERSION
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import METADATA_VERSION
-from kraftd.metadata.state import RECOVERING, BrokerState, PartitionState
+from kraftd.metadata.state import BROKER_RESOURCE, RECOVERING, BrokerState, PartitionState
 from kraftd.simulation.checkers.checks import Checker
 from kraftd.simulation.mirror import Entry
 from kraftd.wire.record_frame import VersionedRecord
@@ -61,14 +62,15 @@ class RecordChecker(Checker):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.broker_epochs: dict[int, int] = {}  # the newest that is committed, of brokers that are gone too
-        self._level: int | None = None  # metadata.version, as the records so far say
+        self.level: int | None = None  # metadata.version, as the records so far say
         self._level_before: int | None = None  # the open transaction
         self._transaction: tuple[int, int] | None = None  # where the open one began, and in which epoch
         self._transaction_name: str | None = None
+        self.configs: dict[str, set[str]] = {}  # every committed value of each config of the whole cluster
         self._bootstraps = 0
         self._first_level: int | None = None  # that of the bootstrap records
         self._topic_ids: set[bytes] = set()
-        self._next_producer_id = -1
+        self.next_producer_id = -1
         self._before: Any = None
         # In this batch, of one decision or several: who joined an ISR before it was active, and what changed.
         self._joined: list[tuple[int, str]] = []
@@ -83,6 +85,7 @@ class RecordChecker(Checker):
             PartitionChangeRecord: self._partition_changed,
             TopicRecord: self._topic_created,
             ProducerIdsRecord: self._producer_ids,
+            ConfigRecord: self._configured,
         }
 
     @property
@@ -110,7 +113,7 @@ class RecordChecker(Checker):
             self.world.trace.kinds["transaction aborted by the next leader"] += 1
         if isinstance(message, FeatureLevelRecord) and message.name == METADATA_VERSION:
             self._set_level(message.feature_level, offset)
-        level = self._level
+        level = self.level
         if level is not None and record.version > highest_version(kind.__name__, level):
             self.fail("C9", f"offset {offset}: {kind.__name__} v{record.version} at metadata.version {level}")
         if isinstance(message, BeginTransactionRecord):
@@ -121,28 +124,28 @@ class RecordChecker(Checker):
     def _set_level(self, level: int, offset: int) -> None:
         if self._first_level is None:
             self._first_level = level
-        if self._level == level != self._first_level:
+        if self.level == level != self._first_level:
             pass  # two asked for the same: as in Apache Kafka, the second has a record too
-        elif self._level is None or self._level == level:
+        elif self.level is None or self.level == level:
             if self._transaction is None:
                 self._bootstrapped(offset)
-        elif self._level > level:
-            self.fail("C9", f"offset {offset}: metadata.version from {self._level} back to {level}")
+        elif self.level > level:
+            self.fail("C9", f"offset {offset}: metadata.version from {self.level} back to {level}")
         else:
             self.world.trace.kinds["metadata.version upgraded"] += 1
-        self._level = level
+        self.level = level
 
     def _begin(self, message: BeginTransactionRecord, offset: int, epoch: int) -> None:
         if self._transaction is not None:
             self.fail("C8", f"offset {offset}: a transaction in that of {self._transaction}")
         self._transaction, self._transaction_name = (offset, epoch), message.name
-        self._level_before = self._level
+        self._level_before = self.level
 
     def _end(self, offset: int, *, took_effect: bool) -> None:
         if self._transaction is None:
             self.fail("C8", f"offset {offset}: the end of no transaction")
         if not took_effect:
-            self._level = self._level_before
+            self.level = self._level_before
             self.world.trace.kinds["transaction aborted"] += 1
         elif self._transaction_name == BOOTSTRAP:
             self._bootstrapped(offset)
@@ -195,10 +198,14 @@ class RecordChecker(Checker):
         if topic is None or topic.id != message.topic_id or self.image.topic(message.topic_id) is not topic:
             self.fail("C7", f"offset {offset}: {message!r} is found as {topic!r}")
 
+    def _configured(self, message: ConfigRecord, offset: int) -> None:
+        if message.resource_type == BROKER_RESOURCE and not message.resource_name and message.value:
+            self.configs.setdefault(message.name, set()).add(message.value)
+
     def _producer_ids(self, message: ProducerIdsRecord, offset: int) -> None:
-        if message.next_producer_id <= self._next_producer_id:
-            self.fail("C6", f"offset {offset}: {message!r} after {self._next_producer_id}")
-        self._next_producer_id = message.next_producer_id
+        if message.next_producer_id <= self.next_producer_id:
+            self.fail("C6", f"offset {offset}: {message!r} after {self.next_producer_id}")
+        self.next_producer_id = message.next_producer_id
 
     def _partition_changed(self, message: Any, offset: int) -> None:
         """C4, of one change; who may lead and join is looked at behind the batch."""
@@ -263,7 +270,7 @@ class RecordChecker(Checker):
         return epoch < self.broker_epochs.get(broker_id, -1)
 
     def __repr__(self) -> str:
-        return f"<RecordChecker at metadata.version {self._level}>"
+        return f"<RecordChecker at metadata.version {self.level}>"
 
 
 def _is_active(broker: BrokerState | None) -> bool:

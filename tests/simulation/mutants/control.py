@@ -43,6 +43,19 @@ def answer_before_commit(patch: Any) -> None:
     patch.setattr(Node, "decide", at_once)
 
 
+def show_what_is_not_committed(patch: Any) -> None:
+    """C2: a read does not wait for the records that it has seen."""
+    answer = Node.answer_decision
+
+    def at_once(self: Node, call: Any, parts: Any, end_offset: int, *, appended: bool) -> None:
+        if appended:
+            answer(self, call, parts, end_offset, appended=True)
+        else:
+            self._out.append(server_node.Answer(call.connection_id, call.slot, parts, call))
+
+    patch.setattr(Node, "answer_decision", at_once)
+
+
 def _all(parked: ParkedAnswers) -> list[Any]:
     return parked.abandon()
 
@@ -187,6 +200,7 @@ ALL: dict[Any, Planted] = {
     keep_what_was_undone: Planted("C1", "C2", "error", **WITH, **FAILING_OVER),
     skip_a_record_in_the_replay: Planted("C1", "S10", **WITH),
     answer_before_commit: Planted("C2", "S19", **WITH),
+    show_what_is_not_committed: Planted("C2", **WITH, sync_us=(20_000, 80_000)),
     let_stale_brokers_in: Planted("C3", **WITH),
     keep_the_partition_epoch: Planted("C4", **WITH),
     take_the_leader_out_of_the_isr: Planted("C4", **WITH),
