@@ -437,7 +437,7 @@ class Node:
         if self.long.busy:
             self.long.go_on(self)
             self._ask_for_more()
-        else:
+        elif self.active_epoch is None:
             self._replay_some()
 
     def _forget_some(self) -> bool:

@@ -26,6 +26,7 @@ from kraftd.messages.describe_configs_request import DescribeConfigsRequest, Des
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest
 from kraftd.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraftd.metadata import image as image_module
 from kraftd.metadata.image import Image
 from kraftd.raft import events as raft_events
 from kraftd.server import events, long_decisions, node
@@ -419,6 +420,32 @@ def test_a_standby_describes_in_turns_and_goes_on_reading_the_log_then(tmp_path:
     described = town.answer(place)
     assert [row.error_code for row in described.results].count(ErrorCode.NONE) == 2 * len(NAMES)
     town.turns_come_by_themselves = True
+    town.advance(5_000)
+    assert town.node.active
+    assert town.node.image == replayed(town)
+
+
+def test_what_a_very_large_decision_replaced_is_forgotten_in_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_module, "_FORGOTTEN_A_CALL", 4)
+    town, asked = town_before(tmp_path, delete)
+    town.turns_come_by_themselves = False
+    place = town.send(*asked)
+    assert len(town.answer(place).responses) == len(NAMES) + 1
+    image, left = town.node.image, []
+    for _ in range(200):
+        left.append(image.uncommitted_change_count)
+        if not left[-1]:
+            break
+        turn(town)
+    assert len(left) > 10
+    assert left == sorted(left, reverse=True)
+    assert left[-1] == 0
+    turn(town)
+    assert town.node.image == replayed(town)
+    town.turns_come_by_themselves = True
+    town.step(raft_events.ResignRequested(town.node.core.epoch))
     town.advance(5_000)
     assert town.node.active
     assert town.node.image == replayed(town)
