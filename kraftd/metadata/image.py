@@ -37,6 +37,7 @@ from kraftd.metadata.state import (
     ScramState,
     TopicState,
 )
+from kraftd.metadata.topic_names import TopicNames
 from kraftd.wire.record_frame import VersionedRecord
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -87,8 +88,7 @@ class Image:
         # Since all was loaded, for metrics; never taken back.
         self.unclean_elections = 0
         self.elections_from_elr = 0
-        self._topic_ids: dict[str, bytes] = {}
-        self._dotted: dict[str, tuple[str, ...]] = {}  # names with "_" for "." -> the names with a "."
+        self._names = TopicNames()
         self._hosted: dict[int, HostedPartitions] = {}
         self._led_count: dict[int, int] = {}
         self._leaderless = CountedPartitionSet()
@@ -299,18 +299,10 @@ class Image:
             self._journal.entries.append((self.offset, j.TOPIC, None, topic_id, before))
         if before is not None:
             del self.topics[topic_id]
-            del self._topic_ids[before.name]
-            if "." in before.name:
-                metric = before.name.replace(".", "_")
-                rest = tuple(name for name in self._dotted.pop(metric) if name != before.name)
-                if rest:
-                    self._dotted[metric] = rest
+            self._names.remove(before.name)
         if topic is not None:
             self.topics[topic_id] = topic
-            self._topic_ids[topic.name] = topic_id
-            if "." in topic.name:
-                metric = topic.name.replace(".", "_")
-                self._dotted[metric] = (*self._dotted.get(metric, ()), topic.name)
+            self._names.add(topic.name, topic_id)
 
     def set_partition(self, topic: TopicState, index: int, state: PartitionState | None) -> None:
         """Set or remove (None) a partition and bring every index up to date."""
@@ -417,19 +409,16 @@ class Image:
         return self.topics.get(topic_id)
 
     def topic_named(self, name: str) -> TopicState | None:
-        topic_id = self._topic_ids.get(name)
+        topic_id = self._names.ids.get(name)
         return None if topic_id is None else self.topics[topic_id]
 
     def colliding_topic(self, name: str) -> str | None:
         """Another topic whose name is the same in metrics, where "." and "_" are one."""
-        metric = name.replace(".", "_")
-        if metric != name and metric in self._topic_ids:
-            return metric
-        return next((other for other in self._dotted.get(metric, ()) if other != name), None)
+        return self._names.colliding(name)
 
     def topic_names(self) -> Mapping[str, bytes]:
         """Names to ids, a live view."""
-        return MappingProxyType(self._topic_ids)
+        return MappingProxyType(self._names.ids)
 
     def partition(self, topic_id: bytes, index: int) -> PartitionState | None:
         topic = self.topics.get(topic_id)

@@ -50,7 +50,7 @@ def step_down(node: Node, new_epoch: int) -> None:
     node.replay.next_offset = committed_end
     if applied_end is not None and applied_end < committed_end:
         node.replay.next_offset = applied_end
-        node.read_on()
+        node.turns.read_on(node)
     node.periodic.deactivate()
     node.sayings.forget()
     refusal = node.not_controller()

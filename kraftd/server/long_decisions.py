@@ -68,7 +68,7 @@ class LongDecisions:
     def begin(self, node: Node, call: Call, rest: Deciding | Decision[Any]) -> None:
         """Go on, from the next turn on, with a decision that is not made yet, or has very many records."""
         self._call, self._turns, self._appended = call, self._run(node, call, rest), False
-        node.take_turn()
+        node.turns.ask(node)
 
     def go_on(self, node: Node) -> None:
         """One turn."""
@@ -159,7 +159,7 @@ class LongDecisions:
         node.sayings.note(end_offset, records)
         yield effects
         while records:
-            some = take_turn(image, records)
+            some = next_records(image, records)
             image.apply_all([record.message for record in some], base_offset, epoch)
             base_offset += len(some)
             node.replay.next_offset = self._applied_end = base_offset
@@ -176,7 +176,7 @@ class LongDecisions:
         assert epoch is not None
         end_offset = 0
         while records:
-            some = take_turn(image, records)
+            some = next_records(image, records)
             values = encode_records(some)
             base_offset = node.next_offset
             effects = node.appends.request(node, values, epoch, atomic=False)
@@ -203,7 +203,7 @@ def first_turn(deciding: Deciding) -> Deciding | Decision[Any]:
     return deciding
 
 
-def take_turn(image: Image, records: list[VersionedRecord]) -> list[VersionedRecord]:
+def next_records(image: Image, records: list[VersionedRecord]) -> list[VersionedRecord]:
     """Take out, from the front, what can be applied in one turn: to let go of very many takes long, too."""
     left, count = APPLIED_A_TURN, 0
     for message, _ in records:

@@ -32,7 +32,6 @@ from kraftd.server.effects import (
     ControllerLoaded,
     Effect,
     Say,
-    TakeTurn,
 )
 from kraftd.server.events import (
     CommittedRead,
@@ -57,6 +56,7 @@ from kraftd.server.request_stats import RequestStats
 from kraftd.server.routing import SERVED
 from kraftd.server.sayings import Sayings
 from kraftd.server.snapshot_download import OpenSnapshot, SnapshotOpened
+from kraftd.server.turns import Turns
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import EncodeError, ProtocolError
@@ -109,13 +109,13 @@ class Node:
         self.core_answers = CoreAnswers()
         self.long = LongDecisions()
         self._postponed: list[Call] = []  # asked before the metadata was known
-        self._turn_asked = False
+        self.turns = Turns()
         self._out: list[Effect] = []
         self._handlers: dict[type, Callable[[Any], None]] = {
             FramesReceived: self._on_frames,
             ConnectionClosed: self._on_connection_closed,
             CommittedRead: self._on_committed_read,
-            TurnCame: self._on_turn,
+            TurnCame: lambda _: self.turns.came(self),
             TurnEnded: lambda _: self.appends.give(self),
             DiskFilled: self._on_disk_filled,
             DiskHasRoom: self._on_disk_has_room,
@@ -163,12 +163,6 @@ class Node:
 
     def emit(self, effect: Effect) -> None:
         self._out.append(effect)
-
-    def take_turn(self) -> None:
-        """There is more to do, in another turn."""
-        if not self._turn_asked:
-            self._turn_asked = True
-            self._out.append(TakeTurn())
 
     def say(self, level: str, text: str, /, **fields: Any) -> None:
         self._out.append(Say(level, text, fields))
@@ -370,7 +364,7 @@ class Node:
         first = self.replay.start()
         if first is not None:
             self.loading.begin_snapshot(self.now_ms)
-            self.take_turn()
+            self.turns.ask(self)
         self._tell_core(event)
 
     def _on_shutdown_requested(self, event: raft_events.ShutdownRequested) -> None:
@@ -405,14 +399,14 @@ class Node:
         high_watermark = effect.high_watermark
         if self.active_epoch is not None:
             self.image.commit(high_watermark - 1)
-            self._forget_some()
+            self.turns.forget(self)
             for call, parts in self.parked.release(high_watermark):
                 self._out.append(Answer(call.connection_id, call.slot, parts, call))
             self.sayings.release(self, high_watermark)
             self._publish(high_watermark)
             self.registration.look(self)
         else:
-            self.read_on()
+            self.turns.read_on(self)
 
     def _publish(self, high_watermark: int) -> None:
         first = self.finalized.epoch < 0
@@ -428,52 +422,14 @@ class Node:
 
     def _on_committed_read(self, event: CommittedRead) -> None:
         self.replay.begin(event.offset, event.data)
-        self._replay_some()
+        self.turns.replay(self)
 
-    def _on_turn(self, _: TurnCame) -> None:
-        self._turn_asked = False
-        if self.active_epoch is not None and self._forget_some():
-            return
-        if self.long.busy:
-            self.long.go_on(self)
-            self._ask_for_more()
-        elif self.active_epoch is None:
-            self._replay_some()
-
-    def _forget_some(self) -> bool:
-        """Let go of what very large committed decisions have replaced, in turns of its own."""
-        more = self.image.forget_some()
-        if more:
-            self.take_turn()
-        return more
-
-    def _ask_for_more(self) -> None:
-        if self.long.busy or self.replay.busy:
-            self.take_turn()
-
-    def read_on(self) -> None:
-        """What is committed and not in the image has to be read from the log."""
-        read = self.replay.more(self.core.high_watermark or 0)
-        if read is not None:
-            self._out.append(read)
-
-    def _replay_some(self) -> None:
-        if self.long.busy:
-            self.take_turn()  # what is read does not change meanwhile
-            return
-        next_offset = self.replay.next_offset
-        follow_up = self.replay.turn(self.core.high_watermark or 0)
-        if next_offset < self.replay.snapshot_end <= self.replay.next_offset:
-            self.loading.end_snapshot(self.now_ms)
-        if isinstance(follow_up, TakeTurn):
-            self.take_turn()
-        elif follow_up is not None:
-            self._out.append(follow_up)
-        elif self.replay.complete:
-            self._publish(self.replay.next_offset)
-            if self._claimed_epoch is not None and not self.stopping:
-                self._claim(self._claimed_epoch)
-            self.registration.look(self)
+    def caught_up(self) -> None:
+        """Everything that is known to be committed is in the image."""
+        self._publish(self.replay.next_offset)
+        if self._claimed_epoch is not None and not self.stopping:
+            self._claim(self._claimed_epoch)
+        self.registration.look(self)
 
     def _on_reset_log(self, effect: raft_effects.ResetLog) -> None:
         """The log is a leader's snapshot now: read a fresh image from it."""
@@ -486,7 +442,7 @@ class Node:
     def _on_snapshot_opened(self, event: SnapshotOpened) -> None:
         self.loading.begin_snapshot(self.now_ms)
         self.replay.load(event.snapshot_id, event.runs)
-        self._replay_some()
+        self.turns.replay(self)
 
     def _on_controller_answered(self, event: ControllerAnswered) -> None:
         self.registration.on_answer(self, event)
