@@ -18,6 +18,9 @@ from kraftd.controller.broker_states import (
 from kraftd.controller.decision import Refusal
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraftd.messages.partition_record import PartitionRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.metadata import image as image_module
 from tests.controller.cluster import Cluster, directory
 
 
@@ -202,6 +205,32 @@ def test_a_silent_broker_with_many_partitions_leaves_some_a_call_and_is_fenced_w
             break
     assert calls == [0, 6, 6, 6, 3, 0]  # where they are; 20 partitions and the fence
     assert in_parts.applied[before:] == at_once.applied[before:]
+
+
+def test_what_a_load_noted_of_a_silent_broker_is_put_in_its_place_before_it_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(image_module, "_SETTLED_A_CALL", 2)
+    cluster = Cluster().brokers(1, 2)
+    records: list[object] = []
+    for number in range(10):
+        topic_id = bytes(15) + bytes([number + 1])
+        records += [
+            TopicRecord(f"t{number}", topic_id),
+            PartitionRecord(0, topic_id, (1, 2), (1, 2), (), (), 1),
+        ]
+    cluster.image.apply_all(records, cluster.image.offset + 1, 1)
+    cluster.heartbeats.heard(1, cluster.image.brokers[1].epoch, 1_000)
+    ctx, calls = replace(cluster.ctx, now_ms=20_000), []
+    for _ in range(20):
+        decision = fence_stale_broker(ctx)
+        calls.append(len(decision.records))
+        assert decision.answer
+        if decision.records:
+            break
+    assert calls[-1] == 11
+    assert 3 < len(calls) < 7
+    assert not any(calls[:-1])
 
 
 @pytest.mark.parametrize("elr", [False, True])
