@@ -145,6 +145,10 @@ class ControllerProcess(Process):
         }
 
     @property
+    def next_offset(self) -> int:
+        return self.node.next_offset
+
+    @property
     def replayed_to(self) -> int:
         return self.node.replay.next_offset
 

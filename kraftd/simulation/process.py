@@ -272,6 +272,11 @@ class Process:
         return self.ended
 
     @property
+    def next_offset(self) -> int:
+        """Behind the log, and whatever it has been decided to append to it."""
+        return self.core.log_end_offset
+
+    @property
     def replayed_to(self) -> int:
         """How far the state machine has come that snapshots are made for."""
         return self.core.high_watermark

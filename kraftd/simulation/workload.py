@@ -313,10 +313,10 @@ class Workload:
         if process is None:
             return False
         core = process.core
-        before = core.epoch, core.leader_id, core.state, core.log_end_offset, core.voters
+        before = core.epoch, core.leader_id, core.state, process.next_offset, core.voters
         message, version = stranger(self.dice, process)
         self._call(process, "stranger", message, version)
-        after = core.epoch, core.leader_id, core.state, core.log_end_offset, core.voters
+        after = core.epoch, core.leader_id, core.state, process.next_offset, core.voters
         if process.host.process is process and process.host.paused_until_us <= self.world.schedule.now_us:
             self.world.checks.expect(
                 before == after, "S17", f"{process!r} was {before} before {message!r}, is {after}"
