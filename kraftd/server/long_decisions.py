@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-AT_ONCE = 300  # records of a decision that are appended and applied in the turn in which it was made
+# Records of a decision that are appended and applied in the turn in which it was made: all those of a broker
+# that shuts down and is not so large that it leaves its partitions some at a time.
+AT_ONCE = 360
 APPLIED_A_TURN = 2_500  # microseconds, about, of applying records
 COSTS: dict[type, int] = {PartitionRecord: 1, PartitionChangeRecord: 7}
 OTHER_COST, REMOVAL_COST = 4, 10
