@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from kraftd.storage.checkpoint import checkpoint_name
+from kraftd.types import METADATA_TOPIC
 from tests.faults.quorum import VOTERS, FaultyQuorum, surviving
-from tests.kafka.process import wait_until
+from tests.kafka.process import free_port, wait_until
 from tests.kafka.snapshots.compacting import snapshots, wait_for_compaction
+from tests.metrics.scrape import Scrape, ready
 
 SOAK_S = float(os.environ.get("KRAFTD_SOAK_S", "20"))
 COMPACTING = {
@@ -96,6 +98,48 @@ def test_a_voter_with_a_new_disk_is_brought_up_by_snapshot(compacting: FaultyQuo
         controller.kill()
         shutil.rmtree(controller.data)
         controller.format(compacting.cluster_id, "--no-initial-controllers")
+        port = free_port()
+        controller.properties["kraftd.metrics.listener"] = f"127.0.0.1:{port}"
+        controller.write_properties()
         writer.wait_for_more(20)
+        controller.start()
+        wait_until(lambda: snapshots(controller.metadata_dir), f"{controller!r} has a snapshot")
+        wait_until(lambda: ready(port)[0] == 200, "it is ready")
+        told = Scrape(port)
+        assert told.value("kraftd_snapshot_downloads_total") >= 1
+        assert told.value("kraftd_snapshot_download_bytes_total") > 1000
+        assert told.value("kraftd_snapshot_downloads_refused_total") == 0
+        assert told.value("kafka_server_MetadataLoader_HandleLoadSnapshotCount") >= 1
+        assert told.value("kafka_controller_KafkaController_LoadSnapshotLatencyMs_count") >= 1
+        assert told.value("kafka_controller_KafkaController_ActiveControllerCount") == 0
+        assert told.value("kafka_server_raft_metrics_current_state", state="leader") == 0
+        assert told.value("kafka_log_Log_LogStartOffset", topic=METADATA_TOPIC, partition="0") > 0
+
+
+def test_a_download_survives_changes_of_leader_and_restarts(compacting: FaultyQuorum) -> None:
+    """Pieces are so small that it takes a while; snapshots come and go all the time meanwhile."""
+    with surviving(compacting, "interrupted") as writer:
+        leader = compacting.wait_for_leader()
+        controller = compacting.controllers[compacting.others(leader)[0]]
+        controller.kill()
+        shutil.rmtree(controller.data)
+        controller.format(compacting.cluster_id, "--no-initial-controllers")
+        controller.properties["controller.quorum.fetch.snapshot.max.bytes"] = 100
+        controller.write_properties()
+        writer.wait_for_more(20)
+        controller.start()
+
+        def has_begun(at_least: int = 1) -> bool:
+            parts = controller.metadata_dir.glob("*.part")
+            return any(path.stat().st_size >= at_least for path in parts)
+
+        wait_until(has_begun, "it downloads", poll_s=0.001)
+        compacting.controllers[leader].kill()
+        assert not snapshots(controller.metadata_dir), "it was not done yet"
+        compacting.start_controllers(leader)
+        wait_until(lambda: has_begun(2000) or snapshots(controller.metadata_dir), "it goes on", poll_s=0.001)
+        controller.kill()
+        del controller.properties["controller.quorum.fetch.snapshot.max.bytes"]
+        controller.write_properties()
         controller.start()
         wait_until(lambda: snapshots(controller.metadata_dir), f"{controller!r} has a snapshot")
