@@ -70,6 +70,9 @@ FIGURES = {
     "scale_checkpoint_s": Figure("scale: a checkpoint written, wall", "s", 2, ""),
     "scale_checkpoint_cpu_s": Figure("scale: the same, CPU of all processes", "s", 2, "0.5x"),
     "scale_checkpoint_mib": Figure("scale: the checkpoint", "MiB", 1, "", compared=False),
+    "scale_checkpoint_peak_rss_mib": Figure(
+        "scale: the most memory of the controller until then", "MiB", 0, "", compared=False
+    ),
     "scale_checkpoint_answers_s": Figure("scale: restart from it, ApiVersions answered", "s", 2, ""),
     "scale_checkpoint_slowest_answer_ms": Figure(
         "scale: the slowest ApiVersions while it loads", "ms", 0, "", compared=False
@@ -88,6 +91,12 @@ FIGURES = {
     "scale_shutdown_heartbeat_p99_ms": Figure("scale: heartbeats meanwhile, p99", "ms", 2, ""),
     "scale_shutdown_heartbeat_max_ms": Figure("scale: heartbeats meanwhile, the worst", "ms", 1, ""),
     "scale_bring_up_mb_s": Figure("scale: a snapshot fetched by a new controller", "MB/s", 0, "", True),
+    "scale_bring_up_other_mb_s": Figure(
+        "scale: the same by one of the other kind", "MB/s", 0, "", True, compared=False
+    ),
+    "scale_bring_up_peak_rss_mib": Figure(
+        "scale: the most memory of who served it", "MiB", 0, "", compared=False
+    ),
     "scale_stalls": Figure("scale: loop stalls over 10 ms", "", 0, ""),
     "scale_longest_hold_ms": Figure("scale: the longest", "ms", 1, ""),
     "codec_fetch_request_decode_us": Figure("codec: Fetch request v18 of one partition, decode", "us", 3, ""),

@@ -46,7 +46,7 @@ from tests.kafka.node import Controller, Kind
 from tests.kafka.process import HOST, wait_until
 from tests.kafka.quorum.controllers import Quorum
 
-NODE_ID, JOINER_ID = 100, 101
+NODE_ID, JOINER_ID, OTHER_JOINER_ID = 100, 101, 102
 PARTITIONS, REPLICAS = 10, 3
 REAL_INTERVAL_S = 2.0  # of a stock broker's heartbeats
 DENSE_INTERVAL_S = 0.05  # while their delay is what is measured
@@ -302,6 +302,7 @@ def write_checkpoint(world: World) -> None:
     wait_until(lambda: not children(node.pid), "the writer is waited for", GIVE_UP_S, poll_s=LOOK_S)
     figures["scale_checkpoint_cpu_s"] = cpu_s(node.pid) - cpu_before_s
     figures["scale_checkpoint_mib"] = made[-1].stat().st_size / (1 << 20)
+    figures["scale_checkpoint_peak_rss_mib"] = node.peak_rss_mib()
 
 
 def snapshots(folder: Path, suffix: str) -> list[Path]:
@@ -418,15 +419,27 @@ def observer_fetch(cluster_id: str, epoch: int, offset: int) -> FetchRequest:
 
 
 def bring_up(world: World) -> None:
-    """A second controller, formatted and empty, which begins with the leader's snapshot."""
-    folder = world.quorum.home / f"controller-{JOINER_ID}" / "data" / world.node.metadata_dir.name
+    """Two more controllers, formatted and empty, begin with the leader's snapshot: one of its kind, one of
+    the other."""
+    other: Kind = "apache" if world.node.kind == "kraftd" else "kraftd"
+    world.figures["scale_bring_up_mb_s"] = _bring_up(world, JOINER_ID, world.node.kind)
+    world.figures["scale_bring_up_other_mb_s"] = _bring_up(world, OTHER_JOINER_ID, other)
+    world.figures["scale_bring_up_peak_rss_mib"] = world.node.peak_rss_mib()
+
+
+def _bring_up(world: World, node_id: int, kind: Kind) -> float:
+    """How many MB/s a controller fetches it with. It is ended then."""
+    joiner = world.quorum.plan_observer(node_id, kind)
+    joiner.jvm = world.node.jvm
+    joiner.format(world.quorum.cluster_id, "--no-initial-controllers")
     seen: list[tuple[float, int]] = []  # when the download began and ended, and how much there was
-    watching = threading.Thread(target=_watch_download, args=(folder, seen))
+    watching = threading.Thread(target=_watch_download, args=(joiner.metadata_dir, seen))
     watching.start()
-    world.quorum.add_observer(JOINER_ID, world.node.kind)  # here: it ends with the thread that starts it
+    joiner.start()  # here: it ends with the thread that starts it
     watching.join()
+    joiner.kill()
     (began_s, first_bytes), (ended_s, all_bytes) = seen
-    world.figures["scale_bring_up_mb_s"] = (all_bytes - first_bytes) / 1e6 / (ended_s - began_s)
+    return (all_bytes - first_bytes) / 1e6 / (ended_s - began_s)
 
 
 def _watch_download(folder: Path, seen: list[tuple[float, int]]) -> None:

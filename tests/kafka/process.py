@@ -176,3 +176,8 @@ class Process:
         """Resident memory, in MiB."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+    def peak_rss_mib(self) -> float:
+        """The most memory that was resident since its start, in MiB."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
