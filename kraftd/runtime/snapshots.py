@@ -244,8 +244,13 @@ class SnapshotKeeper:
         elif not error:
             error = "nothing is committed yet"
         given = SnapshotAnswer(asked=asked, path=path, size_bytes=size_bytes, error=error)
-        disk, directory = self.storage.disk, self.storage.directory.path
-        self.runner.loop.run_in_executor(None, answer, disk, directory, given)
+        self.runner.loop.run_in_executor(None, self._give, given)
+
+    def _give(self, given: SnapshotAnswer) -> None:
+        try:
+            answer(self.storage.disk, self.storage.directory.path, given)
+        except StorageError as error:
+            self.log.error("whoever asked for a snapshot cannot be answered", error=str(error))
 
     # -- letting them go
 

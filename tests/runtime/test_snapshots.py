@@ -247,6 +247,17 @@ def test_it_is_made_on_demand(start: Callable[..., DaemonProcess]) -> None:
     assert "no controller runs" in refused.stderr
 
 
+def test_who_cannot_be_answered_is_told_of_in_the_log(start: Callable[..., DaemonProcess]) -> None:
+    daemon = start(metadata__max__idle__interval__ms=0)
+    (daemon.home / "data" / "snapshot.answer.tmp").mkdir()  # in the way of it
+    unanswered = daemon.kraftd("snapshot", str(daemon.properties), "--timeout", "2", check=False)
+    assert unanswered.returncode == 5 and "no answer in 2 s" in unanswered.stderr
+    assert snapshots(daemon), "made it was"
+    assert any("cannot be answered" in line["event"] for line in daemon.lines())
+    assert daemon.stop() == 0
+    assert "Traceback" not in daemon.log.read_text()
+
+
 def test_the_writer_ends_with_the_daemon() -> None:
     waiting = (
         "import time; from kraftd.runtime.snapshot_writer import end_with_parent; "
