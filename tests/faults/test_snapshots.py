@@ -94,7 +94,9 @@ def test_kills_lose_nothing_and_the_disk_stays_small(compacting: FaultyQuorum) -
 
 def test_a_voter_with_a_new_disk_is_brought_up_by_snapshot(compacting: FaultyQuorum) -> None:
     with surviving(compacting, "wiped") as writer:
-        controller = compacting.controllers[compacting.others(compacting.wait_for_leader())[0]]
+        leader = compacting.wait_for_leader()
+        controller = compacting.controllers[compacting.others(leader)[0]]
+        wait_for_compaction(compacting.controllers[leader].metadata_dir)
         controller.kill()
         shutil.rmtree(controller.data)
         controller.format(compacting.cluster_id, "--no-initial-controllers")
@@ -121,6 +123,7 @@ def test_a_download_survives_changes_of_leader_and_restarts(compacting: FaultyQu
     with surviving(compacting, "interrupted") as writer:
         leader = compacting.wait_for_leader()
         controller = compacting.controllers[compacting.others(leader)[0]]
+        wait_for_compaction(compacting.controllers[leader].metadata_dir)
         controller.kill()
         shutil.rmtree(controller.data)
         controller.format(compacting.cluster_id, "--no-initial-controllers")
