@@ -37,7 +37,7 @@ from kraftd.server.node import Node
 from kraftd.server.storage import Storage, open_storage
 from kraftd.storage.disk import RealDisk
 from kraftd.storage.errors import StorageError
-from kraftd.types import Endpoint
+from kraftd.types import Endpoint, uuid_text
 
 if TYPE_CHECKING:
     from kraftd.runtime.watch import Watch
@@ -152,6 +152,7 @@ class Daemon:
             for note in self.storage.notes:
                 log.warning("recovered", note=note)
             node = build_node(config, self.storage, self.dice, self.clock, [end for _, end in sockets])
+            self._say_if_another_directory_votes(node)
             self.runner = Runner(
                 node,
                 self.storage,
@@ -165,6 +166,18 @@ class Daemon:
         except BaseException:
             self.storage.close()
             raise
+
+    def _say_if_another_directory_votes(self, node: Node) -> None:
+        """Nothing else tells why a node whose id votes does not (KIP-853)."""
+        voter, own = node.core.voters.get(self.config.node_id), self.storage.directory.directory_id
+        if voter is not None and voter.key.directory_id not in (None, own):
+            self.log.warning(
+                "this directory does not vote: another one of this node does",
+                directory_id=uuid_text(own),
+                voter_directory_id=uuid_text(voter.key.directory_id),
+                remedy="if directory.id in meta.properties was changed, put it back; otherwise remove the "
+                "other voter and add this one",
+            )
 
     def run(self, announce: Announce | None = None) -> int:
         """Serve until the end; the exit code."""

@@ -10,8 +10,10 @@ import pytest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.api import ApiKey
+from tests.kafka.process import wait_until
 from tests.runtime.daemon_process import DaemonProcess
 
+OTHER_ID = "cK1bxUW_TcqMIFcIoUDLhg"
 SEGMENT = "data/__cluster_metadata-0/00000000000000000000.log"
 
 
@@ -40,5 +42,22 @@ def test_a_fetch_of_damaged_batches_closes_the_connection_and_the_log_says_where
         assert daemon.client().api_versions().finalized_features_epoch >= 0
         said = [line for line in daemon.lines() if "the log could not be read" in str(line)]
         assert said and f"{SEGMENT}, byte 0" in str(said[0])
+    finally:
+        daemon.stop(signal.SIGKILL)
+
+
+def test_a_directory_whose_id_is_not_that_of_the_voter_says_so(tmp_path: Path) -> None:
+    daemon = DaemonProcess(tmp_path).format().start()
+    try:
+        assert daemon.stop() == 0
+        path = tmp_path / "data" / "meta.properties"
+        lines = path.read_text().splitlines()
+        [own] = [line for line in lines if line.startswith("directory.id=")]
+        path.write_text("\n".join(f"directory.id={OTHER_ID}" if line == own else line for line in lines))
+        daemon.begin()
+        wait_until(lambda: any("does not vote" in line["event"] for line in daemon.lines()), "it says so")
+        [said] = [line for line in daemon.lines() if "does not vote" in line["event"]]
+        assert (said["directory_id"], f"directory.id={said['voter_directory_id']}") == (OTHER_ID, own)
+        assert daemon.stop() == 0
     finally:
         daemon.stop(signal.SIGKILL)

@@ -7,11 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.kafka.client import Client
 from tests.kafka.cluster import SESSION_TIMEOUT_MS, Cluster
 from tests.kafka.java import tools
 from tests.kafka.node import Kind
+from tests.kafka.process import HOST
+from tests.kafka.quorum.controllers import DESCRIBE
 from tests.kafka.shell import metadata_shell
-from tests.kafka.snapshots.compacting import COMPACTING, fill, snapshots, wait_for_compaction
+from tests.kafka.snapshots.compacting import (
+    COMPACTING,
+    fill,
+    first_segment,
+    snapshots,
+    wait_for_compaction,
+)
 
 pytestmark = pytest.mark.kafka
 TOPICS = 25
@@ -47,6 +56,23 @@ def test_a_stock_broker_that_starts_late_loads_a_snapshot(compacted: Cluster) ->
     directory = late.data / "__cluster_metadata-0"
     assert snapshots(directory), "what it has fetched"
     wait_for_compaction(directory)
+
+
+def test_a_stock_broker_that_was_away_for_long_loads_a_snapshot(compacted: Cluster) -> None:
+    [away] = compacted.start_brokers(3)
+    away.stop()
+    controller = compacted.controller
+    with Client(HOST, controller.port) as client:
+        end: int = client.call(DESCRIBE, 2).topics[0].partitions[0].high_watermark
+    compacted.wait_until(
+        lambda: first_segment(controller.metadata_dir) > end, "the log begins behind what it has", 120
+    )
+    fill(compacted, "meanwhile", 1)
+    away.start()
+    away.wait_ready()
+    assert {topic.name for topic in compacted.metadata_by(3).topics} >= {*EARLY, "meanwhile-0"}
+    assert snapshots(away.data / "__cluster_metadata-0")[-1].offset > end
+    away.stop()
 
 
 def test_kafkas_tools_read_the_newest_checkpoint(compacted: Cluster, tmp_path: Path) -> None:
