@@ -29,11 +29,11 @@ WAIT_S = 5
 class Writer(threading.Thread):
     """Creates topics one after another at whoever leads, and keeps the acknowledged names."""
 
-    def __init__(self, quorum: Quorum, prefix: str) -> None:
+    def __init__(self, quorum: Quorum, prefix: str, pause_s: float = 0.05) -> None:
         super().__init__(daemon=True)
         self.acknowledged: list[str] = []
         self.deleted: set[str] = set()
-        self._quorum, self._prefix = quorum, prefix
+        self._quorum, self._prefix, self._pause_s = quorum, prefix, pause_s
         self._stopping = threading.Event()
         self._turn = threading.Lock()
         self._client: Client | None = None
@@ -50,7 +50,7 @@ class Writer(threading.Thread):
                     self._work(number)
                 except OSError:
                     self._hang_up()
-            self._stopping.wait(0.05)  # a broker has to make a directory for each of them
+            self._stopping.wait(self._pause_s)  # a broker has to make a directory for each of them
 
     def _work(self, number: int) -> None:
         """One round; OSError when nobody answers, or another leads."""
@@ -117,9 +117,11 @@ class Administrator(Writer):
 
 
 @contextmanager
-def writing(quorum: Quorum, prefix: str, kind: type[Writer] = Writer) -> Iterator[Writer]:
+def writing(
+    quorum: Quorum, prefix: str, kind: type[Writer] = Writer, pause_s: float = 0.05
+) -> Iterator[Writer]:
     """A writer for the time of the block; afterwards every broker knows all that it was acknowledged."""
-    writer = kind(quorum, prefix)
+    writer = kind(quorum, prefix, pause_s)
     writer.start()
     try:
         yield writer

@@ -12,6 +12,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from kraftd.storage.disk import RealDisk
+from kraftd.storage.meta_properties import read_meta_properties
 from kraftd.types import uuid_text
 from tests.kafka.java import tools
 from tests.kafka.node import Controller, Kind, kraftd_command
@@ -22,11 +24,20 @@ FEWEST, MOST = 3, 5
 SIGTERM = 15
 
 
-class History:
-    """Plays a quorum; `told` is what has happened so far. Controllers are, and become, of these kinds."""
+def own_directory_id(one: Controller) -> str:
+    """The directory id that its directory was formatted with."""
+    found = read_meta_properties(RealDisk(), str(one.data))
+    assert found is not None and found.directory_id is not None
+    return uuid_text(found.directory_id)
 
-    def __init__(self, quorum: Quorum, seed: int, *kinds: Kind) -> None:
+
+class History:
+    """Plays a quorum; `told` is what has happened so far. Controllers are, and become, of these kinds; with
+    `auto_join` they see to it themselves that they vote (KIP-1186)."""
+
+    def __init__(self, quorum: Quorum, seed: int, *kinds: Kind, auto_join: bool = False) -> None:
         self.quorum, self.random, self._kinds = quorum, random.Random(seed), kinds
+        self._auto_join = auto_join
         self.told: list[str] = []
         self._events = self.EVENTS if quorum.static else (*self.EVENTS, *self.OF_DYNAMIC_QUORUMS)
         if len(kinds) > 1:
@@ -144,6 +155,7 @@ class History:
             return self.restore_copy()
         self._tell(f"wipe {one.node_id}")
         one.kill()
+        self.quorum.wait_for_leader()
         old = self._directory_id(one.node_id)
         shutil.rmtree(one.data)
         self._copies.pop(one.node_id, None)
@@ -151,8 +163,9 @@ class History:
         self._start(one)
         if self.quorum.static:
             return None
-        self._ask_to_remove(one.node_id, old)
-        self._ask_to_add(one)
+        if not self._auto_join:
+            self._ask_to_remove(one.node_id, old)
+        self._let_vote(one)
         return None
 
     # --- voters
@@ -177,7 +190,7 @@ class History:
         one = self.quorum.plan_observer(node_id, kind)
         one.format(self.quorum.cluster_id, "--no-initial-controllers")
         self._start(one)
-        self._ask_to_add(one)
+        self._let_vote(one)
         return None
 
     def remove(self) -> None:
@@ -187,8 +200,9 @@ class History:
         if one.node_id == self._anchor:
             return self.kill_leader()
         self._tell(f"remove {one.node_id}")
-        if self.random.random() < 0.3:
+        if self._auto_join or self.random.random() < 0.3:
             one.kill()
+        self.quorum.wait_for_leader()
         self._ask_to_remove(one.node_id, self._directory_id(one.node_id))
         one.kill()
         self._copies.pop(one.node_id, None)
@@ -196,11 +210,19 @@ class History:
         return None
 
     def _directory_id(self, node_id: int) -> str:
-        self.quorum.wait_for_leader()
+        """Of the voter with that id; empty while there is none. OSError while nobody leads."""
         described = self.quorum.described()
-        assert described is not None
-        [voter] = [one for one in described.current_voters if one.replica_id == node_id]
-        return uuid_text(voter.replica_directory_id)
+        if described is None:
+            raise OSError("nobody leads")
+        found = [one.replica_directory_id for one in described.current_voters if one.replica_id == node_id]
+        return uuid_text(found[0]) if found else ""
+
+    def _let_vote(self, one: Controller) -> None:
+        """With the directory that it has now."""
+        own = own_directory_id(one)
+        if not self._auto_join:
+            self._ask_to_add(one)
+        wait_until(lambda: self._directory_id(one.node_id) == own, f"{one.node_id} votes with {own}", 90)
 
     def _ask_to_add(self, one: Controller) -> None:
         self.quorum.wait_until_observer_is_level(one.node_id)
