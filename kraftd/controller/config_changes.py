@@ -141,11 +141,14 @@ def alter(
     records: list[VersionedRecord] = []
     outcomes: list[Outcome] = []
     counts: dict[Resource, int] = {}
+    by_resource: dict[Resource, Asked] = {}
+    pace = Pace()
     for asked in asked_resources:
+        if pace.spent(1):
+            yield
         resource = Resource(asked.resource_type, asked.resource_name)
         counts[resource] = counts.get(resource, 0) + 1
-    by_resource = {Resource(asked.resource_type, asked.resource_name): asked for asked in asked_resources}
-    pace = Pace()
+        by_resource[resource] = asked
     for resource, asked in by_resource.items():
         if pace.spent(A_RESOURCE + A_CONFIG * len(asked.configs)):
             yield

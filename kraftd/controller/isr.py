@@ -46,7 +46,7 @@ def alter_partition(
         topic = image.topic(wanted.topic_id)
         rows = []
         for proposal in wanted.partitions:
-            if pace.spent(A_CHANGE):
+            if pace.spent(2 * A_CHANGE):
                 yield
             if topic is None:
                 rows.append(PartitionAnswer(proposal.partition_index, ErrorCode.UNKNOWN_TOPIC_ID))
