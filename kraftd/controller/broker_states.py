@@ -141,7 +141,8 @@ def _heartbeat(
         is_fenced=after is FENCED or after is SHUT_DOWN,
         should_shut_down=after is SHUT_DOWN,
     )
-    return Decision(answer, records, atomic=False, after=note_heartbeat)
+    seen_offset = ctx.image.broker_offsets[broker.id]
+    return Decision(answer, records, atomic=False, after=note_heartbeat, seen_offset=seen_offset)
 
 
 def current_state(ctx: Context, broker: BrokerState) -> str:

@@ -19,12 +19,14 @@ class Decision(Generic[A]):
     atomic: the records go into one batch, all or nothing.
     after: soft state to change once the records are appended (at once, when there are none); it is called
     on the leader only, with the offset that follows the last of them.
+    seen_offset: of an answer without records, the last record that it tells of; None: it may be any.
     """
 
     answer: A
     records: list[VersionedRecord] = field(default_factory=list)
     atomic: bool = True
     after: Callable[[int], None] | None = None
+    seen_offset: int | None = None
 
     def __repr__(self) -> str:
         kinds = ", ".join(type(record.message).__name__ for record in self.records[:4])

@@ -75,6 +75,7 @@ class Image:
         self.registration_offsets: dict[
             int, int
         ] = {}  # of each broker's last RegisterBrokerRecord; not in snapshots
+        self.broker_offsets: dict[int, int] = {}  # of the last record of any kind about a registered broker
         self.controllers: dict[int, ControllerState] = {}
         self.topics: dict[bytes, TopicState] = {}  # by id
         self.configs: dict[ConfigResource, dict[str, str]] = {}

@@ -46,7 +46,7 @@ def register_broker(image: Image, record: RegisterBrokerRecord) -> None:
         image.sharing.ids(tuple(sorted(record.log_dirs))),
         None if record.cordoned_log_dirs is None else image.sharing.ids(record.cordoned_log_dirs),
     )
-    image.put(image.brokers, state.id, state)
+    _put_broker(image, state)
     image.put(image.registration_offsets, state.id, image.offset)
 
 
@@ -54,16 +54,17 @@ def unregister_broker(image: Image, record: UnregisterBrokerRecord) -> None:
     _broker(image, record.broker_id, record.broker_epoch)
     image.put(image.brokers, record.broker_id, ABSENT)
     image.put(image.registration_offsets, record.broker_id, ABSENT)
+    image.put(image.broker_offsets, record.broker_id, ABSENT)
 
 
 def fence_broker(image: Image, record: FenceBrokerRecord) -> None:
     broker = _broker(image, record.id, record.epoch)
-    image.put(image.brokers, broker.id, replace(broker, fenced=True))
+    _put_broker(image, replace(broker, fenced=True))
 
 
 def unfence_broker(image: Image, record: UnfenceBrokerRecord) -> None:
     broker = _broker(image, record.id, record.epoch)
-    image.put(image.brokers, broker.id, replace(broker, fenced=False))
+    _put_broker(image, replace(broker, fenced=False))
 
 
 def change_broker(image: Image, record: BrokerRegistrationChangeRecord) -> None:
@@ -89,7 +90,7 @@ def change_broker(image: Image, record: BrokerRegistrationChangeRecord) -> None:
         directories=directories,
         cordoned_directories=cordoned,
     )
-    image.put(image.brokers, broker.id, changed)
+    _put_broker(image, changed)
 
 
 def register_controller(image: Image, record: RegisterControllerRecord) -> None:
@@ -144,6 +145,11 @@ def abort_transaction(image: Image, record: AbortTransactionRecord) -> None:
 
 def nothing(image: Image, record: object) -> None:
     """A record that only moves the offset: NoOp, and the state of a ZooKeeper migration, long over."""
+
+
+def _put_broker(image: Image, state: BrokerState) -> None:
+    image.put(image.brokers, state.id, state)
+    image.put(image.broker_offsets, state.id, image.offset)
 
 
 def _broker(image: Image, broker_id: int, broker_epoch: int) -> BrokerState:

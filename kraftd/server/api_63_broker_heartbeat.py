@@ -2,7 +2,7 @@
 
 Authorization: CLUSTER_ACTION (there is no authorizer yet: everyone may). Sent by: brokers, every 2 s.
 Answered after the commit of what it changed. Errors: STALE_BROKER_EPOCH, NOT_CONTROLLER.
-Differs from Apache Kafka: nowhere.
+Differs from Apache Kafka: one that changes nothing waits for the commit of what concerns its broker alone.
 """
 
 from __future__ import annotations

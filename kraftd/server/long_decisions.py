@@ -108,7 +108,7 @@ class LongDecisions:
         self._end()
         refusal = node.not_controller()
         if call is not None and answer is not None and self._end_offset <= (node.core.high_watermark or 0):
-            node.answer_decision(call, answer, self._end_offset, appended=True)  # committed, if not applied
+            node.answer_decision(call, answer, self._end_offset)  # committed, if not applied
         elif call is not None:
             node.refuse(call, refusal.code, refusal.message)
         behind, self._behind = self._behind, deque()
@@ -144,7 +144,7 @@ class LongDecisions:
             end_offset = yield from append(node, decision.records, answer)
         if decision.after is not None:
             decision.after(end_offset)
-        node.answer_decision(call, answer, end_offset, appended=has_records)
+        node.answer_decision(call, answer, end_offset if has_records else node.appends.decided_end)
 
     def _append_whole(
         self, node: Node, records: list[VersionedRecord], answer: list[Buffer]

@@ -243,7 +243,7 @@ class Node:
 
         An answer without records waits for the records that it may have seen, whoever had them written, as a
         read of Kafka's controller waits for the highest offset in its purgatory: so nobody is told what could
-        still be undone.
+        still be undone. One that knows what it has seen (`seen_offset`) waits for that.
         `on_standby` lets every controller answer, from what it has applied. What takes long is made, appended
         and applied in turns, and the others wait.
         """
@@ -282,7 +282,10 @@ class Node:
             end_offset = context.next_offset
         if decision.after is not None:
             decision.after(end_offset)
-        self.answer_decision(call, parts, end_offset, appended=bool(decision.records))
+        if not decision.records:
+            seen_offset = decision.seen_offset
+            end_offset = self.appends.decided_end if seen_offset is None else seen_offset + 1
+        self.answer_decision(call, parts, end_offset)
 
     def _check_may_decide(self, on_standby: bool = False) -> None:
         """Raises Refusal. A leader that is about to hand over begins nothing new."""
@@ -293,13 +296,12 @@ class Node:
         self.metadata_errors += 1
         self.say("error", "a decision failed", call=repr(call), error=repr(error), exc_info=error)
 
-    def answer_decision(self, call: Call, parts: list[Buffer], end_offset: int, *, appended: bool) -> None:
+    def answer_decision(self, call: Call, parts: list[Buffer], end_offset: int) -> None:
         """Answer once what it stands for, or what it may have seen, is committed."""
-        last = end_offset if appended else self.appends.decided_end
-        if last <= max(self.core.high_watermark, 0):
+        if end_offset <= max(self.core.high_watermark, 0):
             self._out.append(Answer(call.connection_id, call.slot, parts, call))
         else:
-            self.parked.park(last, call, parts)
+            self.parked.park(end_offset, call, parts)
 
     def decide_alone(self, decide: Callable[[Context], Decision[Any]]) -> Decision[Any]:
         """Take a decision that nobody asked for: periodic work, activation, the node's own registration."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kraftd.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kraftd.raft import events as raft_events
@@ -106,6 +107,21 @@ def test_a_read_waits_for_what_nobody_had_asked_for_too(house: House) -> None:
     assert house.answer(read) is None
     house.sync()
     assert house.answer(read).error_code == ErrorCode.NONE
+
+
+def test_a_heartbeat_waits_for_what_concerns_its_own_broker_alone(house: House) -> None:
+    epoch = house.unfenced(1)
+    house.sync_by_itself = False
+    house.create("a")
+    heartbeat = BrokerHeartbeatRequest(1, epoch, current_metadata_offset=house.storage.log.log_end)
+    others = house.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 2)
+    assert house.answer(others).is_fenced is False
+    heartbeat.want_fence = True
+    fenced = house.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 3)
+    again = house.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 4)  # changes nothing any more
+    assert house.answer(fenced) is None and house.answer(again) is None
+    house.sync()
+    assert house.answer(fenced).is_fenced is True and house.answer(again).is_fenced is True
 
 
 def test_a_read_is_answered_at_once_when_nothing_is_uncommitted(house: House) -> None:
