@@ -239,7 +239,7 @@ class MetadataLog:
     def truncate_to(self, offset: int) -> int:
         """Drop the batch that holds offset and all behind it; returns the new log end.
 
-        Raises ValueError outside of log_start and log_end.
+        Raises ValueError outside of log_start and log_end, CorruptStorage.
         """
         self._check_alive()
         if not self.log_start <= offset <= self.log_end:
@@ -533,8 +533,11 @@ class MetadataLog:
         )
 
     def _place_on_disk(self, segment: Segment, offset: int) -> tuple[int, int]:
-        """(base offset, position) of the batch that holds offset."""
+        """(base offset, position) of the batch that holds offset. Raises CorruptStorage."""
         for header, _, position in self._scan(segment, segment.index.lookup(offset)):
             if header.next_offset > offset:
+                if header.base_offset > offset:
+                    found = f"a batch of offset {header.base_offset} where one of {offset} or less belongs"
+                    raise self._corrupt(segment, position, offset, found)
                 return header.base_offset, position
         return offset, self._written_position(segment)

@@ -411,3 +411,22 @@ def test_a_bit_that_flips_in_a_closed_segment_is_found_by_the_read_that_would_gi
         assert raised.value.position == 3 * size_bytes
         disk.flip_bit(first, 3 * size_bytes + at, 2)
     assert content(log) == whole
+
+
+def test_a_log_is_not_cut_where_a_flipped_bit_hides_its_offsets() -> None:
+    disk, log, _ = opened(settings=LogSettings())
+    for offset in range(9):
+        log.append(batch(offset))
+    log.sync()
+    whole = content(log)
+    size_bytes = len(whole[3])
+    log.close()
+    _, log, _ = opened(disk, settings=LogSettings())
+    log_file = f"{DIRECTORY}/00000000000000000000.log"
+    disk.flip_bit(log_file, 3 * size_bytes + 2, 2)  # of the base offset, which no checksum covers
+    with pytest.raises(CorruptStorage, match=r"00000000000000000000\.log") as raised:
+        log.truncate_to(3)
+    assert raised.value.position == 3 * size_bytes
+    disk.flip_bit(log_file, 3 * size_bytes + 2, 2)
+    assert content(log) == whole
+    assert log.truncate_to(3) == 3
