@@ -102,10 +102,13 @@ def begin_download(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch
     where another leader, or the last process, left off.
 
     Snapshots of one id need not be equal byte for byte, so going on begins with a comparison.  Returns false
-    when there is nothing to ask for: the snapshot is stored here, or one is being named.
+    when there is nothing to ask for: the snapshot is stored here, one is being named, or the log has begun
+    behind it since that was asked.
     """
-    held = replica.partial
-    if snapshot_id in replica.log.snapshots or (held is not None and held.finishing):
+    held, log = replica.partial, replica.log
+    if snapshot_id in log.snapshots or (held is not None and held.finishing):
+        return False
+    if 0 < snapshot_id.offset <= log.start_offset:
         return False
     if held is not None and held.snapshot_id == snapshot_id:
         held.unchecked = held.tail

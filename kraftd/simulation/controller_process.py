@@ -231,6 +231,10 @@ class ControllerProcess(Process):
     def _disk_has_room(self) -> None:
         self.step(DiskHasRoom())
 
+    @property
+    def waits_for_room(self) -> bool:
+        return self.node.disk_full or self.held is not None
+
     # --- frames ---
 
     def link_closed(self, link: Link) -> None:

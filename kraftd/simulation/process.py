@@ -272,6 +272,11 @@ class Process:
         return self.ended
 
     @property
+    def waits_for_room(self) -> bool:
+        """Whether the disk is full, as far as this process knows."""
+        return self.disk_full or self.held is not None
+
+    @property
     def next_offset(self) -> int:
         """Behind the log, and whatever it has been decided to append to it."""
         return self.core.log_end_offset

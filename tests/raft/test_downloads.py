@@ -173,6 +173,17 @@ def test_damaged_download_is_begun_anew_and_nothing_else_meanwhile(follower: Fol
     assert brought(effects) == [BeginSnapshot(WANTED)]
 
 
+def test_snapshot_behind_which_the_log_begins_by_now_is_not_asked_for(follower: Follower) -> None:
+    send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
+    assert brought(follower.gets(send, COPY[POSITION - 20 :]))[-1] == FinishSnapshot(WANTED)
+    effects = follower.step(SnapshotFinished(WANTED, len(COPY)))
+    assert brought(effects) == [ResetLog(WANTED)]
+    older = OffsetAndEpoch(WANTED.offset - 1, WANTED.epoch)
+    effects = follower.is_told_of(older, follower.asked(effects))
+    assert brought(effects) == []
+    assert follower.asked(effects).message.topics[0].partitions[0].fetch_offset == WANTED.offset  # type: ignore[attr-defined]
+
+
 # --- whose answers count ------------------------------------------------------------------------------
 
 

@@ -169,7 +169,7 @@ class Liveness:
             core = process.core
             if core.state not in (State.LEADER, State.FOLLOWER):
                 raise Violation("L3", f"{process!r} at rest")
-            if process.disk_full or process.held is not None:
+            if process.waits_for_room:
                 raise Violation("D4", f"{process!r} waits for room that there is")
             role = core._replica.role
             if isinstance(role, Leader) and role.voter_change is not None and role.voter_change is change:

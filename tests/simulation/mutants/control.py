@@ -24,6 +24,7 @@ from kraftd.metadata.image import Image
 from kraftd.metadata.state import BrokerState, PartitionState
 from kraftd.server import activation as server_activation
 from kraftd.server import node as server_node
+from kraftd.server.appending import Appends
 from kraftd.server.node import Node
 from kraftd.server.parked import ParkedAnswers
 from kraftd.simulation.controller_process import ControllerProcess
@@ -45,15 +46,7 @@ def answer_before_commit(patch: Any) -> None:
 
 def show_what_is_not_committed(patch: Any) -> None:
     """C2: a read does not wait for the records that it has seen."""
-    answer = Node.answer_decision
-
-    def at_once(self: Node, call: Any, parts: Any, end_offset: int, *, appended: bool) -> None:
-        if appended:
-            answer(self, call, parts, end_offset, appended=True)
-        else:
-            self._out.append(server_node.Answer(call.connection_id, call.slot, parts, call))
-
-    patch.setattr(Node, "answer_decision", at_once)
+    patch.setattr(Appends, "decided_end", property(lambda self: 0, lambda self, _: None), raising=False)
 
 
 def _all(parked: ParkedAnswers) -> list[Any]:
