@@ -79,6 +79,8 @@ class Hosts:
     def close(self) -> None:
         for node_id in self._ids:
             with suppress(NotPermitted):
+                _ip("link", "del", self._link(node_id))  # with its namespace it would go some time later
+            with suppress(NotPermitted):
                 _ip("netns", "del", self.namespace(node_id))
         with suppress(NotPermitted):
             _ip("link", "del", self._bridge)
