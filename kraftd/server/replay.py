@@ -16,7 +16,7 @@ from kraftd.wire.record_frame import decode_runs
 Snapshot = tuple[OffsetAndEpoch, Iterator[list[Message]]]
 
 READ_BYTES = 1 << 20
-RECORDS_A_TURN = 2_000  # about 2 ms, 5 ms of the kinds that cost the most
+RECORDS_A_TURN = 1_200  # about 2 ms, 5 ms of the kinds that cost the most
 
 
 class Replay:
