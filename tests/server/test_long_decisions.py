@@ -171,6 +171,8 @@ def test_what_is_committed_before_it_is_applied_is_applied_all_the_same(house: H
     assert house.answer(place) is None
     house.step(raft_events.ResignRequested(house.node.core.epoch))
     assert codes(house.answer(place)) == {ErrorCode.NONE}
+    while house.node.replay.busy:
+        turn(house)
     assert house.node.image == replayed(house)
 
 

@@ -356,6 +356,7 @@ def test_leadership_may_end_in_any_of_the_turns(tmp_path: Path, asking: Any, syn
         town.turns_come_by_themselves = True
         town.step(raft_events.ResignRequested(town.node.core.epoch))
         assert not town.node.long.busy
+        turn(town)  # that was asked for before they came by themselves
         assert town.answer(place) is not None
         assert town.answer(behind).topics[0].error_code == ErrorCode.NOT_CONTROLLER
         assert town.node.image == (replayed(town) if syncs else before)
