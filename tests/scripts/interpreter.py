@@ -7,21 +7,19 @@ elect 1                                    let 1's patience end first; runs unti
 run 500                                    let 500 ms pass
 settle                                     let time pass until every replica agrees with the leader
 append 1 a b c                             have records appended by the leader 1, as one batch
-fetch 9 from 1 offset=end hw=known|unknown|N [epoch=E] [last=E] [version=V] [wait=MS] [cluster=ID]
 hold 1 | sync 1 | release 1                hold back syncs of 1; end the one that is held; sync freely again
 cut 1 2 | cut 1->2                         lose messages between two, or one way
 partition 1 | 2 3                          only those of one group hear each other
 heal                                       everybody hears everybody
 crash 1 | vanish 1                         kill -9 (connections are reset); or the host is gone, silently
 resign 1 | shutdown 1                      give up leading; leave gracefully
-add 4 to 1 [early] | remove 3 from 1       AddRaftVoter and RemoveRaftVoter, asked of 1
-upgrade 1                                  kraft.version 0 to 1, asked of the leader 1
 move 2 [told]                              2 gets another port while it is down; bootstrap servers follow
 wipe 2                                     2 gets an empty disk with another directory id while it is down
 snapshot 1                                 1 makes a snapshot at its high watermark and drops the log below
 show elections|messages|times              show more from here on
 status                                     what every replica is
 
+More of them in the modules beside this one: fetching, membership.
 Told always: high watermarks, who leads, truncations, the fate of appends and of clients' requests.  Empty
 lines and lines that begin with # are kept as they are.
 """
@@ -31,9 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kraftd.messages.add_raft_voter_request import AddRaftVoterRequest
-from kraftd.messages.add_raft_voter_request import Listener as AddListener
-from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftd.messages.fetch_response import FetchResponse
 from kraftd.raft.config import RaftConfig
 from kraftd.raft.effects import (
     AbandonSnapshot,
@@ -57,28 +53,23 @@ from kraftd.raft.effects import (
 from kraftd.raft.events import (
     AppendRequested,
     ConnectionLost,
-    KRaftVersionUpgradeRequested,
     ResignRequested,
     ShutdownRequested,
 )
 from kraftd.types import Endpoint
 from kraftd.wire.error_code import ErrorCode
-from tests.raft.nemesis import broker_fetch
-from tests.raft.world import START_MS, Disk, Node, World, directory_id
+from tests.raft.world import START_MS, Disk, Node, directory_id
+from tests.scripts.fetching import FetchCommands
+from tests.scripts.membership import MembershipCommands
 
-UNKNOWN = (1 << 63) - 1
 
-
-class Script:
+class Script(FetchCommands, MembershipCommands):
     """One run of a script: `play` returns its text with what came of each command."""
 
     def __init__(self) -> None:
-        self.world = World(seed=1)
+        super().__init__()
         self.world.log = self._effect
-        self.lines: list[str] = []
         self.shown: set[str] = set()
-        self.asked = 0
-        self.held: set[int] = set()
         self.generation: dict[int, int] = {}
 
     def play(self, text: str) -> str:
@@ -101,82 +92,62 @@ class Script:
         options = {key: value for key, _, value in (w.partition("=") for w in rest) if value}
         handler([word for word in rest if "=" not in word], options)
 
-    def _tell(self, text: str) -> None:
+    def tell(self, text: str) -> None:
         stamp = f"{self.world.now_ms - START_MS:>6} ms  " if "times" in self.shown else ""
-        self.lines.append(stamp + text)
+        super().tell(stamp + text)
 
     # --- what came of it ---
 
     def _effect(self, node_id: int, effect: Effect) -> None:
         match effect:
             case HighWatermarkMoved(offset):
-                self._tell(f"{node_id}: high watermark {offset}")
+                self.tell(f"{node_id}: high watermark {offset}")
             case LeadershipChanged(epoch, leader_id, is_local):
                 who = "no leader" if leader_id is None else f"leader {leader_id}"
-                self._tell(f"{node_id}: " + (f"leads epoch {epoch}" if is_local else f"epoch {epoch}, {who}"))
+                self.tell(f"{node_id}: " + (f"leads epoch {epoch}" if is_local else f"epoch {epoch}, {who}"))
             case AppendCommitted(append_id, end_offset):
-                self._tell(f"{node_id}: {append_id} is committed below {end_offset}")
+                self.tell(f"{node_id}: {append_id} is committed below {end_offset}")
             case AppendAborted(append_id, error):
-                self._tell(f"{node_id}: {append_id} is aborted, {ErrorCode(error).name}")
+                self.tell(f"{node_id}: {append_id} is aborted, {ErrorCode(error).name}")
             case AppendRefused(append_id, error):
-                self._tell(f"{node_id}: {append_id} is refused, {ErrorCode(error).name}")
+                self.tell(f"{node_id}: {append_id} is refused, {ErrorCode(error).name}")
             case TruncateLog(end_offset):
-                self._tell(f"{node_id}: truncates to {end_offset}")
+                self.tell(f"{node_id}: truncates to {end_offset}")
             case ResetLog(snapshot_id):
-                self._tell(f"{node_id}: starts over from snapshot {snapshot_id}")
+                self.tell(f"{node_id}: starts over from snapshot {snapshot_id}")
             case BeginSnapshot(snapshot_id, position):
                 how, at = ("goes on with", f" at {position}") if position else ("downloads", "")
-                self._tell(f"{node_id}: {how} snapshot {snapshot_id}{at}")
+                self.tell(f"{node_id}: {how} snapshot {snapshot_id}{at}")
             case AbandonSnapshot(snapshot_id):
-                self._tell(f"{node_id}: gives up snapshot {snapshot_id}")
+                self.tell(f"{node_id}: gives up snapshot {snapshot_id}")
             case FinishSnapshot(snapshot_id):
-                self._tell(f"{node_id}: has downloaded snapshot {snapshot_id}")
+                self.tell(f"{node_id}: has downloaded snapshot {snapshot_id}")
             case VotersChanged():
                 core = self.world.core(node_id)
                 ids = " ".join(map(str, core.voters.ids))
-                self._tell(f"{node_id}: voters {ids}, kraft.version {core.kraft_version}")
+                self.tell(f"{node_id}: voters {ids}, kraft.version {core.kraft_version}")
             case ShutdownCompleted(graceful):
-                self._tell(f"{node_id}: is shut down" + ("" if graceful else ", its time is over"))
+                self.tell(f"{node_id}: is shut down" + ("" if graceful else ", its time is over"))
             case PersistElection(state) if "elections" in self.shown:
                 vote = f", vote for {state.voted_id}" if state.voted_id >= 0 else ""
-                self._tell(f"{node_id}: persists epoch {state.leader_epoch}, leader {state.leader_id}{vote}")
+                self.tell(f"{node_id}: persists epoch {state.leader_epoch}, leader {state.leader_id}{vote}")
             case Send(_, destination, message) if "messages" in self.shown:
                 kind = type(message).__name__.removesuffix("Request")
                 if getattr(message, "topics", None) and kind == "Vote":
                     kind = "PreVote" if message.topics[0].partitions[0].pre_vote else "Vote"  # type: ignore[attr-defined]
-                self._tell(f"{node_id}: asks {destination.host[1:]}: {kind}")
+                self.tell(f"{node_id}: asks {destination.host[1:]}: {kind}")
             case Respond(request_id) | RespondRecords(request_id) if isinstance(request_id, str):
-                self._answer(node_id, effect)
+                self.tell_answer(node_id, effect)
 
-    def _answer(self, node_id: int, effect: Respond | RespondRecords) -> None:
-        who, message = effect.request_id, self.world.answers[effect.request_id][1]
-        answer: Any = message
-        who = str(who).rpartition("#")[0]
-        if not hasattr(answer, "responses"):
-            error = ErrorCode(answer.error_code).name
-            text = f": {answer.error_message}" if answer.error_message else ""
-            self._tell(f"{node_id} answers {who}: {error}{text}")
+    def tell_answer(self, node_id: int, effect: Respond | RespondRecords) -> None:
+        """What a client is answered: in the words of the answer's own, else its error."""
+        who = str(effect.request_id).rpartition("#")[0]
+        answer: Any = self.world.answers[effect.request_id][1]
+        if isinstance(answer, FetchResponse):
+            self.tell(f"{node_id} answers {who}: {self.tell_fetch(answer, effect)}")
             return
-        if answer.error_code:
-            self._tell(f"{node_id} answers {who}: {ErrorCode(answer.error_code).name}")
-            return
-        partition = answer.responses[0].partitions[0]
-        leader = partition.current_leader
-        if partition.error_code:
-            at = "".join(f" at {one.host}:{one.port}" for one in answer.node_endpoints)
-            error = ErrorCode(partition.error_code).name
-            named = f"leader {leader.leader_id}{at}, epoch {leader.leader_epoch}"
-            self._tell(f"{node_id} answers {who}: {error}, {named}")
-            return
-        if partition.diverging_epoch.epoch >= 0:
-            what = f"diverging at {partition.diverging_epoch.end_offset}@{partition.diverging_epoch.epoch}"
-        elif partition.snapshot_id.epoch >= 0:
-            what = f"snapshot {partition.snapshot_id.end_offset}@{partition.snapshot_id.epoch}"
-        elif isinstance(effect, RespondRecords):
-            what = f"records from {effect.offset}"
-        else:
-            what = "no records"
-        self._tell(f"{node_id} answers {who}: hw={partition.high_watermark}, {what}")
+        text = f": {answer.error_message}" if getattr(answer, "error_message", None) else ""
+        self.tell(f"{node_id} answers {who}: {ErrorCode(answer.error_code).name}{text}")
 
     # --- replicas ---
 
@@ -210,7 +181,7 @@ class Script:
         if not {"elections", "messages"} & self.shown:
             self.lines = [line for line in self.lines if "leads epoch" in line]
         if not elected:
-            self._tell(f"{chosen} is not elected")
+            self.tell(f"{chosen} is not elected")
 
     def do_crash(self, ids: list[str], options: dict[str, str]) -> None:
         for one in ids:
@@ -262,9 +233,9 @@ class Script:
     def do_settle(self, words: list[str], options: dict[str, str]) -> None:
         before = self.world.now_ms
         if not self.world.run(60_000, until=self._settled):
-            self._tell("nothing settles within a minute")
+            self.tell("nothing settles within a minute")
         elif "within" in options and self.world.now_ms - before > int(options["within"]):
-            self._tell(f"that took {self.world.now_ms - before} ms")
+            self.tell(f"that took {self.world.now_ms - before} ms")
 
     def do_partition(self, words: list[str], options: dict[str, str]) -> None:
         groups = [group.split() for group in " ".join(words).split("|")]
@@ -310,55 +281,7 @@ class Script:
     def do_snapshot(self, words: list[str], options: dict[str, str]) -> None:
         self.world.take_snapshot(int(words[0]))
 
-    # --- requests ---
-
-    def _request_id(self, who: str) -> str:
-        self.asked += 1
-        return f"{who}#{self.asked}"
-
-    def do_fetch(self, words: list[str], options: dict[str, str]) -> None:
-        client, _, leader = words
-        core = self.world.core(int(leader))
-        offset = core.log_end_offset if options.get("offset", "end") == "end" else int(options["offset"])
-        version = int(options.get("version", "18"))
-        marks = {"known": core.high_watermark, "unknown": -1, "any": UNKNOWN}
-        mark = options.get("hw", "any" if version < 18 else "known")
-        fetch = broker_fetch(
-            int(client),
-            int(options.get("epoch", core.epoch)),
-            offset,
-            int(options.get("last", core.log.last_epoch if offset else 0)),
-            marks[mark] if mark in marks else int(mark),
-            int(options.get("wait", "500")),
-        )
-        fetch.cluster_id = options.get("cluster", "cluster")
-        if version < 15:
-            fetch.replica_id, fetch.replica_state.replica_id = int(client), -1
-        request_id = self._request_id(client)
-        self.world.ask(int(leader), request_id, fetch, version)
-        if request_id not in self.world.answers:
-            self._tell(f"fetch of {client} is parked")
-
-    def do_add(self, words: list[str], options: dict[str, str]) -> None:
-        new, _, leader = words[:3]
-        config = self.world.nodes[int(new)].config
-        listeners = [AddListener(one.listener, one.host, one.port) for one in config.listeners]
-        request = AddRaftVoterRequest(
-            "cluster", 5000, int(new), config.directory_id, listeners, ack_when_committed="early" not in words
-        )
-        self.world.ask(int(leader), self._request_id("admin"), request)
-
-    def do_remove(self, words: list[str], options: dict[str, str]) -> None:
-        old, _, leader = words
-        voter = self.world.core(int(leader)).voters.get(int(old))
-        directory = voter.key.directory_id if voter is not None else directory_id(int(old))
-        request = RemoveRaftVoterRequest("cluster", int(old), directory or bytes(16))
-        self.world.ask(int(leader), self._request_id("admin"), request)
-
-    def do_upgrade(self, words: list[str], options: dict[str, str]) -> None:
-        node_id = int(words[0])
-        event = KRaftVersionUpgradeRequested("kraft.version=1", 1, self.world.core(node_id).epoch)
-        self.world.step(node_id, event)
+    # --- the end of a leadership ---
 
     def do_resign(self, words: list[str], options: dict[str, str]) -> None:
         self.world.step(int(words[0]), ResignRequested(self.world.core(int(words[0])).epoch))
@@ -377,11 +300,11 @@ class Script:
     def do_status(self, words: list[str], options: dict[str, str]) -> None:
         for node in self.world.nodes.values():
             if node.core is None:
-                self._tell(f"{node.id}: down")
+                self.tell(f"{node.id}: down")
                 continue
             core = node.core
             leader = "" if core.leader_id is None else f", leader {core.leader_id}"
-            self._tell(
+            self.tell(
                 f"{node.id}: {core.state.value} in epoch {core.epoch}{leader}, "
                 f"log {core.log.start_offset}..{core.log_end_offset}, hw {core.high_watermark}"
             )

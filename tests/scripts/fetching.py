@@ -1,0 +1,56 @@
+"""Commands of scenario scripts that fetch.
+
+fetch 9 from 1 offset=end hw=known|unknown|N [epoch=E] [last=E] [version=V] [wait=MS] [cluster=ID]
+"""
+
+from __future__ import annotations
+
+from kraftd.messages.fetch_response import FetchResponse
+from kraftd.raft.effects import Respond, RespondRecords
+from kraftd.wire.error_code import ErrorCode
+from tests.raft.nemesis import broker_fetch
+from tests.scripts.stage import Stage
+
+UNKNOWN = (1 << 63) - 1
+
+
+class FetchCommands(Stage):
+    def do_fetch(self, words: list[str], options: dict[str, str]) -> None:
+        client, _, leader = words
+        core = self.world.core(int(leader))
+        offset = core.log_end_offset if options.get("offset", "end") == "end" else int(options["offset"])
+        version = int(options.get("version", "18"))
+        marks = {"known": core.high_watermark, "unknown": -1, "any": UNKNOWN}
+        mark = options.get("hw", "any" if version < 18 else "known")
+        fetch = broker_fetch(
+            int(client),
+            int(options.get("epoch", core.epoch)),
+            offset,
+            int(options.get("last", core.log.last_epoch if offset else 0)),
+            marks[mark] if mark in marks else int(mark),
+            int(options.get("wait", "500")),
+        )
+        fetch.cluster_id = options.get("cluster", "cluster")
+        if version < 15:
+            fetch.replica_id, fetch.replica_state.replica_id = int(client), -1
+        if not self.ask(client, int(leader), fetch, version):
+            self.tell(f"fetch of {client} is parked")
+
+    def tell_fetch(self, answer: FetchResponse, effect: Respond | RespondRecords) -> str:
+        if answer.error_code:
+            return ErrorCode(answer.error_code).name
+        partition = answer.responses[0].partitions[0]
+        leader = partition.current_leader
+        if partition.error_code:
+            at = "".join(f" at {one.host}:{one.port}" for one in answer.node_endpoints)
+            error = ErrorCode(partition.error_code).name
+            return f"{error}, leader {leader.leader_id}{at}, epoch {leader.leader_epoch}"
+        if partition.diverging_epoch.epoch >= 0:
+            what = f"diverging at {partition.diverging_epoch.end_offset}@{partition.diverging_epoch.epoch}"
+        elif partition.snapshot_id.epoch >= 0:
+            what = f"snapshot {partition.snapshot_id.end_offset}@{partition.snapshot_id.epoch}"
+        elif isinstance(effect, RespondRecords):
+            what = f"records from {effect.offset}"
+        else:
+            what = "no records"
+        return f"hw={partition.high_watermark}, {what}"
