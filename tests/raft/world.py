@@ -70,6 +70,7 @@ VERSIONS = {
     "UpdateRaftVoter": 0,
 }
 LISTENER = "CONTROLLER"
+Source = tuple[int, int, int]  # of a request between nodes: node, incarnation, send id
 START_MS = 1_000_000
 
 
@@ -149,6 +150,11 @@ class Disk:
     def lose_unsynced(self) -> None:
         self.batches = [batch for batch in self.batches if batch[1] <= self.synced_end]
 
+    def copy(self, of: Disk, end_offset: int) -> None:
+        """Hold what another disk does below that offset, and nothing else."""
+        self.batches = [batch for batch in of.batches if batch[1] <= end_offset]
+        self.start_offset, self.synced_end = of.start_offset, end_offset
+
     def read(self, offset: int, end_offset: int, max_bytes: int) -> bytes:
         found = b""
         for _, end, _, data in self.batches:
@@ -206,6 +212,7 @@ class World:
         self.copies: dict[OffsetAndEpoch, set[bytes]] = {}
         self.held: set[int] = set()  # nodes whose syncs are held back
         self.cut: set[tuple[int, int]] = set()  # (from, to) that lose messages
+        self.puppets: dict[int, Callable[[Source, Message], None]] = {}  # told of each request
         self.seed = seed
         self.log: Callable[[int, Effect], None] = lambda node_id, effect: None
         self.answers: dict[Any, tuple[Effect, Message]] = {}  # to clients, by request id
@@ -214,7 +221,7 @@ class World:
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
         self._incarnation: dict[int, int] = {}
-        self._in_flight: dict[tuple[int, int, int], int] = {}  # (node, incarnation, send id) -> to whom
+        self._in_flight: dict[Source, int] = {}  # -> to whom
 
     # --- building ---
 
@@ -440,7 +447,8 @@ class World:
             ),
             None,
         )
-        if target is None or (target.core is None and (node.id, target.id) not in self.cut):
+        is_gone = target is not None and target.core is None and target.id not in self.puppets
+        if target is None or (is_gone and (node.id, target.id) not in self.cut):
             self.later(1, node.id, SendFailed(effect.send_id))
             if effect.destination.node_id >= 0:
                 self.later(1, node.id, ConnectionLost(effect.destination.node_id))
@@ -451,10 +459,14 @@ class World:
             self.invariants.sending(node, effect)
         version = version_of(effect.message)
         message = over_the_wire(effect.message, version)
-        source = node.id, self._incarnation[node.id], effect.send_id
+        source: Source = node.id, self._incarnation[node.id], effect.send_id
+        if target.id in self.puppets:
+            self._in_flight[source] = target.id
+            self.puppets[target.id](source, message)
+            return
         if isinstance(message, ApiVersionsRequest):
             features = [SupportedFeatureKey("kraft.version", 0, 1)]
-            self._answer(source, target.id, ApiVersionsResponse(supported_features=features), 4)
+            self.answer(source, target.id, ApiVersionsResponse(supported_features=features), 4)
             return
         self._in_flight[source] = target.id
         self.later(1, target.id, RequestReceived(source, message, version, LISTENER))
@@ -472,11 +484,12 @@ class World:
         if self.invariants:
             self.invariants.answered(node.id, self._incarnation[node.id], effect.request_id)
         if isinstance(effect.request_id, tuple):
-            self._answer(effect.request_id, node.id, message, effect.version)
+            self.answer(effect.request_id, node.id, message, effect.version)
         else:
             self.answers[effect.request_id] = effect, over_the_wire(message, effect.version)
 
-    def _answer(self, source: tuple[int, int, int], from_id: int, message: Message, version: int) -> None:
+    def answer(self, source: Source, from_id: int, message: Message, version: int) -> None:
+        """Brings a node what another answers it, if it is still there to hear."""
         node_id, incarnation, send_id = source
         self._in_flight.pop(source, None)
         if (from_id, node_id) in self.cut or self._incarnation[node_id] != incarnation:

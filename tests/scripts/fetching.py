@@ -9,6 +9,7 @@ from kraftd.messages.fetch_response import FetchResponse
 from kraftd.raft.effects import Respond, RespondRecords
 from kraftd.wire.error_code import ErrorCode
 from tests.raft.nemesis import broker_fetch
+from tests.raft.world import directory_id
 from tests.scripts.stage import Stage
 
 UNKNOWN = (1 << 63) - 1
@@ -30,6 +31,9 @@ class FetchCommands(Stage):
             marks[mark] if mark in marks else int(mark),
             int(options.get("wait", "500")),
         )
+        if int(client) in self.world.puppets:  # it has what it fetches behind, synced
+            self.world.nodes[int(client)].disk.copy(self.world.nodes[int(leader)].disk, offset)
+            fetch.topics[0].partitions[0].replica_directory_id = directory_id(int(client))
         fetch.cluster_id = options.get("cluster", "cluster")
         if version < 15:
             fetch.replica_id, fetch.replica_state.replica_id = int(client), -1

@@ -16,10 +16,10 @@ resign 1 | shutdown 1                      give up leading; leave gracefully
 move 2 [told]                              2 gets another port while it is down; bootstrap servers follow
 wipe 2                                     2 gets an empty disk with another directory id while it is down
 snapshot 1                                 1 makes a snapshot at its high watermark and drops the log below
-show elections|messages|times              show more from here on
+show elections|messages|appends|times      show more from here on
 status                                     what every replica is
 
-More of them in the modules beside this one: fetching, membership.
+More of them in the modules beside this one: fetching, membership, puppets.
 Told always: high watermarks, who leads, truncations, the fate of appends and of clients' requests.  Empty
 lines and lines that begin with # are kept as they are.
 """
@@ -35,6 +35,7 @@ from kraftd.raft.effects import (
     AbandonSnapshot,
     AppendAborted,
     AppendCommitted,
+    AppendRecords,
     AppendRefused,
     BeginSnapshot,
     Effect,
@@ -61,9 +62,10 @@ from kraftd.wire.error_code import ErrorCode
 from tests.raft.world import START_MS, Disk, Node, directory_id
 from tests.scripts.fetching import FetchCommands
 from tests.scripts.membership import MembershipCommands
+from tests.scripts.puppets import PuppetCommands
 
 
-class Script(FetchCommands, MembershipCommands):
+class Script(FetchCommands, MembershipCommands, PuppetCommands):
     """One run of a script: `play` returns its text with what came of each command."""
 
     def __init__(self) -> None:
@@ -111,6 +113,8 @@ class Script(FetchCommands, MembershipCommands):
                 self.tell(f"{node_id}: {append_id} is aborted, {ErrorCode(error).name}")
             case AppendRefused(append_id, error):
                 self.tell(f"{node_id}: {append_id} is refused, {ErrorCode(error).name}")
+            case AppendRecords(base_offset, end_offset, epoch) if "appends" in self.shown:
+                self.tell(f"{node_id}: appends {base_offset}..{end_offset} of epoch {epoch}")
             case TruncateLog(end_offset):
                 self.tell(f"{node_id}: truncates to {end_offset}")
             case ResetLog(snapshot_id):
@@ -147,7 +151,9 @@ class Script(FetchCommands, MembershipCommands):
             self.tell(f"{node_id} answers {who}: {self.tell_fetch(answer, effect)}")
             return
         text = f": {answer.error_message}" if getattr(answer, "error_message", None) else ""
-        self.tell(f"{node_id} answers {who}: {ErrorCode(answer.error_code).name}{text}")
+        partitions = [one for topic in getattr(answer, "topics", []) for one in topic.partitions]
+        error = answer.error_code or next((one.error_code for one in partitions), ErrorCode.NONE)
+        self.tell(f"{node_id} answers {who}: {ErrorCode(error).name}{text}")
 
     # --- replicas ---
 
@@ -160,16 +166,18 @@ class Script(FetchCommands, MembershipCommands):
             self.world.add_observer(int(one), **_numbers(options))
 
     def do_start(self, ids: list[str], options: dict[str, str]) -> None:
-        down = [node.id for node in self.world.nodes.values() if node.core is None]
-        for node_id in map(int, ids) if ids else down:
+        for node_id in map(int, ids) if ids else self._down():
             self.world.start(node_id)
+
+    def _down(self) -> list[int]:
+        nodes = self.world.nodes.values()
+        return [node.id for node in nodes if node.core is None and node.id not in self.world.puppets]
 
     def do_elect(self, ids: list[str], options: dict[str, str]) -> None:
         """The election timeout is the dice's: here the others' is made to come later."""
         chosen = int(ids[0])
-        for node in self.world.nodes.values():
-            if node.core is None:
-                self.world.start(node.id)
+        for one in self._down():
+            self.world.start(one)
         for node in self.world.nodes.values():
             role = node.core._replica.role if node.core else None
             deadline = getattr(role, "deadline_ms", None)
@@ -300,7 +308,7 @@ class Script(FetchCommands, MembershipCommands):
     def do_status(self, words: list[str], options: dict[str, str]) -> None:
         for node in self.world.nodes.values():
             if node.core is None:
-                self.tell(f"{node.id}: down")
+                self.tell(f"{node.id}: " + ("a puppet" if node.id in self.world.puppets else "down"))
                 continue
             core = node.core
             leader = "" if core.leader_id is None else f", leader {core.leader_id}"
