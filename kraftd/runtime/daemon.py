@@ -36,7 +36,7 @@ from kraftd.server.identity import Identity
 from kraftd.server.node import Node
 from kraftd.server.storage import Storage, open_storage
 from kraftd.storage.disk import RealDisk
-from kraftd.storage.errors import StorageError
+from kraftd.storage.errors import CheckpointMissing, StorageError
 from kraftd.types import Endpoint, uuid_text
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Daemon:
         self._stopping = False
         self._asked_core = False
         self._end: asyncio.Future[None] = loop.create_future()
-        self.storage = open_storage(RealDisk(), config, self.clock.now_ms(), self.dice.uuid)
+        self.storage = self._open_storage()
         try:
             for note in self.storage.notes:
                 log.warning("recovered", note=note)
@@ -166,6 +166,16 @@ class Daemon:
         except BaseException:
             self.storage.close()
             raise
+
+    def _open_storage(self) -> Storage:
+        disk, now_ms = RealDisk(), self.clock.now_ms()
+        try:
+            return open_storage(disk, self.config, now_ms, self.dice.uuid)
+        except CheckpointMissing as missing:
+            from kraftd.runtime.restoring import open_restored
+
+            ports = [endpoint.port for _, endpoint in self._sockets]
+            return open_restored(missing, disk, self.config, now_ms, self.dice.uuid, ports, self.log)
 
     def _say_if_another_directory_votes(self, node: Node) -> None:
         """Nothing else tells why a node whose id votes does not (KIP-853)."""

@@ -309,8 +309,12 @@ class SnapshotKeeper:
                     "damage on disk",
                     damage=text,
                     offset=row["offset"],
-                    remedy="with other voters up, stop this node, move its directory aside, format it anew "
-                    "and let it catch up from the leader",
+                    remedy="with other voters up, stop this node, move "
+                    + (
+                        "the file aside and start it again: then a snapshot is fetched from the leader"
+                        if damaged is not None
+                        else "its directory aside, format it anew and let it catch up from the leader"
+                    ),
                 )
         self.damaged_files += len(rows)
         self.log.info("files checked", damaged=len(rows))

@@ -28,6 +28,20 @@ class DirectoryProblem(StorageError):
     """The directory is not formatted, half formatted, or belongs to another node or cluster."""
 
 
+class CheckpointMissing(DirectoryProblem):
+    """The log begins behind offset 0, and no checkpoint reaches there. Nothing was changed.
+
+    directory is the partition's, log_start_offset where the log begins; `found` is the text without what to
+    do.
+    """
+
+    def __init__(self, directory: str, log_start_offset: int, found: str, remedy: str) -> None:
+        super().__init__(f"{found}. {remedy}")
+        self.directory = directory
+        self.log_start_offset = log_start_offset
+        self.found = found
+
+
 class CorruptStorage(StorageError):
     """Bytes that were once synced are damaged. Nothing was changed.
 

@@ -19,7 +19,7 @@ from kraftd.storage.checkpoint import (
 from kraftd.storage.disk import Disk, write_atomically
 from kraftd.storage.epochs import FILE_NAME as EPOCHS_FILE_NAME
 from kraftd.storage.epochs import EpochCache, decode_epochs, encode_epochs
-from kraftd.storage.errors import CorruptStorage, DirectoryProblem
+from kraftd.storage.errors import CheckpointMissing, CorruptStorage, DirectoryProblem
 from kraftd.storage.log import LogSettings, MetadataLog
 from kraftd.storage.lost_log import check_nothing_is_lost
 from kraftd.storage.segment import (
@@ -334,8 +334,8 @@ def _check_newest(
                     error.position,
                     newest.offset,
                     f"{error.reason}, and without this checkpoint the log does not reach back far enough",
-                    "Put a copy of the file back; or, with other voters up, move the whole directory aside, "
-                    "format it anew and let this node fetch a snapshot from the leader",
+                    "Put a copy of the file back; or, with other voters up, move it aside and start this "
+                    "node again: then a snapshot is fetched from the leader",
                 ) from None
             damaged.append(error)
         else:
@@ -379,12 +379,14 @@ def _reconcile(
     kept = [each for each in snapshots if each.offset >= first_base]
     if not kept:
         newest = f"the newest is {snapshots[-1]}" if snapshots else "there is none"
-        raise DirectoryProblem(
+        raise CheckpointMissing(
+            directory,
+            first_base,
             f"{directory} holds a log from offset {first_base} on and no checkpoint at or past it "
-            f"({newest}): what "
-            f"was before is lost. Put the checkpoint back; or, with other voters up, move the directory "
-            f"aside, "
-            "format it anew and let this node catch up from the leader"
+            f"({newest}): what was before is lost",
+            "Put the checkpoint back; or start this node when the quorum has a leader that "
+            "controller.quorum.bootstrap.servers or controller.quorum.voters lead to: then a snapshot of the "
+            "leader's is fetched",
         )
     for each in snapshots:
         if each not in kept:

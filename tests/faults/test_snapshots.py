@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -146,3 +147,33 @@ def test_a_download_survives_changes_of_leader_and_restarts(compacting: FaultyQu
         controller.write_properties()
         controller.start()
         wait_until(lambda: snapshots(controller.metadata_dir), f"{controller!r} has a snapshot")
+
+
+def test_a_damaged_checkpoint_is_refused_and_replaced_by_the_leaders_once_moved_aside(
+    compacting: FaultyQuorum,
+) -> None:
+    with surviving(compacting, "rotten") as writer:
+        leader = compacting.wait_for_leader()
+        controller = compacting.controllers[compacting.others(leader)[0]]
+        for each in (leader, controller.node_id):
+            wait_for_compaction(compacting.controllers[each].metadata_dir)
+        controller.kill()
+        newest = controller.metadata_dir / checkpoint_name(snapshots(controller.metadata_dir)[-1])
+        rotten = bytearray(newest.read_bytes())
+        rotten[len(rotten) // 2] ^= 0x10
+        newest.chmod(0o600)
+        newest.write_bytes(rotten)
+        for older in snapshots(controller.metadata_dir)[:-1]:
+            (controller.metadata_dir / checkpoint_name(older)).unlink()
+        writer.wait_for_more(20)
+        refused = subprocess.run(
+            controller.command(), capture_output=True, text=True, timeout=60, check=False
+        )
+        assert refused.returncode == 3
+        for told in (str(newest), "byte ", "offset ", "move it aside", "from the leader"):
+            assert told in refused.stderr, refused.stderr
+        newest.rename(newest.with_suffix(".rotten"))
+        controller.start()
+        wait_until(lambda: snapshots(controller.metadata_dir), f"{controller!r} has a snapshot")
+        compacting.wait_for_voters(*VOTERS)
+        newest.with_suffix(".rotten").unlink()

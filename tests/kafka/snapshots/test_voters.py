@@ -51,3 +51,25 @@ def test_a_voter_that_lost_its_disk_loads_a_snapshot_and_votes(
             return described is not None and described.high_watermark > committed.high_watermark + 10
 
         wait_until(further, "two of three commit")
+
+
+def test_a_voter_whose_checkpoint_is_gone_brings_another_from_a_leader_of_the_other_kind(
+    kind: Kind, tmp_path: Path
+) -> None:
+    if kind == "apache":
+        pytest.skip("Apache Kafka's controller does not start without it")
+    kinds: dict[int, Kind] = {100: "apache", 101: "apache", WIPED: "kraftd"}
+    with Quorum(tmp_path, kinds, static=True, controller_properties=FILLING) as quorum:
+        quorum.start_controllers()
+        quorum.wait_for_voters(*kinds)
+        quorum.make_lead(100)
+        voter, leader = quorum.controllers[WIPED], quorum.controllers[100]
+        for each in (voter, leader):
+            wait_for_compaction(each.metadata_dir)
+        voter.kill()
+        for each in voter.metadata_dir.glob("*.checkpoint"):
+            each.rename(each.with_suffix(".aside"))
+        voter.start()
+        wait_until(lambda: snapshots(voter.metadata_dir), f"{voter!r} has a snapshot", 120)
+        quorum.wait_for_voters(*kinds)
+        assert "a snapshot was fetched from the leader" in voter.log_text()

@@ -1,0 +1,108 @@
+"""A small blocking client of controllers: one connection, one request at a time.
+
+For what runs without a loop: the commands, and a daemon that asks before it serves.
+"""
+
+from __future__ import annotations
+
+import socket
+from types import TracebackType
+from typing import Self, TypeVar
+
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.api_versions_response import ApiVersionsResponse
+from kraftd.wire.api import ApiKey, valid_versions
+from kraftd.wire.errors import ProtocolError
+from kraftd.wire.frames import encode_request, parse_response
+from kraftd.wire.message import Message
+
+API_VERSIONS_VERSION = 3
+MAX_FRAME_BYTES = 100 * 1024 * 1024
+
+Answer = TypeVar("Answer", bound=Message)
+
+
+class Unreachable(Exception):
+    """Nobody listens there, or nobody who answers in Kafka's protocol."""
+
+
+class NoAnswer(Unreachable):
+    """Nothing came within the time that there was: a controller may be frozen, or its host gone."""
+
+
+class Client:
+    """A connection to one controller, which first says which versions it speaks.
+
+    Every method may raise Unreachable, and NoAnswer when there is none within `timeout_s`.
+    """
+
+    client_id = "kraftd"
+
+    def __init__(self, host: str, port: int, timeout_s: float) -> None:
+        self.address = f"{host}:{port}"
+        self._correlation_id = 0
+        try:
+            self._socket = socket.create_connection((host, port), timeout_s)
+        except TimeoutError:
+            raise self._no_answer() from None
+        except OSError as error:
+            raise self._failure(error.strerror or str(error)) from None
+        answer = self._ask(
+            ApiKey.API_VERSIONS,
+            API_VERSIONS_VERSION,
+            ApiVersionsRequest(client_software_name="kraftd", client_software_version="1"),
+            ApiVersionsResponse,
+        )
+        self._versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._socket.close()
+
+    def __repr__(self) -> str:
+        return f"<Client of {self.address}>"
+
+    def ask(self, key: ApiKey, request: Message, answer: type[Answer]) -> Answer:
+        """The answer to a request in the latest version that both sides speak."""
+        offered, own = self._versions.get(key), valid_versions(key)
+        if offered is None or own is None or min(offered[1], own[1]) < max(offered[0], own[0]):
+            raise self._failure(f"it does not serve {key.name}; is it a controller's listener?")
+        return self._ask(key, min(offered[1], own[1]), request, answer)
+
+    def _ask(self, key: ApiKey, version: int, request: Message, answer: type[Answer]) -> Answer:
+        self._correlation_id += 1
+        parts = encode_request(key, version, self._correlation_id, self.client_id, request)
+        try:
+            self._socket.sendall(b"".join(parts))
+            size = int.from_bytes(self._read(4), "big")
+            if size > MAX_FRAME_BYTES:
+                raise self._failure("it does not speak Kafka's protocol")
+            header, message = parse_response(key, version, self._read(size))
+        except TimeoutError:
+            raise self._no_answer() from None
+        except OSError as error:
+            raise self._failure(error.strerror or str(error)) from None
+        except ProtocolError as error:
+            raise self._failure(f"its answer cannot be read: {error}") from None
+        if header.correlation_id != self._correlation_id or not isinstance(message, answer):
+            raise self._failure("its answer is to another request")
+        return message
+
+    def _read(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            part = self._socket.recv(size - len(data))
+            if not part:
+                raise self._failure("it closed the connection")
+            data += part
+        return bytes(data)
+
+    def _no_answer(self) -> Exception:
+        return NoAnswer(f"{self.address}: no answer in time")
+
+    def _failure(self, why: str) -> Exception:
+        return Unreachable(f"{self.address}: {why}")

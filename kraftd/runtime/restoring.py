@@ -1,0 +1,203 @@
+"""A checkpoint that is gone is brought from the leader before this node serves (KIP-630).
+
+A log that begins behind offset 0 tells nothing without the checkpoint that it begins with.  Once a damaged
+one was moved aside, the leader's newest serves as well, if the log reaches as far back as that.  This node
+neither votes nor counts as fetching meanwhile, and its log and its vote stay: what it has acknowledged it
+still holds.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kraftd.config import DaemonConfig
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraftd.messages.fetch_response import FetchResponse
+from kraftd.messages.fetch_snapshot_request import (
+    FetchSnapshotRequest,
+    PartitionSnapshot,
+    SnapshotId,
+    TopicSnapshot,
+)
+from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftd.messages.fetch_snapshot_response import PartitionSnapshot as Piece
+from kraftd.net.client import Client, Unreachable
+from kraftd.server.storage import Storage, open_storage
+from kraftd.storage.checkpoint import PartFile, checkpoint_name, verify_checkpoint
+from kraftd.storage.directory import open_directory
+from kraftd.storage.disk import Disk
+from kraftd.storage.errors import CheckpointMissing, CorruptStorage, DirectoryProblem
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode, error_name
+
+PATIENCE_S = 20.0  # without a leader that answers: two rounds of elections and more
+ANSWER_S = 2.0
+PAUSE_S = 0.2
+HOPS = 4  # from one that knows the leader to it, and once more if the epoch has changed meanwhile
+
+Address = tuple[str, int]
+
+
+class NotToBeHad(Exception):
+    """This controller, or the one it names, gives no snapshot now; the text says why."""
+
+
+def open_restored(
+    missing: CheckpointMissing,
+    disk: Disk,
+    config: DaemonConfig,
+    now_ms: int,
+    new_directory_id: Callable[[], bytes],
+    own_ports: Iterable[int],
+    log: Any,
+) -> Storage:
+    """The storage that open_storage found a checkpoint missing in, with one of the leader's.  Blocks.
+
+    Raises StorageError as open_storage does, what is missing again where there is no other controller to ask,
+    DirectoryProblem where none gives it.
+    """
+    servers = other_controllers(config, frozenset(own_ports))
+    if not servers:
+        raise missing
+    log.warning("a snapshot is to be fetched from the leader", why=missing.found)
+    directory = open_directory(
+        disk,
+        config.metadata_log_dir,
+        config.node_id,
+        other_directories=config.data_dirs,
+        new_directory_id=new_directory_id,
+        now_ms=now_ms,
+    )
+    try:
+        fetched = restore(disk, missing, directory.cluster_id, servers)
+    finally:
+        directory.close()
+    log.warning("a snapshot was fetched from the leader", snapshot=checkpoint_name(fetched))
+    return open_storage(disk, config, now_ms, new_directory_id)
+
+
+def other_controllers(config: DaemonConfig, own_ports: frozenset[int]) -> list[Address]:
+    """Who may know the leader, but for this node itself, which listens and does not answer yet."""
+    voters = config.quorum_voters
+    named = [voters[one] for one in sorted(voters) if one != config.node_id]
+    return [each for each in named or config.quorum_bootstrap_servers if not _is_own(each, own_ports)]
+
+
+def _is_own(address: Address, own_ports: frozenset[int]) -> bool:
+    if address[1] not in own_ports:
+        return False
+    try:
+        with socket.create_connection(address, ANSWER_S) as connection:
+            return bool(connection.getpeername()[0] == connection.getsockname()[0])
+    except OSError:
+        return False
+
+
+def restore(
+    disk: Disk,
+    missing: CheckpointMissing,
+    cluster_id: str,
+    servers: Sequence[Address],
+    patience_s: float = PATIENCE_S,
+) -> OffsetAndEpoch:
+    """Bring the leader's newest snapshot, checked and durable, into the directory; its id.
+
+    Asks the servers in turn.  Raises DirectoryProblem when nobody gave it in time, StorageError.
+    """
+    deadline_s = time.monotonic() + patience_s
+    while True:
+        failures = []
+        for server in servers:
+            try:
+                return _from(server, disk, missing, cluster_id)
+            except (NotToBeHad, Unreachable) as error:
+                failures.append(str(error))
+        if time.monotonic() > deadline_s:
+            raise DirectoryProblem(
+                f"{missing}. It could not be fetched: {'; '.join(dict.fromkeys(failures))}"
+            )
+        time.sleep(PAUSE_S)
+
+
+def _from(server: Address, disk: Disk, missing: CheckpointMissing, cluster_id: str) -> OffsetAndEpoch:
+    """Ask one controller, then the leader that it names."""
+    address, epoch = server, 0
+    for _ in range(HOPS):
+        with Client(*address, ANSWER_S) as client:
+            answer = client.ask(ApiKey.FETCH, _fetch(cluster_id, epoch), FetchResponse)
+            if answer.error_code or not answer.responses or not answer.responses[0].partitions:
+                raise NotToBeHad(f"{client.address}: {error_name(answer.error_code)}")
+            partition = answer.responses[0].partitions[0]
+            if not partition.error_code:
+                found = OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+                _check_reach(client, found, missing)
+                _download(client, disk, missing.directory, cluster_id, epoch, found)
+                return found
+            leader = partition.current_leader
+            at = [(one.host, one.port) for one in answer.node_endpoints if one.node_id == leader.leader_id]
+            if (at or [address])[0] == address and leader.leader_epoch == epoch:
+                break
+            address, epoch = (at or [address])[0], leader.leader_epoch
+    raise NotToBeHad(f"{address[0]}:{address[1]}: {error_name(partition.error_code)}")
+
+
+def _check_reach(client: Client, found: OffsetAndEpoch, missing: CheckpointMissing) -> None:
+    if found.epoch < 0:
+        raise NotToBeHad(
+            f"{client.address}: the leader's log begins with offset 0 and it names no snapshot. Move the "
+            "directory aside, format it anew and let this node catch up from the leader"
+        )
+    if found.offset < missing.log_start_offset:
+        raise NotToBeHad(
+            f"{client.address}: the leader's newest snapshot ends at {found.offset}. Let it make another "
+            "(kraftd snapshot)"
+        )
+
+
+def _fetch(cluster_id: str, epoch: int) -> FetchRequest:
+    """A fetch from 0 on in nobody's name: where the log begins later, its answer names a snapshot."""
+    partition = FetchPartition(METADATA_PARTITION, epoch, 0, 0)
+    return FetchRequest(
+        cluster_id=cluster_id,
+        replica_state=ReplicaState(-1),
+        max_wait_ms=0,
+        topics=[FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
+    )
+
+
+def _download(
+    client: Client, disk: Disk, directory: str, cluster_id: str, epoch: int, snapshot_id: OffsetAndEpoch
+) -> None:
+    part = PartFile(disk, directory, snapshot_id)
+    try:
+        while True:
+            partition = PartitionSnapshot(
+                METADATA_PARTITION, epoch, SnapshotId(*snapshot_id), part.size_bytes
+            )
+            request = FetchSnapshotRequest(cluster_id, topics=[TopicSnapshot(METADATA_TOPIC, [partition])])
+            piece = _piece(client, client.ask(ApiKey.FETCH_SNAPSHOT, request, FetchSnapshotResponse))
+            if piece.position != part.size_bytes or not piece.unaligned_records:
+                raise NotToBeHad(f"{client.address}: no piece of the snapshot from byte {part.size_bytes} on")
+            part.append(piece.unaligned_records)
+            if part.size_bytes >= piece.size:
+                break
+        part.freeze(verify_checkpoint)
+    except CorruptStorage as error:
+        part.abandon()
+        raise NotToBeHad(f"{client.address}: {error.found}") from None
+    except BaseException:
+        part.abandon()
+        raise
+
+
+def _piece(client: Client, answer: FetchSnapshotResponse) -> Piece:
+    if answer.error_code or not answer.topics or not answer.topics[0].partitions:
+        raise NotToBeHad(f"{client.address}: {error_name(answer.error_code)}")
+    piece = answer.topics[0].partitions[0]
+    if piece.error_code != ErrorCode.NONE:
+        raise NotToBeHad(f"{client.address}: {error_name(piece.error_code)}")
+    return piece

@@ -1,0 +1,108 @@
+"""A log that begins late and whose checkpoint is gone: the leader's snapshot, or a refusal that says why."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kraftd.runtime.restoring import restore
+from kraftd.storage.checkpoint import checkpoint_name
+from kraftd.storage.disk import RealDisk
+from kraftd.storage.errors import CheckpointMissing, DirectoryProblem
+from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess, free_port
+from tests.runtime.test_snapshots import OFTEN, create, directory, snapshots, wait_until
+
+
+@pytest.fixture(scope="module")
+def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    """A daemon whose log begins behind offset 0 and that makes no snapshot any more."""
+    daemon = DaemonProcess(tmp_path_factory.mktemp("leader"), metadata__max__idle__interval__ms=0, **OFTEN)
+    daemon.format().start()
+    create(daemon.client(), range(60))
+    wait_until(lambda: not (directory(daemon) / f"{0:020d}.log").exists(), "its log begins late")
+    yield daemon
+    daemon.stop(signal.SIGKILL)
+
+
+def missing(path: Path, log_start_offset: int = 1) -> CheckpointMissing:
+    path.mkdir(exist_ok=True)
+    return CheckpointMissing(str(path), log_start_offset, "no checkpoint", "do something")
+
+
+def test_the_leaders_newest_snapshot_is_brought_whole(leader: DaemonProcess, tmp_path: Path) -> None:
+    found = restore(RealDisk(), missing(tmp_path), CLUSTER_ID, [("127.0.0.1", leader.port)], 0)
+    assert found == snapshots(leader)[-1]
+    name = checkpoint_name(found)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_bytes() == (directory(leader) / name).read_bytes()
+
+
+def test_a_snapshot_that_the_log_does_not_continue_is_refused(leader: DaemonProcess, tmp_path: Path) -> None:
+    newest = snapshots(leader)[-1].offset
+    with pytest.raises(DirectoryProblem, match=rf"do something.*newest snapshot ends at {newest}\b"):
+        restore(
+            RealDisk(), missing(tmp_path, newest + 1), CLUSTER_ID, [("127.0.0.1", leader.port)], patience_s=0
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_cluster_gives_none(leader: DaemonProcess, tmp_path: Path) -> None:
+    with pytest.raises(DirectoryProblem, match="INCONSISTENT_CLUSTER_ID"):
+        restore(
+            RealDisk(),
+            missing(tmp_path),
+            "cK1bxUW_TcqMIFcIoUDLhg",
+            [("127.0.0.1", leader.port)],
+            patience_s=0,
+        )
+
+
+def test_every_controller_that_gives_none_is_named(leader: DaemonProcess, tmp_path: Path) -> None:
+    (tmp_path / "young").mkdir()
+    young = DaemonProcess(tmp_path / "young").format().start()
+    nobody = free_port()
+    try:
+        servers = [("127.0.0.1", nobody), ("127.0.0.1", young.port)]
+        with pytest.raises(
+            DirectoryProblem, match=rf":{nobody}: .*; .*:{young.port}: .*begins with offset 0"
+        ):
+            restore(RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, servers, patience_s=0)
+        # Whoever has one is found behind them.
+        found = restore(
+            RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, [*servers, ("127.0.0.1", leader.port)], 0
+        )
+        assert found == snapshots(leader)[-1]
+    finally:
+        young.stop(signal.SIGKILL)
+
+
+def test_a_lone_controller_is_refused_at_once_and_loses_nothing(tmp_path: Path) -> None:
+    """Its bootstrap servers lead to itself, by whatever name."""
+    daemon = DaemonProcess(tmp_path, metadata__max__idle__interval__ms=0, **OFTEN).format().start()
+    try:
+        create(daemon.client(), range(60))
+        wait_until(lambda: not (directory(daemon) / f"{0:020d}.log").exists(), "its log begins late")
+        assert daemon.stop() == 0
+        for each in snapshots(daemon):
+            path = directory(daemon) / checkpoint_name(each)
+            path.rename(path.with_suffix(".aside"))
+        text = daemon.properties.read_text()
+        daemon.properties.write_text(
+            text.replace("bootstrap.servers=127.0.0.1", "bootstrap.servers=localhost")
+        )
+        names = sorted(path.name for path in directory(daemon).iterdir())
+        refused = daemon.kraftd("start", str(daemon.properties), check=False)
+        assert refused.returncode == 3
+        assert (
+            "no checkpoint at or past it" in refused.stderr and "could not be fetched" not in refused.stderr
+        )
+        assert sorted(path.name for path in directory(daemon).iterdir()) == names
+        for path in directory(daemon).glob("*.aside"):
+            path.rename(path.with_suffix(".checkpoint"))
+        daemon.start()
+        assert daemon.stop() == 0
+    finally:
+        daemon.stop(signal.SIGKILL)
