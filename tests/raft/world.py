@@ -200,8 +200,8 @@ class Node:
 
 
 class World:
-    """Nodes by id.  `log` is told of every effect; `autosync` makes syncs take a millisecond, else `sync`
-    must be called."""
+    """Nodes by id.  `log` is told of every effect, `stepped` of every step that a node has taken; `autosync`
+    makes syncs take a millisecond, else `sync` must be called."""
 
     def __init__(self, *, seed: int = 0, check: bool = True) -> None:
         self.now_ms = START_MS
@@ -215,6 +215,7 @@ class World:
         self.puppets: dict[int, Callable[[Source, Message], None]] = {}  # told of each request
         self.seed = seed
         self.log: Callable[[int, Effect], None] = lambda node_id, effect: None
+        self.stepped: Callable[[int], None] = lambda node_id: None
         self.answers: dict[Any, tuple[Effect, Message]] = {}  # to clients, by request id
         self.last_asked: Any = None
         self.invariants = Invariants() if check else None
@@ -304,6 +305,7 @@ class World:
             self.log(node_id, effect)
         if self.invariants:
             self.invariants.check(self, node)
+        self.stepped(node_id)
         return effects
 
     def run(self, duration_ms: int, *, until: Callable[[], bool] | None = None) -> bool:

@@ -19,7 +19,7 @@ snapshot 1                                 1 makes a snapshot at its high waterm
 show elections|messages|appends|times      show more from here on
 status                                     what every replica is
 
-More of them in the modules beside this one: fetching, membership, puppets.
+More of them in the modules beside this one: fetching, membership, puppets, voting.
 Told always: high watermarks, who leads, truncations, the fate of appends and of clients' requests.  Empty
 lines and lines that begin with # are kept as they are.
 """
@@ -59,20 +59,22 @@ from kraftd.raft.events import (
 )
 from kraftd.types import Endpoint
 from kraftd.wire.error_code import ErrorCode
-from tests.raft.world import START_MS, Disk, Node, directory_id
+from tests.raft.world import START_MS, Disk, Node, World, directory_id
 from tests.scripts.fetching import FetchCommands
 from tests.scripts.membership import MembershipCommands
-from tests.scripts.puppets import PuppetCommands
+from tests.scripts.voting import ElectionAnswer, VotingCommands
 
 
-class Script(FetchCommands, MembershipCommands, PuppetCommands):
+class Script(FetchCommands, MembershipCommands, VotingCommands):
     """One run of a script: `play` returns its text with what came of each command."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.world.log = self._effect
-        self.shown: set[str] = set()
         self.generation: dict[int, int] = {}
+
+    def enter(self, world: World) -> None:
+        super().enter(world)
+        world.log = self._effect
 
     def play(self, text: str) -> str:
         out: list[str] = []
@@ -88,7 +90,7 @@ class Script(FetchCommands, MembershipCommands, PuppetCommands):
 
     def _command(self, words: list[str]) -> None:
         name, *rest = words
-        handler: Callable[..., None] | None = getattr(self, f"do_{name}", None)
+        handler: Callable[..., None] | None = getattr(self, f"do_{name.replace('-', '_')}", None)
         if handler is None:
             raise ValueError(f"no such command: {name}")
         options = {key: value for key, _, value in (w.partition("=") for w in rest) if value}
@@ -149,6 +151,9 @@ class Script(FetchCommands, MembershipCommands, PuppetCommands):
         answer: Any = self.world.answers[effect.request_id][1]
         if isinstance(answer, FetchResponse):
             self.tell(f"{node_id} answers {who}: {self.tell_fetch(answer, effect)}")
+            return
+        if isinstance(answer, ElectionAnswer):
+            self.tell(f"{node_id} answers {who}: {self.tell_election_answer(answer)}")
             return
         text = f": {answer.error_message}" if getattr(answer, "error_message", None) else ""
         partitions = [one for topic in getattr(answer, "topics", []) for one in topic.partitions]

@@ -2,7 +2,6 @@
 what the script says, when the script says it.
 
 puppet 2 3                                 2 and 3 are played from here on; one that ran runs no more
-begin 1 as 2 [epoch=E] [cluster=ID]        BeginQuorumEpoch: 2 announces itself to 1 as the leader
 answer 1 as 2 [KIND] [late] ANSWER         what 1 asked 2 last (late: longest ago), of that KIND
     of a Fetch: [hw=N] [epoch=E] [leader=L] [error=NAME] [refused=NAME] [diverging=3@1] [snapshot=6@1]
                 [records=BATCHES] [at=BASE]
@@ -26,8 +25,8 @@ from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import build_batch
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
-from tests.raft.lone import begin, fetch_answer
-from tests.raft.world import Source, directory_id, version_of
+from tests.raft.lone import fetch_answer
+from tests.raft.world import Source, World, version_of
 from tests.scripts.stage import Stage
 
 DEFAULT_BYTES = 1024 * 1024
@@ -37,8 +36,8 @@ class PuppetCommands(Stage):
     """Other modules add an `answer_<kind>(puppet, request, flags, options)` for each kind of request that
     they have puppets answer, and words of their own to `tell_request`."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def enter(self, world: World) -> None:
+        super().enter(world)
         self.waiting: dict[int, list[tuple[Source, Message]]] = {}  # by puppet, what is not answered yet
 
     def do_puppet(self, ids: list[str], options: dict[str, str]) -> None:
@@ -72,18 +71,13 @@ class PuppetCommands(Stage):
                 vote = message.topics[0].partitions[0]
                 told = "PreVote" if vote.pre_vote else "Vote"
                 told += f" epoch={vote.replica_epoch} last={vote.last_offset}@{vote.last_offset_epoch}"
-            case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
+            case BeginQuorumEpochRequest():
                 told += f" epoch={message.topics[0].partitions[0].leader_epoch}"
+            case EndQuorumEpochRequest():
+                ended = message.topics[0].partitions[0]
+                successors = ",".join(str(one.candidate_id) for one in ended.preferred_candidates)
+                told += f" epoch={ended.leader_epoch} successors={successors}"
         return f"{asker} asks {puppet}: {told}"
-
-    def do_begin(self, words: list[str], options: dict[str, str]) -> None:
-        node_id, _, leader = words
-        epoch = int(options.get("epoch", self.world.core(int(node_id)).epoch))
-        request = begin(int(leader), epoch)
-        request.cluster_id = options.get("cluster", "cluster")
-        request.voter_id = int(node_id)
-        request.topics[0].partitions[0].voter_directory_id = directory_id(int(node_id))
-        self.ask(leader, int(node_id), request)
 
     def do_answer(self, words: list[str], options: dict[str, str]) -> None:
         asker, _, puppet, *rest = words

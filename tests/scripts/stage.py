@@ -9,10 +9,17 @@ from tests.raft.world import World
 class Stage:
     """A world, and what is told of it."""
 
+    world: World
+
     def __init__(self) -> None:
-        self.world = World(seed=1)
         self.lines: list[str] = []
         self.asked = 0
+        self.shown: set[str] = set()
+        self.enter(World(seed=1))
+
+    def enter(self, world: World) -> None:
+        """Another world: what was told of the last is over."""
+        self.world = world
 
     def tell(self, text: str) -> None:
         self.lines.append(text)
