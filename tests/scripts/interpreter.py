@@ -3,7 +3,7 @@
 voters 1 2 3 [static] [option=value ...]   three formatted replicas, not started
 observer 4 [option=value ...]              a replica that knows nothing but the others' addresses
 start 1 2 | start                          start those, or all
-elect 1                                    let 1's patience end first; runs until it leads and all follow
+elect 1 [uncommitted]                      let 1's patience end first; runs until it leads and all follow
 run 500                                    let 500 ms pass
 settle                                     let time pass until every replica agrees with the leader
 append 1 a b c                             have records appended by the leader 1, as one batch
@@ -16,7 +16,7 @@ resign 1 | shutdown 1                      give up leading; leave gracefully
 move 2 [told]                              2 gets another port while it is down; bootstrap servers follow
 wipe 2                                     2 gets an empty disk with another directory id while it is down
 snapshot 1                                 1 makes a snapshot at its high watermark and drops the log below
-show elections|messages|appends|times      show more from here on
+show elections|messages|appends|times|Fetch  show more from here on; Fetch: the messages of that kind
 status                                     what every replica is
 
 More of them in the modules beside this one: fetching, membership, puppets, voting.
@@ -30,6 +30,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kraftd.messages.fetch_response import FetchResponse
+from kraftd.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kraftd.raft.config import RaftConfig
 from kraftd.raft.effects import (
     AbandonSnapshot,
@@ -137,11 +138,12 @@ class Script(FetchCommands, MembershipCommands, VotingCommands):
             case PersistElection(state) if "elections" in self.shown:
                 vote = f", vote for {state.voted_id}" if state.voted_id >= 0 else ""
                 self.tell(f"{node_id}: persists epoch {state.leader_epoch}, leader {state.leader_id}{vote}")
-            case Send(_, destination, message) if "messages" in self.shown:
+            case Send(_, destination, message):
                 kind = type(message).__name__.removesuffix("Request")
                 if getattr(message, "topics", None) and kind == "Vote":
                     kind = "PreVote" if message.topics[0].partitions[0].pre_vote else "Vote"  # type: ignore[attr-defined]
-                self.tell(f"{node_id}: asks {destination.host[1:]}: {kind}")
+                if {"messages", kind} & self.shown:
+                    self.tell(f"{node_id}: asks {destination.host[1:]}: {kind}")
             case Respond(request_id) | RespondRecords(request_id) if isinstance(request_id, str):
                 self.tell_answer(node_id, effect)
 
@@ -154,6 +156,9 @@ class Script(FetchCommands, MembershipCommands, VotingCommands):
             return
         if isinstance(answer, ElectionAnswer):
             self.tell(f"{node_id} answers {who}: {self.tell_election_answer(answer)}")
+            return
+        if isinstance(answer, UpdateRaftVoterResponse):
+            self.tell(f"{node_id} answers {who}: {self.tell_update(answer)}")
             return
         text = f": {answer.error_message}" if getattr(answer, "error_message", None) else ""
         partitions = [one for topic in getattr(answer, "topics", []) for one in topic.partitions]
@@ -179,7 +184,8 @@ class Script(FetchCommands, MembershipCommands, VotingCommands):
         return [node.id for node in nodes if node.core is None and node.id not in self.world.puppets]
 
     def do_elect(self, ids: list[str], options: dict[str, str]) -> None:
-        """The election timeout is the dice's: here the others' is made to come later."""
+        """The election timeout is the dice's: here the others' is made to come later.  Uncommitted: until it
+        leads, though its first record may not commit."""
         chosen = int(ids[0])
         for one in self._down():
             self.world.start(one)
@@ -190,7 +196,9 @@ class Script(FetchCommands, MembershipCommands, VotingCommands):
                 role.deadline_ms = self.world.now_ms + (0 if node.id == chosen else 5_000)  # type: ignore[union-attr]
         core = self.world.core(chosen)
         core._deadline_ms = self.world.now_ms
-        elected = self.world.run(5_000, until=lambda: core.is_leader and self._settled())
+        elected = self.world.run(
+            5_000, until=lambda: core.is_leader and ("uncommitted" in ids or self._settled())
+        )
         if not {"elections", "messages"} & self.shown:
             self.lines = [line for line in self.lines if "leads epoch" in line]
         if not elected:

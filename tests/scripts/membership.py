@@ -1,37 +1,148 @@
 """Commands of scenario scripts that change the voters.
 
-add 4 to 1 [early] | remove 3 from 1       AddRaftVoter and RemoveRaftVoter, asked of 1
+add 4 to 1 [early] [key=value ...]         AddRaftVoter, asked of 1; early: before it commits (KIP-1186)
+remove 3 from 1 [key=value ...]            RemoveRaftVoter, asked of 1
+update 2 at 1 [key=value ...]              UpdateRaftVoter, as 2 would tell it to 1
+    cluster=ID directory=N|none            said otherwise than it is: N disks later, or without a directory
+    listeners=A,B|none port=N              by what listeners it is reached, and where
+    supports=0-1 epoch=N                   of kraft.version, and the epoch of the leader (update only)
 upgrade 1                                  kraft.version 0 to 1, asked of the leader 1
+answer 1 as 4 supports=0-1|none [error=E]  what the puppet 4 supports of kraft.version (ApiVersions)
+records 1 [from=N]                         the control records in the log of 1
+measured 1                                 what 1 measures of the voters (raft-metrics)
 """
 
 from __future__ import annotations
 
 from kraftd.messages.add_raft_voter_request import AddRaftVoterRequest
 from kraftd.messages.add_raft_voter_request import Listener as AddListener
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
+from kraftd.messages.kraft_version_record import KRaftVersionRecord
+from kraftd.messages.leader_change_message import LeaderChangeMessage
 from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftd.messages.update_raft_voter_request import KRaftVersionFeature, UpdateRaftVoterRequest
+from kraftd.messages.update_raft_voter_request import Listener as UpdateListener
+from kraftd.messages.update_raft_voter_response import UpdateRaftVoterResponse
+from kraftd.messages.voters_record import VotersRecord
 from kraftd.raft.events import KRaftVersionUpgradeRequested
-from tests.raft.world import directory_id
+from kraftd.raft.voters import VoterNode, VoterSet
+from kraftd.types import ZERO_UUID, Endpoint
+from kraftd.wire.batch import control_records, iter_batches
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+from tests.raft.world import directory_id, node_config
 from tests.scripts.stage import Stage
+
+Options = dict[str, str]
 
 
 class MembershipCommands(Stage):
-    def do_add(self, words: list[str], options: dict[str, str]) -> None:
-        new, _, leader = words[:3]
-        config = self.world.nodes[int(new)].config
-        listeners = [AddListener(one.listener, one.host, one.port) for one in config.listeners]
+    # --- asking ---
+
+    def do_add(self, words: list[str], options: Options) -> None:
+        new, leader = int(words[0]), int(words[2])
         request = AddRaftVoterRequest(
-            "cluster", 5000, int(new), config.directory_id, listeners, ack_when_committed="early" not in words
+            _cluster(options),
+            5000,
+            new,
+            self._directory(new, options),
+            [AddListener(one.listener, one.host, one.port) for one in self._listeners(new, options)],
+            ack_when_committed="early" not in words,
         )
-        self.ask("admin", int(leader), request)
+        self.ask("admin", leader, request)
 
-    def do_remove(self, words: list[str], options: dict[str, str]) -> None:
-        old, _, leader = words
-        voter = self.world.core(int(leader)).voters.get(int(old))
-        directory = voter.key.directory_id if voter is not None else directory_id(int(old))
-        request = RemoveRaftVoterRequest("cluster", int(old), directory or bytes(16))
-        self.ask("admin", int(leader), request)
+    def do_remove(self, words: list[str], options: Options) -> None:
+        old, leader = int(words[0]), int(words[2])
+        request = RemoveRaftVoterRequest(_cluster(options), old, self._directory(old, options, leader))
+        self.ask("admin", leader, request)
 
-    def do_upgrade(self, words: list[str], options: dict[str, str]) -> None:
+    def do_update(self, words: list[str], options: Options) -> None:
+        voter, leader = int(words[0]), int(words[2])
+        lowest, _, highest = options.get("supports", "0-1").partition("-")
+        request = UpdateRaftVoterRequest(
+            _cluster(options),
+            int(options.get("epoch", self.world.core(leader).epoch)),
+            voter,
+            self._directory(voter, options),
+            [UpdateListener(one.listener, one.host, one.port) for one in self._listeners(voter, options)],
+            KRaftVersionFeature(int(lowest), int(highest)),
+        )
+        self.ask(words[0], leader, request)
+
+    def do_upgrade(self, words: list[str], options: Options) -> None:
         node_id = int(words[0])
         event = KRaftVersionUpgradeRequested("kraft.version=1", 1, self.world.core(node_id).epoch)
         self.world.step(node_id, event)
+
+    def _directory(self, node_id: int, options: Options, voter_of: int | None = None) -> bytes:
+        """As the request says, else that of the voter by that id, else that of the replica."""
+        said = options.get("directory")
+        if said is not None:
+            return ZERO_UUID if said == "none" else directory_id(node_id, int(said))
+        if voter_of is not None and (voter := self.world.core(voter_of).voters.get(node_id)) is not None:
+            return voter.key.directory_id or ZERO_UUID
+        node = self.world.nodes.get(node_id)
+        return directory_id(node_id) if node is None else node.config.directory_id
+
+    def _listeners(self, node_id: int, options: Options) -> list[Endpoint]:
+        node = self.world.nodes.get(node_id)
+        (own,) = (node_config(node_id) if node is None else node.config).listeners
+        names = options.get("listeners", own.listener)
+        port = int(options.get("port", own.port))
+        return [Endpoint(name, own.host, port) for name in names.split(",") if name != "none"]
+
+    # --- answers ---
+
+    def answer_apiversions(
+        self, puppet: int, request: ApiVersionsRequest, flags: list[str], options: Options
+    ) -> Message:
+        lowest, _, highest = options.get("supports", "0-1").partition("-")
+        features = [] if lowest == "none" else [SupportedFeatureKey("kraft.version", int(lowest), int(highest))]
+        return ApiVersionsResponse(ErrorCode[options.get("error", "NONE")], supported_features=features)
+
+    def tell_update(self, answer: UpdateRaftVoterResponse) -> str:
+        told = answer.current_leader
+        leader = f", leader {told.leader_id} at {told.host}:{told.port}" if told.leader_id >= 0 else ""
+        return f"{ErrorCode(answer.error_code).name}{leader}, epoch {told.leader_epoch}"
+
+    # --- looking ---
+
+    def do_records(self, words: list[str], options: Options) -> None:
+        first = int(options.get("from", "0"))
+        for _, _, epoch, data in self.world.nodes[int(words[0])].disk.batches:
+            for batch in iter_batches(data):
+                if batch.header.is_control and batch.header.base_offset >= first:
+                    for record in control_records(batch):
+                        self.tell(f"{record.offset} of epoch {epoch}: {_tell_record(record.message)}")
+                        if isinstance(record.message, VotersRecord):
+                            for voter in VoterSet.from_record(record.message):
+                                self.tell(f"    {_tell_voter(voter)}")
+
+    def do_measured(self, words: list[str], options: Options) -> None:
+        measured = self.world.core(int(words[0])).metrics(self.world.now_ms).by_name()
+        names = ("number-of-voters", "number-of-observers", "uncommitted-voter-change")
+        self.tell(f"{words[0]}: " + ", ".join(f"{one} {measured[one]}" for one in names if one in measured))
+
+
+def _cluster(options: Options) -> str | None:
+    said = options.get("cluster", "cluster").strip('"')
+    return None if said == "none" else said
+
+
+def _tell_record(message: Message | None) -> str:
+    match message:
+        case LeaderChangeMessage():
+            voters = " ".join(str(one.voter_id) for one in message.voters)
+            granting = " ".join(str(one.voter_id) for one in message.granting_voters)
+            return f"LeaderChange, {message.leader_id} leads the voters {voters} by the votes of {granting}"
+        case KRaftVersionRecord():
+            return f"KRaftVersion {message.kraft_version}"
+    return type(message).__name__.removesuffix("Record")
+
+
+def _tell_voter(voter: VoterNode) -> str:
+    at = " and ".join(f"{one.listener} {one.host}:{one.port}" for one in voter.listeners)
+    directory = voter.key.directory_id
+    disk = f", disk {directory[1]}" if directory else ""
+    return f"{voter.key.id} at {at}{disk}, supports {voter.min_kraft_version}-{voter.max_kraft_version}"
