@@ -8,6 +8,7 @@ update 2 at 1 [key=value ...]              UpdateRaftVoter, as 2 would tell it t
     supports=0-1 epoch=N                   of kraft.version, and the epoch of the leader (update only)
 upgrade 1                                  kraft.version 0 to 1, asked of the leader 1
 answer 1 as 4 supports=0-1|none [error=E]  what the puppet 4 supports of kraft.version (ApiVersions)
+answer 1 as 2 [leader=L] [epoch=E] [error=E]  to UpdateRaftVoter
 records 1 [from=N]                         the control records in the log of 1
 measured 1                                 what 1 measures of the voters (raft-metrics)
 """
@@ -23,7 +24,7 @@ from kraftd.messages.leader_change_message import LeaderChangeMessage
 from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftd.messages.update_raft_voter_request import KRaftVersionFeature, UpdateRaftVoterRequest
 from kraftd.messages.update_raft_voter_request import Listener as UpdateListener
-from kraftd.messages.update_raft_voter_response import UpdateRaftVoterResponse
+from kraftd.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
 from kraftd.messages.voters_record import VotersRecord
 from kraftd.raft.events import KRaftVersionUpgradeRequested
 from kraftd.raft.voters import VoterNode, VoterSet
@@ -32,12 +33,12 @@ from kraftd.wire.batch import control_records, iter_batches
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from tests.raft.world import directory_id, node_config
-from tests.scripts.stage import Stage
+from tests.scripts.puppets import PuppetCommands
 
 Options = dict[str, str]
 
 
-class MembershipCommands(Stage):
+class MembershipCommands(PuppetCommands):
     # --- asking ---
 
     def do_add(self, words: list[str], options: Options) -> None:
@@ -100,6 +101,24 @@ class MembershipCommands(Stage):
         lowest, _, highest = options.get("supports", "0-1").partition("-")
         features = [] if lowest == "none" else [SupportedFeatureKey("kraft.version", int(lowest), int(highest))]
         return ApiVersionsResponse(ErrorCode[options.get("error", "NONE")], supported_features=features)
+
+    def answer_updateraftvoter(
+        self, puppet: int, request: UpdateRaftVoterRequest, flags: list[str], options: Options
+    ) -> Message:
+        leader = int(options.get("leader", puppet))
+        at = self.world.nodes[leader].config.listeners[0]
+        epoch = int(options.get("epoch", request.current_leader_epoch))
+        told = CurrentLeader(leader, epoch, at.host, at.port)
+        return UpdateRaftVoterResponse(0, ErrorCode[options.get("error", "NONE")], told)
+
+    def tell_request(self, asker: int, puppet: int, message: Message) -> str:
+        told = super().tell_request(asker, puppet, message)
+        if isinstance(message, UpdateRaftVoterRequest):
+            at = " and ".join(f"{one.name} {one.host}:{one.port}" for one in message.listeners)
+            range_ = message.kraft_version_feature
+            told += f" epoch={message.current_leader_epoch}, {asker} at {at},"
+            told += f" supports {range_.min_supported_version}-{range_.max_supported_version}"
+        return told
 
     def tell_update(self, answer: UpdateRaftVoterResponse) -> str:
         told = answer.current_leader
