@@ -3,7 +3,7 @@
 add 4 to 1 [early] [key=value ...]         AddRaftVoter, asked of 1; early: before it commits (KIP-1186)
 remove 3 from 1 [key=value ...]            RemoveRaftVoter, asked of 1
 update 2 at 1 [key=value ...]              UpdateRaftVoter, as 2 would tell it to 1
-    cluster=ID directory=N|none            said otherwise than it is: N disks later, or without a directory
+    cluster=ID|null|empty disk=N|none      of another cluster or none; with the directory of its disk N
     listeners=A,B|none port=N              by what listeners it is reached, and where
     supports=0-1 epoch=N                   of kraft.version, and the epoch of the leader (update only)
 upgrade 1                                  kraft.version 0 to 1, asked of the leader 1
@@ -78,7 +78,7 @@ class MembershipCommands(PuppetCommands):
 
     def _directory(self, node_id: int, options: Options, voter_of: int | None = None) -> bytes:
         """As the request says, else that of the voter by that id, else that of the replica."""
-        said = options.get("directory")
+        said = options.get("disk")
         if said is not None:
             return ZERO_UUID if said == "none" else directory_id(node_id, int(said))
         if voter_of is not None and (voter := self.world.core(voter_of).voters.get(node_id)) is not None:
@@ -99,7 +99,9 @@ class MembershipCommands(PuppetCommands):
         self, puppet: int, request: ApiVersionsRequest, flags: list[str], options: Options
     ) -> Message:
         lowest, _, highest = options.get("supports", "0-1").partition("-")
-        features = [] if lowest == "none" else [SupportedFeatureKey("kraft.version", int(lowest), int(highest))]
+        features = (
+            [] if lowest == "none" else [SupportedFeatureKey("kraft.version", int(lowest), int(highest))]
+        )
         return ApiVersionsResponse(ErrorCode[options.get("error", "NONE")], supported_features=features)
 
     def answer_updateraftvoter(
@@ -145,8 +147,8 @@ class MembershipCommands(PuppetCommands):
 
 
 def _cluster(options: Options) -> str | None:
-    said = options.get("cluster", "cluster").strip('"')
-    return None if said == "none" else said
+    named = options.get("cluster", "cluster")
+    return None if named == "null" else "" if named == "empty" else named
 
 
 def _tell_record(message: Message | None) -> str:
