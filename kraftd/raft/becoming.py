@@ -78,7 +78,8 @@ def become_candidate(replica: Replica) -> None:
 
 
 def lose_pre_vote(replica: Replica) -> None:
-    """Back to the leader where one is known and reachable, else wait for the next election."""
+    """Back to the leader where one is known and reachable, else wait for the next election: what is left of
+    this one's time, so not at all when it was not refused but ran out."""
     role = replica.role
     if replica.leader_id is not None and replica.leader_listeners:
         replica.become(
@@ -90,7 +91,7 @@ def lose_pre_vote(replica: Replica) -> None:
         )
         return
     deadline_ms = replica.election_deadline_ms()
-    if isinstance(role, Prospective) and not role.votes.lost and role.deadline_ms > replica.now_ms:
+    if isinstance(role, Prospective) and not role.votes.lost and replica.may_stand:
         deadline_ms = role.deadline_ms
     replica.become(
         Cause.PRE_VOTES_LOST, Unattached(deadline_ms), leader_id=replica.leader_id, voted=replica.voted

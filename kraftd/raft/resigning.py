@@ -137,11 +137,10 @@ def on_end_quorum_epoch_response(
 
 def poll_resigned(replica: Replica, role: Resigned) -> int | None:
     """Tell the voters; after an election timeout let the epoch go, by raising it, and be a voter like any
-    other."""
+    other, that has waited for an election timeout by now."""
     if not replica.shutting_down and replica.now_ms >= role.deadline_ms:
-        replica.become(
-            Cause.ELECTION_TIMEOUT, Unattached(replica.election_deadline_ms()), epoch=replica.epoch + 1
-        )
+        fresh = Unattached(replica.now_ms if replica.may_stand else None)
+        replica.become(Cause.ELECTION_TIMEOUT, fresh, epoch=replica.epoch + 1)
         return None
     for node_id in sorted(role.unacknowledged):
         replica.send(replica.voter_destination(node_id), end_quorum_epoch_request(replica, role))

@@ -247,11 +247,16 @@ def test_pre_vote_that_nobody_grants_ends_in_waiting_for_the_next_election() -> 
     lone.wait_for(State.PROSPECTIVE)
 
 
-def test_pre_vote_that_nobody_answers_ends_with_the_election_timeout() -> None:
-    lone = unattached()
+def test_pre_vote_that_nobody_answers_begins_anew_when_the_election_timeout_is_over() -> None:
+    """It has waited for an election timeout already."""
+    lone = Lone(request_timeout_ms=60_000)
     lone.stand()
-    lone.wait_for(State.UNATTACHED)
-    assert lone.core.epoch == EPOCH
+    began_ms, timeout_ms = lone.now_ms, lone.config.election_timeout_ms
+    while lone.now_ms - began_ms < 2 * timeout_ms and not lone.wait(1):
+        pass
+    assert timeout_ms <= lone.now_ms - began_ms < 2 * timeout_ms
+    assert (lone.core.state, lone.core.epoch) == (State.PROSPECTIVE, EPOCH)
+    assert (lone.asks("Vote"), lone.asks("Fetch")) == ([2, 3], [])
 
 
 def test_pre_vote_that_is_lost_leads_back_to_the_leader_that_is_known() -> None:
@@ -441,8 +446,8 @@ def test_every_election_timeout_is_drawn_anew_between_one_and_two_configured_one
     timeout_ms = lone.config.election_timeout_ms
     for draw in (0, timeout_ms - 1, timeout_ms // 2):
         lone.core._replica.dice.below = lambda bound, draw=draw: min(draw, bound - 1)  # type: ignore[misc]
-        lone.wait_for(State.PROSPECTIVE)
-        lone.wait_for(State.UNATTACHED)  # nobody has answered; now the next timeout is drawn
+        for send in lone.stand():
+            lone.tell(send, vote_answer(EPOCH, False))  # now the next timeout is drawn
         began_ms = lone.now_ms
         lone.wait_for(State.PROSPECTIVE)
         drawn_ms.append(lone.now_ms - began_ms)
@@ -465,9 +470,10 @@ def test_candidate_of_before_votes_for_nobody_in_its_epoch_and_for_anybody_after
 def test_leader_of_before_that_reaches_nobody_lets_its_epoch_go_and_stands_again() -> None:
     lone = Lone(QuorumStateData(leader_id=1, leader_epoch=EPOCH))
     assert lone.asks("EndQuorumEpoch") == [2, 3]
-    lone.wait_for(State.UNATTACHED)
+    began_ms, timeout_ms = lone.now_ms, lone.config.election_timeout_ms
+    assert lone.stand() != []
+    assert timeout_ms <= lone.now_ms - began_ms < 2 * timeout_ms  # not another one after that
     assert lone.core.epoch == EPOCH + 1
-    lone.wait_for(State.PROSPECTIVE)
 
 
 def test_nobody_is_said_to_lead_while_this_replica_only_stands() -> None:

@@ -253,7 +253,7 @@ def test_end_of_the_epoch_is_told_again_to_those_that_have_not_heard(leader: Lon
 
 def test_leader_that_resigned_lets_the_epoch_go_after_an_election_timeout(leader: Lone) -> None:
     leader.step(ResignRequested(LEADS))
-    leader.wait_for(State.UNATTACHED)
+    leader.wait_for(State.PROSPECTIVE, longest_ms=2 * leader.config.election_timeout_ms)
     assert leader.core.epoch == LEADS + 1
 
 
