@@ -12,7 +12,7 @@ cut 1 2 | cut 1->2                         lose messages between two, or one way
 partition 1 | 2 3                          only those of one group hear each other
 heal                                       everybody hears everybody
 crash 1 | vanish 1                         kill -9 (connections are reset); or the host is gone, silently
-resign 1 | shutdown 1                      give up leading; leave gracefully
+resign 1 [epoch=E] | shutdown 1            give up leading; leave gracefully
 move 2 [told]                              2 gets another port while it is down; bootstrap servers follow
 wipe 2                                     2 gets an empty disk with another directory id while it is down
 snapshot 1                                 1 makes a snapshot at its high watermark and drops the log below
@@ -305,7 +305,8 @@ class Script(FetchCommands, MembershipCommands, VotingCommands):
     # --- the end of a leadership ---
 
     def do_resign(self, words: list[str], options: dict[str, str]) -> None:
-        self.world.step(int(words[0]), ResignRequested(self.world.core(int(words[0])).epoch))
+        epoch = int(options.get("epoch", self.world.core(int(words[0])).epoch))
+        self.world.step(int(words[0]), ResignRequested(epoch))
 
     def do_shutdown(self, words: list[str], options: dict[str, str]) -> None:
         self.world.step(int(words[0]), ShutdownRequested(int(options.get("timeout", "5000"))))

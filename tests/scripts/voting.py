@@ -187,7 +187,8 @@ class VotingCommands(PuppetCommands):
     def do_until(self, words: list[str], options: dict[str, str]) -> None:
         node_id, before = int(words[0]), self.world.now_ms
         if self.world.run(LONGEST_MS, until=lambda: self.world.core(node_id).state.value == words[1]):
-            self.tell(f"{self.world.now_ms - before} ms later")
+            if "times" not in self.shown:
+                self.tell(f"{self.world.now_ms - before} ms later")
         else:
             self.tell(f"{node_id}: not {words[1]} within {LONGEST_MS} ms")
 
