@@ -1,12 +1,17 @@
 """Commands of scenario scripts that fetch.
 
-fetch 9 from 1 offset=end hw=known|unknown|N [epoch=E] [last=E] [version=V] [wait=MS] [cluster=ID]
+fetch 9 from 1 [offset=end|N] [last=E] [hw=known|unknown|N] [epoch=E] [wait=MS] [max_bytes=N] [version=V]
+               [cluster=ID|none] [topic=other] [partition=N]
+
+A fetch of a puppet carries its directory id; -1 is a client without a replica id.  `show batches`
+tells the offsets and the size of every batch that is brought.
 """
 
 from __future__ import annotations
 
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.raft.effects import Respond, RespondRecords
+from kraftd.wire.batch import iter_batches
 from kraftd.wire.error_code import ErrorCode
 from tests.raft.nemesis import broker_fetch
 from tests.raft.world import directory_id
@@ -31,10 +36,16 @@ class FetchCommands(Stage):
             marks[mark] if mark in marks else int(mark),
             int(options.get("wait", "500")),
         )
+        asked = fetch.topics[0].partitions[0]
         if int(client) in self.world.puppets:  # it has what it fetches behind, synced
             self.world.nodes[int(client)].disk.copy(self.world.nodes[int(leader)].disk, offset)
-            fetch.topics[0].partitions[0].replica_directory_id = directory_id(int(client))
-        fetch.cluster_id = options.get("cluster", "cluster")
+            asked.replica_directory_id = directory_id(int(client))
+        fetch.max_bytes = int(options.get("max_bytes", fetch.max_bytes))
+        cluster = options.get("cluster", "cluster")
+        fetch.cluster_id = None if cluster == "none" else cluster
+        asked.partition = int(options.get("partition", 0))
+        if "topic" in options:
+            fetch.topics[0].topic_id = options["topic"].encode().ljust(16)
         if version < 15:
             fetch.replica_id, fetch.replica_state.replica_id = int(client), -1
         if not self.ask(client, int(leader), fetch, version):
@@ -53,6 +64,11 @@ class FetchCommands(Stage):
             what = f"diverging at {partition.diverging_epoch.end_offset}@{partition.diverging_epoch.epoch}"
         elif partition.snapshot_id.epoch >= 0:
             what = f"snapshot {partition.snapshot_id.end_offset}@{partition.snapshot_id.epoch}"
+        elif isinstance(effect, RespondRecords) and "batches" in self.shown:
+            found = [one.header for one in iter_batches(partition.records or b"")]
+            what = "batches " + ", ".join(
+                f"{one.base_offset}..{one.next_offset} of {one.size_bytes} bytes" for one in found
+            )
         elif isinstance(effect, RespondRecords):
             what = f"records from {effect.offset}"
         else:

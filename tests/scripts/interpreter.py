@@ -6,7 +6,7 @@ start 1 2 | start                          start those, or all
 elect 1 [uncommitted]                      let 1's patience end first; runs until it leads and all follow
 run 500                                    let 500 ms pass
 settle                                     let time pass until every replica agrees with the leader
-append 1 a b c                             have records appended by the leader 1, as one batch
+append 1 a b c [epoch=E] [size=BYTES]      have records appended by the leader 1, as one batch
 hold 1 | sync 1 | release 1                hold back syncs of 1; end the one that is held; sync freely again
 cut 1 2 | cut 1->2                         lose messages between two, or one way
 partition 1 | 2 3                          only those of one group hear each other
@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kraftd.raft.config import RaftConfig
@@ -61,12 +62,13 @@ from kraftd.raft.events import (
 from kraftd.types import Endpoint
 from kraftd.wire.error_code import ErrorCode
 from tests.raft.world import START_MS, Disk, Node, World, directory_id
+from tests.scripts.describing import DescribingCommands
 from tests.scripts.fetching import FetchCommands
 from tests.scripts.membership import MembershipCommands
 from tests.scripts.voting import ElectionAnswer, VotingCommands
 
 
-class Script(FetchCommands, MembershipCommands, VotingCommands):
+class Script(DescribingCommands, FetchCommands, MembershipCommands, VotingCommands):
     """One run of a script: `play` returns its text with what came of each command."""
 
     def __init__(self) -> None:
@@ -159,6 +161,9 @@ class Script(FetchCommands, MembershipCommands, VotingCommands):
             return
         if isinstance(answer, UpdateRaftVoterResponse):
             self.tell(f"{node_id} answers {who}: {self.tell_update(answer)}")
+            return
+        if isinstance(answer, DescribeQuorumResponse):
+            self.tell_described(node_id, answer)
             return
         text = f": {answer.error_message}" if getattr(answer, "error_message", None) else ""
         partitions = [one for topic in getattr(answer, "topics", []) for one in topic.partitions]
@@ -280,11 +285,11 @@ class Script(FetchCommands, MembershipCommands, VotingCommands):
     # --- the log ---
 
     def do_append(self, words: list[str], options: dict[str, str]) -> None:
-        node_id, values = int(words[0]), words[1:]
-        event = AppendRequested(
-            " ".join(values), [one.encode() for one in values], self.world.core(node_id).epoch
-        )
-        self.world.step(node_id, event)
+        """Decided in the epoch `epoch`, the current one if none is said; of records of `size` bytes."""
+        node_id, values, size_bytes = int(words[0]), words[1:], int(options.get("size", 0))
+        epoch = int(options.get("epoch", self.world.core(node_id).epoch))
+        records = [one.encode().ljust(size_bytes) for one in values]
+        self.world.step(node_id, AppendRequested(" ".join(values), records, epoch))
 
     def do_hold(self, words: list[str], options: dict[str, str]) -> None:
         self.world.held |= {int(one) for one in words}

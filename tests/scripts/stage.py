@@ -13,8 +13,8 @@ class Stage:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.asked = 0
         self.shown: set[str] = set()
+        self.asked = 0
         self.enter(World(seed=1))
 
     def enter(self, world: World) -> None:
