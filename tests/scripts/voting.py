@@ -13,7 +13,9 @@ quorum-state 1 epoch=5 [leader=2] [voted=3] [generation=G]
 formatted 1                                1 knows the voters, though it is none, while it is down
 until 1 prospective                        let time pass until 1 is that
 state 1                                    what 1 is, and for whom it has voted
-show states                                the same, whenever it changes
+knows 1                                    which voters 1 knows, and where its leader is
+configured 1 as 1 2                        1 has these static voters besides those of its log, while it is down
+show states                                the same as state, whenever it changes
 anew                                       another world: nothing of what was told before is left
 
 `voter` and `directory` (of that replica) say for whom the request is meant.
@@ -29,6 +31,7 @@ from kraftd.messages.end_quorum_epoch_response import EndQuorumEpochResponse
 from kraftd.messages.quorum_state_data import QuorumStateData, Voter
 from kraftd.messages.vote_response import VoteResponse
 from kraftd.raft.events import SendFailed
+from kraftd.raft.voters import VoterSet
 from kraftd.types import METADATA_TOPIC, OffsetAndEpoch
 from kraftd.wire.batch import build_batch
 from kraftd.wire.error_code import ErrorCode
@@ -162,7 +165,7 @@ class VotingCommands(PuppetCommands):
             leader_epoch=int(options["epoch"]),
             voted_id=int(options.get("voted", "-1")),
         )
-        version = 0 if node.disk.static_voters.ids else 1
+        version = 0 if node.disk.static_voters.ids and not node.disk.snapshots else 1
         if version == 0:
             state.current_voters = [Voter(one) for one in node.disk.static_voters.ids]
         elif state.voted_id >= 0:
@@ -182,6 +185,11 @@ class VotingCommands(PuppetCommands):
         known = next(one for one in self.world.nodes.values() if checkpoint in one.disk.snapshots)
         self.world.nodes[int(words[0])].disk.snapshots[checkpoint] = known.disk.snapshots[checkpoint]
 
+    def do_configured(self, words: list[str], options: dict[str, str]) -> None:
+        endpoints = {int(one): node_config(int(one)).listeners[0] for one in words[2:]}
+        addresses = {one: (at.host, at.port) for one, at in endpoints.items()}
+        self.world.nodes[int(words[0])].disk.static_voters = VoterSet.from_static(LISTENER, addresses)
+
     # --- states ---
 
     def do_until(self, words: list[str], options: dict[str, str]) -> None:
@@ -195,6 +203,13 @@ class VotingCommands(PuppetCommands):
     def do_state(self, words: list[str], options: dict[str, str]) -> None:
         for one in words:
             self.tell(self.state_of(int(one)))
+
+    def do_knows(self, words: list[str], options: dict[str, str]) -> None:
+        core = self.world.core(int(words[0]))
+        ids = " ".join(map(str, core.voters.ids))
+        at = ", ".join(f"{one.listener} {one.host}:{one.port}" for one in core._replica.leader_listeners)
+        leader = f"; leader {core.leader_id} at {at}" if at else ""
+        self.tell(f"{words[0]}: voters {ids}, kraft.version {core.kraft_version}{leader}")
 
     def state_of(self, node_id: int) -> str:
         core = self.world.core(node_id)
