@@ -14,7 +14,7 @@ formatted 1                                1 knows the voters, though it is none
 until 1 prospective                        let time pass until 1 is that
 state 1                                    what 1 is, and for whom it has voted
 knows 1                                    which voters 1 knows, and where its leader is
-configured 1 as 1 2                        1 has these static voters besides those of its log, while it is down
+configured 1 as 1 2                        1 is configured with these static voters, while it is down
 show states                                the same as state, whenever it changes
 anew                                       another world: nothing of what was told before is left
 
