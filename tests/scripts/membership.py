@@ -8,26 +8,30 @@ update 2 at 1 [key=value ...]              UpdateRaftVoter, as 2 would tell it t
     supports=0-1 epoch=N                   of kraft.version, and the epoch of the leader (update only)
 upgrade 1                                  kraft.version 0 to 1, asked of the leader 1
 answer 1 as 4 supports=0-1|none [error=E]  what the puppet 4 supports of kraft.version (ApiVersions)
-answer 1 as 2 [leader=L] [epoch=E] [error=E]  to UpdateRaftVoter
+answer 1 as 2 [error=E] [leader=L] [epoch=E]  to AddRaftVoter, RemoveRaftVoter; UpdateRaftVoter, with a leader
 records 1 [from=N]                         the control records in the log of 1
 measured 1                                 what 1 measures of the voters (raft-metrics)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from kraftd.messages.add_raft_voter_request import AddRaftVoterRequest
 from kraftd.messages.add_raft_voter_request import Listener as AddListener
+from kraftd.messages.add_raft_voter_response import AddRaftVoterResponse
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from kraftd.messages.kraft_version_record import KRaftVersionRecord
 from kraftd.messages.leader_change_message import LeaderChangeMessage
 from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftd.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from kraftd.messages.update_raft_voter_request import KRaftVersionFeature, UpdateRaftVoterRequest
 from kraftd.messages.update_raft_voter_request import Listener as UpdateListener
 from kraftd.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
-from kraftd.messages.voters_record import VotersRecord
+from kraftd.messages.voters_record import Voter, VotersRecord
 from kraftd.raft.events import KRaftVersionUpgradeRequested
-from kraftd.raft.voters import VoterNode, VoterSet
 from kraftd.types import ZERO_UUID, Endpoint
 from kraftd.wire.batch import control_records, iter_batches
 from kraftd.wire.error_code import ErrorCode
@@ -113,13 +117,29 @@ class MembershipCommands(PuppetCommands):
         told = CurrentLeader(leader, epoch, at.host, at.port)
         return UpdateRaftVoterResponse(0, ErrorCode[options.get("error", "NONE")], told)
 
+    def answer_addraftvoter(
+        self, puppet: int, request: AddRaftVoterRequest, flags: list[str], options: Options
+    ) -> Message:
+        return AddRaftVoterResponse(error_code=ErrorCode[options.get("error", "NONE")])
+
+    def answer_removeraftvoter(
+        self, puppet: int, request: RemoveRaftVoterRequest, flags: list[str], options: Options
+    ) -> Message:
+        return RemoveRaftVoterResponse(error_code=ErrorCode[options.get("error", "NONE")])
+
     def tell_request(self, asker: int, puppet: int, message: Message) -> str:
         told = super().tell_request(asker, puppet, message)
-        if isinstance(message, UpdateRaftVoterRequest):
-            at = " and ".join(f"{one.name} {one.host}:{one.port}" for one in message.listeners)
-            range_ = message.kraft_version_feature
-            told += f" epoch={message.current_leader_epoch}, {asker} at {at},"
-            told += f" supports {range_.min_supported_version}-{range_.max_supported_version}"
+        match message:
+            case AddRaftVoterRequest():
+                early = "" if message.ack_when_committed else ", early"
+                return f"{told} {_of(message.voter_id, message.voter_directory_id, message.listeners)}{early}"
+            case RemoveRaftVoterRequest():
+                return f"{told} {_of(message.voter_id, message.voter_directory_id, [])}"
+            case UpdateRaftVoterRequest():
+                voter = _of(message.voter_id, message.voter_directory_id, message.listeners)
+                told_of = message.kraft_version_feature
+                supports = f"{told_of.min_supported_version}-{told_of.max_supported_version}"
+                return f"{told} epoch={message.current_leader_epoch}, {voter}, supports {supports}"
         return told
 
     def tell_update(self, answer: UpdateRaftVoterResponse) -> str:
@@ -137,7 +157,7 @@ class MembershipCommands(PuppetCommands):
                     for record in control_records(batch):
                         self.tell(f"{record.offset} of epoch {epoch}: {_tell_record(record.message)}")
                         if isinstance(record.message, VotersRecord):
-                            for voter in VoterSet.from_record(record.message):
+                            for voter in record.message.voters:
                                 self.tell(f"    {_tell_voter(voter)}")
 
     def do_measured(self, words: list[str], options: Options) -> None:
@@ -162,8 +182,20 @@ def _tell_record(message: Message | None) -> str:
     return type(message).__name__.removesuffix("Record")
 
 
-def _tell_voter(voter: VoterNode) -> str:
-    at = " and ".join(f"{one.listener} {one.host}:{one.port}" for one in voter.listeners)
-    directory = voter.key.directory_id
-    disk = f", disk {directory[1]}" if directory else ""
-    return f"{voter.key.id} at {at}{disk}, supports {voter.min_kraft_version}-{voter.max_kraft_version}"
+def _tell_voter(voter: Voter) -> str:
+    supported = voter.kraft_version_feature
+    who = _of(voter.voter_id, voter.voter_directory_id, voter.endpoints)
+    return f"{who}, supports {supported.min_supported_version}-{supported.max_supported_version}"
+
+
+class _Endpoint(Protocol):
+    name: str
+    host: str
+    port: int
+
+
+def _of(voter_id: int, directory: bytes, endpoints: Sequence[_Endpoint]) -> str:
+    """A voter: where it is, and its disk, unless it names none."""
+    at = " and ".join(f"{one.name} {one.host}:{one.port}" for one in endpoints)
+    disk = "" if directory == ZERO_UUID else f", disk {directory[1]}"
+    return f"{voter_id}{' at ' if at else ''}{at}{disk}"
