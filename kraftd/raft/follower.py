@@ -106,7 +106,7 @@ def on_fetch_response(replica: Replica, source: Destination, response: FetchResp
             move_leader(replica, told[1])  # another was asked, for the leader does not answer where it was
         return handled and (replica.epoch, replica.leader_id) != (epoch, leader)
     role = replica.role
-    if partition.error_code or not isinstance(role, Follower):
+    if partition.error_code or not isinstance(role, Follower) or _names_half_a_snapshot(partition):
         return False
     if source.node_id != replica.leader_id and response.node_endpoints:
         move_leader(replica, told[1])  # only the leader itself answers so
@@ -115,14 +115,20 @@ def on_fetch_response(replica: Replica, source: Destination, response: FetchResp
     return leads_on
 
 
+def _names_half_a_snapshot(partition: PartitionData) -> bool:
+    """An epoch without an offset, or the other way round: such an answer does not count as heard."""
+    snapshot = partition.snapshot_id
+    return partition.diverging_epoch.epoch < 0 and (snapshot.epoch < 0) != (snapshot.end_offset < 0)
+
+
 def _take_in(replica: Replica, role: Follower, partition: PartitionData) -> bool:
     """Returns false where the answer leads nowhere, and asking again at once would bring the same."""
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
     if diverging.epoch >= 0:
         _truncate(replica, OffsetAndEpoch(diverging.end_offset, diverging.epoch))
-    elif snapshot.epoch >= 0 and snapshot.end_offset >= 0:
+    elif snapshot.epoch >= 0:
         return snapshots.begin_download(replica, role, OffsetAndEpoch(snapshot.end_offset, snapshot.epoch))
-    elif snapshot.epoch < 0 and snapshot.end_offset < 0:
+    else:
         replica.drop_partial()
         if partition.records is not None and len(partition.records):
             append_fetched(replica, memoryview(partition.records))

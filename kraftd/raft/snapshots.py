@@ -155,10 +155,15 @@ def on_fetch_snapshot_response(
     role = replica.role
     if not isinstance(role, Follower) or role.download is None:
         return False
-    gone = piece.error_code in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
-    if piece.error_code and not gone:
+    snapshot = piece.snapshot_id
+    if piece.error_code == ErrorCode.SNAPSHOT_NOT_FOUND or snapshot.end_offset < 0 or snapshot.epoch < 0:
+        replica.drop_partial()
+        _heard(replica, role)
+        return True
+    moved = piece.error_code == ErrorCode.POSITION_OUT_OF_RANGE
+    if piece.error_code and not moved:
         return False
-    goes_on = not gone and _take_in(replica, role.download, piece)
+    goes_on = not moved and _take_in(replica, role.download, piece)
     if not goes_on:
         replica.drop_partial()
     _heard(replica, role)

@@ -157,6 +157,12 @@ def test_download_starts_over_when_the_leader_has_another_copy(
     assert follower.asked(effects).message.topics[0].partitions[0].position == 0  # type: ignore[attr-defined]
 
 
+def test_leader_that_has_the_snapshot_no_more_is_asked_at_once_which_it_has(follower: Follower) -> None:
+    send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
+    effects = follower.gets(send, b"", error=ErrorCode.SNAPSHOT_NOT_FOUND)
+    assert [one.destination.node_id for one in effects if isinstance(one, Send)] == [2]
+
+
 def test_what_is_left_of_another_snapshot_is_given_up(follower: Follower) -> None:
     newer = OffsetAndEpoch(120, 3)
     effects = follower.is_told_of(newer, follower.asked(follower.step(Started())))

@@ -168,6 +168,16 @@ def test_snapshot_id_that_is_none_is_not_fetched(follower: Lone, at: tuple[int, 
     assert not any(isinstance(one, ResetLog) for one in follower.effects)
 
 
+def test_leader_that_names_half_a_snapshot_is_not_heard_and_backed_off_from(follower: Lone) -> None:
+    follower.now_ms += 1_000
+    follower.tell(fetch_of(follower), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(20, -1)))
+    assert follower.asks("Fetch") == [3]
+    follower.wait(999)
+    assert follower.core.state is State.FOLLOWER
+    follower.wait(1)
+    assert follower.core.state is State.PROSPECTIVE
+
+
 def test_snapshot_id_is_fetched_from_the_leader_piece_by_piece__kip630(follower: Lone) -> None:
     follower.tell(fetch_of(follower), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(20, 5)))
     (send,) = follower.sent("FetchSnapshot")

@@ -147,6 +147,11 @@ class Disk:
         self.start_offset = self.synced_end = snapshot_id.offset
         self.snapshots = {key: data for key, data in self.snapshots.items() if key == snapshot_id}
 
+    def drop_below(self, start_offset: int) -> None:
+        self.batches = [batch for batch in self.batches if batch[1] > start_offset]
+        self.snapshots = {one: data for one, data in self.snapshots.items() if one.offset >= start_offset}
+        self.start_offset = start_offset
+
     def lose_unsynced(self) -> None:
         self.batches = [batch for batch in self.batches if batch[1] <= self.synced_end]
 
@@ -355,9 +360,7 @@ class World:
         disk.snapshots[snapshot_id] = data
         self.step(node_id, SnapshotTaken(snapshot_id, len(data)))
         if drop_log:
-            disk.batches = [batch for batch in disk.batches if batch[1] > end]
-            disk.snapshots = {one: data for one, data in disk.snapshots.items() if one.offset >= end}
-            disk.start_offset = end
+            disk.drop_below(end)
             self.step(node_id, LogStartMoved(end))
         return snapshot_id
 

@@ -1,7 +1,7 @@
 """Commands of scenario scripts that fetch.
 
 fetch 9 from 1 [offset=end|N] [last=E] [hw=known|unknown|N] [epoch=E] [wait=MS] [max_bytes=N] [version=V]
-               [cluster=ID|none] [topic=other] [partition=N]
+               [cluster=ID|null|empty] [topic=other] [partition=N]
 
 A fetch of a puppet carries its directory id; -1 is a client without a replica id.  `show batches`
 tells the offsets and the size of every batch that is brought.
@@ -15,7 +15,7 @@ from kraftd.wire.batch import iter_batches
 from kraftd.wire.error_code import ErrorCode
 from tests.raft.nemesis import broker_fetch
 from tests.raft.world import directory_id
-from tests.scripts.stage import Stage
+from tests.scripts.stage import Stage, cluster_id
 
 UNKNOWN = (1 << 63) - 1
 
@@ -41,8 +41,7 @@ class FetchCommands(Stage):
             self.world.nodes[int(client)].disk.copy(self.world.nodes[int(leader)].disk, offset)
             asked.replica_directory_id = directory_id(int(client))
         fetch.max_bytes = int(options.get("max_bytes", fetch.max_bytes))
-        cluster = options.get("cluster", "cluster")
-        fetch.cluster_id = None if cluster == "none" else cluster
+        fetch.cluster_id = cluster_id(options)
         asked.partition = int(options.get("partition", 0))
         if "topic" in options:
             fetch.topics[0].topic_id = options["topic"].encode().ljust(16)

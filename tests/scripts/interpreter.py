@@ -31,6 +31,7 @@ from typing import Any
 
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.messages.fetch_response import FetchResponse
+from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftd.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kraftd.raft.config import RaftConfig
 from kraftd.raft.effects import (
@@ -48,10 +49,12 @@ from kraftd.raft.effects import (
     ResetLog,
     Respond,
     RespondRecords,
+    RespondSnapshot,
     Send,
     ShutdownCompleted,
     TruncateLog,
     VotersChanged,
+    WriteSnapshot,
 )
 from kraftd.raft.events import (
     AppendRequested,
@@ -65,10 +68,13 @@ from tests.raft.world import START_MS, Disk, Node, World, directory_id
 from tests.scripts.describing import DescribingCommands
 from tests.scripts.fetching import FetchCommands
 from tests.scripts.membership import MembershipCommands
+from tests.scripts.snapshots import SnapshotCommands
 from tests.scripts.voting import ElectionAnswer, VotingCommands
 
+Answer = Respond | RespondRecords | RespondSnapshot
 
-class Script(DescribingCommands, FetchCommands, MembershipCommands, VotingCommands):
+
+class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotCommands, VotingCommands):
     """One run of a script: `play` returns its text with what came of each command."""
 
     def __init__(self) -> None:
@@ -129,6 +135,8 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, VotingComman
                 self.tell(f"{node_id}: {how} snapshot {snapshot_id}{at}")
             case AbandonSnapshot(snapshot_id):
                 self.tell(f"{node_id}: gives up snapshot {snapshot_id}")
+            case WriteSnapshot(_, position, data) if "pieces" in self.shown:
+                self.tell(f"{node_id}: writes {len(data)} bytes at {position}")
             case FinishSnapshot(snapshot_id):
                 self.tell(f"{node_id}: has downloaded snapshot {snapshot_id}")
             case VotersChanged():
@@ -146,10 +154,12 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, VotingComman
                     kind = "PreVote" if message.topics[0].partitions[0].pre_vote else "Vote"  # type: ignore[attr-defined]
                 if {"messages", kind} & self.shown:
                     self.tell(f"{node_id}: asks {destination.host[1:]}: {kind}")
-            case Respond(request_id) | RespondRecords(request_id) if isinstance(request_id, str):
+            case Respond(request_id) | RespondRecords(request_id) | RespondSnapshot(request_id) if isinstance(
+                request_id, str
+            ):
                 self.tell_answer(node_id, effect)
 
-    def tell_answer(self, node_id: int, effect: Respond | RespondRecords) -> None:
+    def tell_answer(self, node_id: int, effect: Answer) -> None:
         """What a client is answered: in the words of the answer's own, else its error."""
         who = str(effect.request_id).rpartition("#")[0]
         answer: Any = self.world.answers[effect.request_id][1]
@@ -161,6 +171,9 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, VotingComman
             return
         if isinstance(answer, UpdateRaftVoterResponse):
             self.tell(f"{node_id} answers {who}: {self.tell_update(answer)}")
+            return
+        if isinstance(answer, FetchSnapshotResponse):
+            self.tell(f"{node_id} answers {who}: {self.tell_piece(answer)}")
             return
         if isinstance(answer, DescribeQuorumResponse):
             self.tell_described(node_id, answer)

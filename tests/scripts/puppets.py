@@ -2,6 +2,7 @@
 what the script says, when the script says it.
 
 puppet 2 3                                 2 and 3 are played from here on; one that ran runs no more
+lead 1 with 2                              1 is elected with 2's votes, and 2 fetches what that wrote
 answer 1 as 2 [KIND] [late] ANSWER         what 1 asked 2 last (late: longest ago), of that KIND
     of a Fetch: [hw=N] [epoch=E] [leader=L] [error=NAME] [refused=NAME] [diverging=3@1] [snapshot=6@1]
                 [records=BATCHES] [at=BASE]
@@ -21,11 +22,12 @@ from kraftd.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kraftd.messages.vote_request import VoteRequest
+from kraftd.raft.transitions import State
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import build_batch
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
-from tests.raft.lone import fetch_answer
+from tests.raft.lone import fetch, fetch_answer
 from tests.raft.world import Source, World, version_of
 from tests.scripts.stage import Stage
 
@@ -98,6 +100,17 @@ class PuppetCommands(Stage):
         answer = make(int(puppet), request, flags, options)
         self.world.answer(source, int(puppet), answer, version_of(answer))
         self.world.run(2)  # it arrives, and what it brought is synced
+
+    def do_lead(self, words: list[str], options: dict[str, str]) -> None:
+        leader, _, puppet = words
+        core = self.world.core(int(leader))
+        self.world.run(60_000, until=lambda: core.state is State.PROSPECTIVE)
+        for _ in ("its pre-vote", "its vote"):
+            self.do_answer([leader, "as", puppet, "Vote", "granted"], {})
+        disk, end = self.world.nodes[int(puppet)].disk, core.log_end_offset
+        disk.copy(self.world.nodes[int(leader)].disk, end)
+        self.ask(puppet, int(leader), fetch(int(puppet), core.epoch, end, core.epoch))
+        self.lines = [line for line in self.lines if "leads epoch" in line]
 
     def answer_fetch(
         self, puppet: int, request: FetchRequest, flags: list[str], options: dict[str, str]

@@ -30,3 +30,9 @@ class Stage:
         request_id = f"{who}#{self.asked}"
         self.world.ask(node_id, request_id, request, version)
         return request_id in self.world.answers
+
+
+def cluster_id(options: dict[str, str]) -> str | None:
+    """The `cluster` of a request; that of the world where none is named."""
+    named = options.get("cluster", "cluster")
+    return None if named == "null" else "" if named == "empty" else named

@@ -39,6 +39,7 @@ from kraftd.wire.message import Message
 from tests.raft.lone import begin_answer, end_answer, vote_answer
 from tests.raft.world import LISTENER, World, directory_id, node_config
 from tests.scripts.puppets import PuppetCommands, position, refuse
+from tests.scripts.stage import cluster_id
 
 ElectionAnswer = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse
 LONGEST_MS = 30_000
@@ -68,7 +69,7 @@ class VotingCommands(PuppetCommands):
         )
         topics = [vote_request.TopicData(options.get("topic", METADATA_TOPIC), [asked])]
         voter = int(options.get("voter", to))
-        self._ask(words, options, vote_request.VoteRequest(_cluster(options), voter, topics))
+        self._ask(words, options, vote_request.VoteRequest(cluster_id(options), voter, topics))
 
     def do_begin(self, words: list[str], options: dict[str, str]) -> None:
         to, _, leader = words
@@ -81,7 +82,7 @@ class VotingCommands(PuppetCommands):
         at = options.get("at", f"{LISTENER}:{endpoint.host}:{endpoint.port}")
         endpoints = [begin_request.LeaderEndpoint(*_endpoint(one)) for one in at.split(",")]
         voter = int(options.get("voter", to))
-        message = begin_request.BeginQuorumEpochRequest(_cluster(options), voter, topics, endpoints)
+        message = begin_request.BeginQuorumEpochRequest(cluster_id(options), voter, topics, endpoints)
         self._ask(words, options, message)
 
     def do_end(self, words: list[str], options: dict[str, str]) -> None:
@@ -93,7 +94,7 @@ class VotingCommands(PuppetCommands):
         topics = [end_request.TopicData(options.get("topic", METADATA_TOPIC), [told])]
         endpoint = node_config(int(leader)).listeners[0]
         at = [end_request.LeaderEndpoint(LISTENER, endpoint.host, endpoint.port)]
-        self._ask(words, options, end_request.EndQuorumEpochRequest(_cluster(options), topics, at))
+        self._ask(words, options, end_request.EndQuorumEpochRequest(cluster_id(options), topics, at))
 
     def _ask(
         self,
@@ -227,11 +228,6 @@ class VotingCommands(PuppetCommands):
 
     def do_anew(self, words: list[str], options: dict[str, str]) -> None:
         self.enter(World(seed=1))
-
-
-def _cluster(options: dict[str, str]) -> str | None:
-    named = options.get("cluster", "cluster")
-    return None if named == "null" else "" if named == "empty" else named
 
 
 def _told(epoch: int, options: dict[str, str]) -> tuple[int, int, ErrorCode]:
