@@ -1,6 +1,7 @@
 """Commands of scenario scripts that vote, and begin and end epochs, in the name of some replica.
 
-vote 1 as 2 [pre] [last=N@E] MORE          Vote or PreVote of 2, whose log ends there; else where 1's does
+vote 1 as 2 [pre] [last=N@E] [generation=G] MORE
+                                           Vote or PreVote of 2, whose log ends there; else where 1's does
 begin 1 as 2 [at=NAME:HOST:PORT,...] MORE  BeginQuorumEpoch: 2 announces itself to 1 as the leader
 end 1 as 2 [successors=1,3] MORE           EndQuorumEpoch: 2 leads no more
     MORE of each: [epoch=E] [voter=ID] [directory=ID] [cluster=ID|null|empty] [topic=NAME|none] [version=V]
@@ -9,7 +10,7 @@ answer 1 as 2 granted|refused|told MORE    of a puppet: what 1 asked it of these
 fail 1 as 2 [error=NAME]                   what 1 asked 2 last cannot be sent
 log 1 3@2 10@4                             1's log, while it is down: up to 3 of epoch 2, up to 10 of epoch 4
 quorum-state 1 epoch=5 [leader=2] [voted=3] [generation=G]
-                                           what 1's quorum-state tells, while it is down; G: of a later disk
+                                           what 1's quorum-state tells, while it is down
 formatted 1                                1 knows the voters, though it is none, while it is down
 until 1 prospective                        let time pass until 1 is that
 state 1                                    what 1 is, and for whom it has voted
@@ -18,7 +19,8 @@ configured 1 as 1 2                        1 is configured with these static vot
 show states                                the same as state, whenever it changes
 anew                                       another world: nothing of what was told before is left
 
-`voter` and `directory` (of that replica) say for whom the request is meant.
+`voter` and `directory` (of that replica) say for whom the request is meant.  `generation` is that of the disk
+of whoever stands: 0 for its first.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class VotingCommands(PuppetCommands):
             0,
             int(options.get("epoch", core.epoch)),
             int(candidate),
-            directory_id(int(candidate)),
+            directory_id(int(candidate), int(options.get("generation", "0"))),
             directory_id(int(options.get("directory", to))),
             last.epoch,
             last.offset,
