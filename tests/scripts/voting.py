@@ -5,7 +5,7 @@ vote 1 as 2 [pre] [last=N@E] [generation=G] MORE
 begin 1 as 2 [at=NAME:HOST:PORT,...] MORE  BeginQuorumEpoch: 2 announces itself to 1 as the leader
 end 1 as 2 [successors=1,3] MORE           EndQuorumEpoch: 2 leads no more
     MORE of each: [epoch=E] [voter=ID] [directory=ID] [cluster=ID|null|empty] [topic=NAME|none] [version=V]
-answer 1 as 2 granted|refused|told MORE    of a puppet: what 1 asked it of these last (see puppets)
+answer 1 as 2 [granted|refused] MORE       of a puppet: what 1 asked it of these last (see puppets)
     MORE: [epoch=E] [leader=L] [error=NAME] [refused=NAME]
 fail 1 as 2 [error=NAME]                   what 1 asked 2 last cannot be sent
 log 1 3@2 10@4                             1's log, while it is down: up to 3 of epoch 2, up to 10 of epoch 4
