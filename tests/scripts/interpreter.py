@@ -19,7 +19,7 @@ snapshot 1                                 1 makes a snapshot at its high waterm
 show elections|messages|appends|times|Fetch  show more from here on; Fetch: the messages of that kind
 status                                     what every replica is
 
-More of them in the modules beside this one: fetching, membership, puppets, voting.
+More of them in the modules beside this one: describing, fetching, membership, puppets, snapshots, voting.
 Told always: high watermarks, who leads, truncations, the fate of appends and of clients' requests.  Empty
 lines and lines that begin with # are kept as they are.
 """
