@@ -1,7 +1,7 @@
 """Commands of scenario scripts that fetch.
 
 fetch 9 from 1 [offset=end|N] [last=E] [hw=known|unknown|N] [epoch=E] [wait=MS] [max_bytes=N] [version=V]
-               [cluster=ID|null|empty] [topic=other] [partition=N]
+               [cluster=ID|null|empty] [topic=other|none] [partition=N]
 
 A fetch of a puppet carries its directory id; -1 is a client without a replica id.  `show batches`
 tells the offsets and the size of every batch that is brought.
@@ -43,7 +43,9 @@ class FetchCommands(Stage):
         fetch.max_bytes = int(options.get("max_bytes", fetch.max_bytes))
         fetch.cluster_id = cluster_id(options)
         asked.partition = int(options.get("partition", 0))
-        if "topic" in options:
+        if options.get("topic") == "none":
+            fetch.topics = []
+        elif "topic" in options:
             fetch.topics[0].topic_id = options["topic"].encode().ljust(16)
         if version < 15:
             fetch.replica_id, fetch.replica_state.replica_id = int(client), -1
