@@ -1,4 +1,4 @@
-"""The errors that controllers and brokers log, without what differs from one run to the next.
+"""The errors and warnings that controllers and brokers log, without what differs from one run to the next.
 
 `what_kafka_says.txt` keeps every one that Apache Kafka's brokers and three of its controllers have logged in
 the tests of this folder: with --controller=apache and KRAFTD_RECORD_SAYINGS=1 they add to it.
@@ -11,12 +11,14 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 
 from tests.kafka.node import Node
 
 KNOWN = Path(__file__).with_name("what_kafka_says.txt")
 RECORDING = os.environ.get("KRAFTD_RECORD_SAYINGS") == "1"
-_LINE = re.compile(r"[\d:.]+ \[.*?\] ERROR (\S+) - (.*)")
+Level = Literal["WARN", "ERROR"]
+_LINE = re.compile(r"[\d:.]+ \[.*?\] (WARN|ERROR) (\S+) - (.*)")
 # Says how long an event took: that of a controller which was frozen in the middle of one, or a busy machine.
 _OF_TIME = "org.apache.kafka.controller.EventPerformanceMonitor"
 _STARTED = re.compile(r"[\d:.]+ \[")
@@ -32,19 +34,19 @@ _VARYING = (
 )
 
 
-def errors_of_kafka(node: Node) -> set[str]:
-    """What Kafka's code has logged as this node, in all of its runs: logger, text, exception."""
+def sayings_of_kafka(node: Node) -> set[str]:
+    """What Kafka's code has logged as this node, in all of its runs: level, logger, text, exception."""
     found: set[str] = set()
     lines = node.log.read_text(errors="replace").splitlines()
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
         said = _LINE.fullmatch(line)
         if said is None:
             continue
-        logger, text = said.groups()
+        level, logger, text = said.groups()
         if logger == _OF_TIME:
             continue
         thrown = None if _STARTED.match(after) else _EXCEPTION.match(after)
-        found.add(f"{logger} - {_constant(text)}" + (f" [{thrown[1]}]" if thrown else ""))
+        found.add(f"{level} {logger} - {_constant(text)}" + (f" [{thrown[1]}]" if thrown else ""))
     return found
 
 
@@ -67,17 +69,19 @@ def errors_of_kraftd(node: Node) -> list[str]:
     return found
 
 
-def assert_nothing_new(nodes: Iterable[Node]) -> None:
-    """kraftd has logged no error at all, and nobody else one that is not logged among Kafka's own."""
+def assert_nothing_new(nodes: Iterable[Node], level: Level = "ERROR") -> None:
+    """kraftd has logged no error at all, and nobody else one that is not logged among Kafka's own; at level
+    WARN no such warning either."""
     known = set(KNOWN.read_text().splitlines())
     for node in nodes:
         assert errors_of_kraftd(node) == [], node
-        assert RECORDING or errors_of_kafka(node) <= known, node
+        said = {one for one in sayings_of_kafka(node) if level == "WARN" or one.startswith("ERROR")}
+        assert RECORDING or said <= known, node
 
 
 def record(nodes: Iterable[Node]) -> None:
     """Add to what Kafka's own say."""
     known = set(KNOWN.read_text().splitlines())
     for node in nodes:
-        known |= errors_of_kafka(node)
+        known |= sayings_of_kafka(node)
     KNOWN.write_text("".join(f"{line}\n" for line in sorted(known)))
