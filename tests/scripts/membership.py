@@ -38,6 +38,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from tests.raft.world import directory_id, node_config
 from tests.scripts.puppets import PuppetCommands
+from tests.scripts.stage import cluster_id
 
 Options = dict[str, str]
 
@@ -48,7 +49,7 @@ class MembershipCommands(PuppetCommands):
     def do_add(self, words: list[str], options: Options) -> None:
         new, leader = int(words[0]), int(words[2])
         request = AddRaftVoterRequest(
-            _cluster(options),
+            cluster_id(options),
             5000,
             new,
             self._directory(new, options),
@@ -59,14 +60,14 @@ class MembershipCommands(PuppetCommands):
 
     def do_remove(self, words: list[str], options: Options) -> None:
         old, leader = int(words[0]), int(words[2])
-        request = RemoveRaftVoterRequest(_cluster(options), old, self._directory(old, options, leader))
+        request = RemoveRaftVoterRequest(cluster_id(options), old, self._directory(old, options, leader))
         self.ask("admin", leader, request)
 
     def do_update(self, words: list[str], options: Options) -> None:
         voter, leader = int(words[0]), int(words[2])
         lowest, _, highest = options.get("supports", "0-1").partition("-")
         request = UpdateRaftVoterRequest(
-            _cluster(options),
+            cluster_id(options),
             int(options.get("epoch", self.world.core(leader).epoch)),
             voter,
             self._directory(voter, options),
@@ -164,11 +165,6 @@ class MembershipCommands(PuppetCommands):
         measured = self.world.core(int(words[0])).metrics(self.world.now_ms).by_name()
         names = ("number-of-voters", "number-of-observers", "uncommitted-voter-change")
         self.tell(f"{words[0]}: " + ", ".join(f"{one} {measured[one]}" for one in names if one in measured))
-
-
-def _cluster(options: Options) -> str | None:
-    named = options.get("cluster", "cluster")
-    return None if named == "null" else "" if named == "empty" else named
 
 
 def _tell_record(message: Message | None) -> str:
