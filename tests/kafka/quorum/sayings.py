@@ -30,6 +30,7 @@ _VARYING = (
     (re.compile(r"/[\w-]+(?:/[\w.-]+)+"), "…"),
     (re.compile(r"/?127\.0\.0\.1:\d+"), "…"),
     (re.compile(r"(?<=partition )\S+"), "…"),
+    (re.compile(r"(?<=NodeToControllerChannelManager id=)(\d+ name=)[\w-]+"), r"\1…"),  # whichever asked
     (re.compile(r"-?\d+"), "#"),
 )
 
