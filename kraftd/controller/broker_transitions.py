@@ -19,7 +19,7 @@ from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import allows_cordoned_directories, allows_directory_assignment
 from kraftd.metadata.partition_index import TopicPartition
-from kraftd.metadata.state import NO_LEADER, BrokerState
+from kraftd.metadata.state import NO_LEADER, BrokerState, PartitionState
 from kraftd.wire.record_frame import VersionedRecord
 
 # The values of BrokerRegistrationChangeRecord's fenced and inControlledShutdown; 0 is no change.
@@ -152,6 +152,11 @@ def handle_directories_cordoned(
     return [VersionedRecord(change, 3)]
 
 
+def _lives_in(partition: PartitionState, broker_id: int, places: Collection[bytes]) -> bool:
+    """Whether the broker's replica, if it has one, is in one of these directories."""
+    return broker_id in partition.replicas and partition.directory(broker_id) in places
+
+
 def leave(
     ctx: Context, partitions: Iterable[TopicPartition], broker_id: int, *, unclean: bool = False
 ) -> Turns[list[VersionedRecord]]:
@@ -190,7 +195,7 @@ def changes(
         isr = partition.isr
         if (
             (members and leaving not in isr)
-            or (places is not None and partition.directory(leaving) not in places)
+            or (places is not None and not _lives_in(partition, leaving, places))
             or (
                 # Most of what has no leader when a broker comes back: nobody in sync is there.
                 partition.leader == NO_LEADER

@@ -319,18 +319,19 @@ class Image:
             if state is None:
                 return
             self.partition_count += 1
-            self._host(topic_id, index, state.replicas)
+            self._host(topic_id, index, state.hosts())
             self._count_led(state.leader, 1)
         elif state is None:
             self.partition_count -= 1
-            for replica in before.replicas:
+            for replica in before.hosts():
                 self._hosted[replica].discard(topic_id, index)
             self._count_led(before.leader, -1)
         else:
-            if before.replicas is not state.replicas and before.replicas != state.replicas:
-                for replica in before.replicas:
+            hosted, hosts = before.hosts(), state.hosts()
+            if hosted is not hosts and hosted != hosts:
+                for replica in hosted:
                     self._hosted[replica].discard(topic_id, index)
-                self._host(topic_id, index, state.replicas)
+                self._host(topic_id, index, hosts)
             if before.leader != state.leader:
                 self._count_led(before.leader, -1)
                 self._count_led(state.leader, 1)
@@ -433,7 +434,7 @@ class Image:
     # while iterating.
 
     def partitions_of(self, broker_id: int) -> Iterator[TopicPartition]:
-        """Every partition that has a replica on the broker."""
+        """Every partition that has a replica on the broker, or the broker in its ISR."""
         return iter(self._hosted.get(broker_id, _NO_PARTITIONS))
 
     def settle_hosted(self, broker_id: int) -> bool:

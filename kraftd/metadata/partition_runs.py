@@ -112,7 +112,7 @@ def remove_all(image: Image, topic: TopicState, offset: int, entries: j.Entries 
         if entries is not None:
             entries.append((offset, j.PARTITION, topic, index, state))
         bit = 1 << index
-        for replica in state.replicas:
+        for replica in state.hosts():
             masks[replica] = masks.get(replica, 0) | bit
         leader = state.leader
         if leader >= 0:
@@ -134,6 +134,8 @@ def _plain_state(image: Image, record: PartitionRecord) -> PartitionState | None
         or record.eligible_leader_replicas
         or record.last_known_elr
     ):
+        return None
+    if record.isr != replicas and not set(record.isr).issubset(replicas):
         return None
     directories = record.directories
     if len(directories) != len(replicas) or DIRECTORY_MIGRATING in directories:

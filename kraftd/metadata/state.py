@@ -48,6 +48,20 @@ class PartitionState(Struct, frozen=True, gc=False):
     def is_reassigning(self) -> bool:
         return bool(self.removing_replicas or self.adding_replicas)
 
+    def hosts(self) -> tuple[int, ...]:
+        """The replicas, and behind them who leads or stands in the ISR and is none: Kafka lets a replica that
+        a reassignment has just removed be elected in the same request.
+        """
+        replicas, leader = self.replicas, self.leader
+        for member in self.isr:
+            if member not in replicas:
+                break
+        else:
+            if leader in replicas or leader == NO_LEADER:
+                return replicas
+        strangers = {*self.isr, leader}.difference(replicas, (NO_LEADER,))
+        return (*replicas, *sorted(strangers))
+
     def directory(self, replica: int) -> bytes:
         """The directory id of a replica.  Raises ValueError when the broker hosts none."""
         return self.directories[self.replicas.index(replica)]

@@ -75,6 +75,18 @@ def test_an_unregistered_broker_is_gone_but_its_replicas_stay_assigned(cluster: 
     assert (only(cluster).replicas, only(cluster).isr) == ((0, 1, 2), (1, 2))
 
 
+def test_a_member_of_an_isr_that_is_no_replica_leaves_it_too(cluster: Cluster) -> None:
+    """So Kafka may leave a replica that a reassignment has removed while its directory was lost."""
+    cluster.topic("a", partition((1,), isr=(0,)))
+    assert list(cluster.image.partitions_of(0)) == list(cluster.image.partitions_with_isr_member(0)) != []
+    lost = [directory(0)]
+    assert len(transitions.handle_directories_offline(cluster.ctx, 0, 100, lost)) == 1
+    cluster.apply(transitions.handle_broker_unregistered(cluster.ctx, 0, 100))
+    assert (only(cluster).isr, only(cluster).leader) == ((0,), NO_LEADER)
+    cluster.image.remove_partitions(*cluster.image.topics.values())
+    assert list(cluster.image.partitions_of(0)) == []
+
+
 # Eligible leader replicas (KIP-966)
 
 

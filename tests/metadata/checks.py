@@ -31,7 +31,7 @@ def check(image: Image) -> None:
 
     for broker_id in range(7):
         assert set(image.partitions_of(broker_id)) == those(
-            lambda p, broker_id=broker_id: broker_id in p.replicas
+            lambda p, broker_id=broker_id: broker_id in (*p.replicas, *p.isr, p.leader)
         )
         assert set(image.partitions_with_isr_member(broker_id)) == those(
             lambda p, broker_id=broker_id: broker_id in p.isr

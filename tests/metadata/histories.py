@@ -220,6 +220,8 @@ def _change_partition(image: Image, random: Random) -> Message | None:
     for name in lists:
         if moved or random.random() < 0.3:
             setattr(record, name, _some(random, replicas))
+    if random.random() < 0.05:  # Kafka may elect a replica that a reassignment has just removed
+        record.isr, record.leader = (0,), 0
     record.leader_recovery_state = random.choice((-1, -1, 0, 1))
     return record
 

@@ -57,6 +57,11 @@ def creations(random: Random, topics: int) -> list[Message]:
                 record.adding_replicas = replicas[:1]
             elif odd < 0.25:
                 record.last_known_elr = replicas[:1]
+            elif odd < 0.3:
+                record.isr = (
+                    replicas[0],
+                    6,
+                )  # as Kafka leaves a replica that was removed and elected at once
             records.append(record)
             there.append(index)
             if random.random() < 0.1:
