@@ -418,6 +418,8 @@ class RandomRequests:
             updates.append(
                 m.FeatureUpdateKey(name, self.one(levels), self.odds(0.2), self.one((1, 1, 2, 3, 0, 9)))
             )
+        if any(update.feature == "kraft.version" for update in updates):
+            del updates[1:]  # Kafka's changes it even where the other update is refused
         return m.UpdateFeaturesRequest(30000, updates, self.odds(0.7))
 
     def describe_cluster(self) -> Message:
