@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from struct import Struct
 from typing import Any
 
@@ -88,6 +88,12 @@ class Call(msgspec.Struct, eq=False, gc=False):
         whole = b"".join(parts)
         return outer.frame(EnvelopeResponse(whole[4:], 0))
 
+    def frame_with(self, response: Message, errors: Collection[int]) -> list[Buffer]:
+        """The same, of a response with these errors in it."""
+        if self.envelope is not None and is_for_another(self, errors):
+            return envelope_error(self.envelope, ErrorCode.NOT_CONTROLLER)
+        return self.frame(response)
+
     def frame_in_turns(self, response: Message) -> Generator[None, None, list[Buffer]]:
         """The same, of a response that may be very large, and that is taken apart by it."""
         parts = yield from encode_in_turns(response, self.version)
@@ -103,6 +109,18 @@ class Call(msgspec.Struct, eq=False, gc=False):
         return (
             f"<Call {name} v{self.version}{carried} of {self.client_id!r} at {self.host}, {self.principal}>"
         )
+
+
+def is_for_another(call: Call, errors: Collection[int]) -> bool:
+    """Whether an answer with these errors is to a request that a broker has carried to the wrong controller.
+
+    Then it is told of the Envelope, so that the broker looks for the controller again. Of DescribeQuorum the
+    wrong one says NOT_LEADER_OR_FOLLOWER.
+    """
+    if call.envelope is None or not errors:
+        return False
+    is_raft = call.key == ApiKey.DESCRIBE_QUORUM
+    return (ErrorCode.NOT_LEADER_OR_FOLLOWER if is_raft else ErrorCode.NOT_CONTROLLER) in errors
 
 
 def envelope_error(outer: Call, code: ErrorCode) -> list[Buffer]:

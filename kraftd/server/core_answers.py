@@ -76,8 +76,8 @@ class CoreAnswers:
                 node.requests.count_errors(FETCH, message)
             parts = call.frame_repeated(message, self._empty_fetches)
         else:
-            node.requests.count_errors(call.key, message)
-            parts = call.frame(message)
+            errors = node.requests.count_errors(call.key, message)
+            parts = call.frame_with(message, errors)
         node.emit(Answer(call.connection_id, call.slot, parts, call))
 
     def __repr__(self) -> str:

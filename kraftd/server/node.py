@@ -214,8 +214,8 @@ class Node:
 
     def answer(self, call: Call, response: Message) -> None:
         """Answer at once."""
-        self.requests.count_errors(call.key, response)
-        self._out.append(Answer(call.connection_id, call.slot, call.frame(response), call))
+        errors = self.requests.count_errors(call.key, response)
+        self._out.append(Answer(call.connection_id, call.slot, call.frame_with(response, errors), call))
 
     def knows_metadata(self, call: Call) -> bool:
         """Whether the call can be answered from the image; if not yet, it is handled again once it can."""

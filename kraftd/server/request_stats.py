@@ -78,11 +78,13 @@ class RequestStats:
             if call.envelope is not None:
                 self.answered([call.envelope], began_ns, now_ns)
 
-    def count_errors(self, key: int, message: Message) -> None:
-        """Note the errors in an answer, wherever they stand in it."""
-        for code in error_codes(message):
+    def count_errors(self, key: int, message: Message) -> list[int]:
+        """Note the errors in an answer, wherever they stand in it; their codes."""
+        found = error_codes(message)
+        for code in found:
             stats = self.by_key.get(key) or self._new(key)
             stats.errors[code] = stats.errors.get(code, 0) + 1
+        return found
 
     def count_errors_in_turns(self, key: int, message: Message) -> Generator[None, None, None]:
         """The same, of an answer that may be very large."""

@@ -188,6 +188,16 @@ def test_a_standby_refuses_a_forwarded_request_at_the_envelope(house: House) -> 
     assert (answer.error_code, answer.response_data) == (ErrorCode.NOT_CONTROLLER, None)
 
 
+def test_a_standby_refuses_a_forwarded_describe_quorum_at_the_envelope_too(house: House) -> None:
+    """Else a broker whose only requests these are would never look for another controller."""
+    house.step(raft_events.ResignRequested(house.node.core.epoch))
+    request = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
+    answer = house.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.DESCRIBE_QUORUM, 2))
+    assert (answer.error_code, answer.response_data) == (ErrorCode.NOT_CONTROLLER, None)
+    direct = house.ask(ApiKey.DESCRIBE_QUORUM, 2, request)
+    assert direct.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 def test_principals_and_addresses_are_read() -> None:
     data = struct.pack(">h", 0) + encode_bytes(DefaultPrincipalData("User", "bob", True), 0)
     assert str(read_principal(data)) == "User:bob"

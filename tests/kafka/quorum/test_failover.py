@@ -9,6 +9,7 @@ from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRe
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.wire.error_code import ErrorCode
 from tests.kafka.client import Client
+from tests.kafka.cluster import status_fields
 from tests.kafka.process import HOST
 from tests.kafka.quorum.controllers import DESCRIBE, Quorum
 from tests.kafka.quorum.writers import writing
@@ -58,6 +59,24 @@ def test_kills_of_leaders_lose_nothing_that_was_acknowledged(healed: Quorum) -> 
             writer.wait_for_more()
             healed.start_controllers(leader.node_id)
             healed.wait_for_voters(100, 101, 102)
+
+
+def test_a_broker_that_forwards_nothing_else_finds_the_leader_that_follows_a_frozen_one(
+    healed: Quorum,
+) -> None:
+    """The old one answers again, on the same connection, and has to say that it is the wrong one."""
+
+    def told() -> str:
+        return status_fields(healed.tool("metadata-quorum", "describe", "--status").out)["LeaderId"]
+
+    for _ in range(2):
+        assert told() == str(healed.leader())
+        epoch, leader = healed.epoch(), healed.controller
+        leader.freeze()
+        healed.wait_for_leader(after_epoch=epoch)
+        leader.thaw()
+        healed.wait_for_voters(100, 101, 102)
+    assert told() == str(healed.leader())
 
 
 def test_a_leader_that_is_told_to_stop_hands_over(healed: Quorum) -> None:
