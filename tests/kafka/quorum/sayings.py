@@ -77,7 +77,7 @@ def assert_nothing_new(nodes: Iterable[Node], level: Level = "ERROR") -> None:
     for node in nodes:
         assert errors_of_kraftd(node) == [], node
         said = {one for one in sayings_of_kafka(node) if level == "WARN" or one.startswith("ERROR")}
-        assert RECORDING or said <= known, node
+        assert RECORDING or said <= known, f"{node!r} says what Kafka's own do not: {sorted(said - known)}"
 
 
 def record(nodes: Iterable[Node]) -> None:
