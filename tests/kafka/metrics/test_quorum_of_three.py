@@ -110,7 +110,8 @@ def test_followers_of_one_leader_tell_the_same_and_not_what_only_a_leader_knows(
     for name in OF_LEADERS:
         assert name not in kafka and not list(follower.samples(name)) and list(leader.samples(name))
     assert leader.value(CONTROLLER + "ActiveControllerCount") == 1
-    assert follower.value(RAFT + "fetch_records_rate") >= 0 == leader.value(RAFT + "fetch_records_rate")
+    # The leader may have followed another one half a minute ago, and tells of that still.
+    assert min(one.value(RAFT + "fetch_records_rate") for one in (follower, leader)) >= 0
     assert leader.value(RAFT + "high_watermark") == follower.value(RAFT + "high_watermark")
 
 
