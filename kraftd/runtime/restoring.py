@@ -25,9 +25,8 @@ from kraftd.messages.fetch_snapshot_request import (
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftd.messages.fetch_snapshot_response import PartitionSnapshot as Piece
 from kraftd.net.client import Client, Unreachable
-from kraftd.server.storage import Storage, open_storage
+from kraftd.server.storage import Storage, lock_directory, open_storage
 from kraftd.storage.checkpoint import PartFile, checkpoint_name, verify_checkpoint
-from kraftd.storage.directory import open_directory
 from kraftd.storage.disk import Disk
 from kraftd.storage.errors import CheckpointMissing, CorruptStorage, DirectoryProblem
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
@@ -64,14 +63,7 @@ def open_restored(
     if not servers:
         raise missing
     log.warning("a snapshot is to be fetched from the leader", why=missing.found)
-    directory = open_directory(
-        disk,
-        config.metadata_log_dir,
-        config.node_id,
-        other_directories=config.data_dirs,
-        new_directory_id=new_directory_id,
-        now_ms=now_ms,
-    )
+    directory = lock_directory(disk, config, now_ms, new_directory_id)
     try:
         fetched = restore(disk, missing, directory.cluster_id, servers)
     finally:
@@ -139,9 +131,10 @@ def _from(server: Address, disk: Disk, missing: CheckpointMissing, cluster_id: s
                 return found
             leader = partition.current_leader
             at = [(one.host, one.port) for one in answer.node_endpoints if one.node_id == leader.leader_id]
-            if (at or [address])[0] == address and leader.leader_epoch == epoch:
+            told = (at[0] if at else address, leader.leader_epoch)
+            if told == (address, epoch):
                 break
-            address, epoch = (at or [address])[0], leader.leader_epoch
+            address, epoch = told
     raise NotToBeHad(f"{address[0]}:{address[1]}: {error_name(partition.error_code)}")
 
 

@@ -17,6 +17,8 @@ from kraftd.wire.primitives import Buffer
 from kraftd.wire.slices import encode_in_turns
 
 _CORRELATION_ID = Struct(">i")
+# How the wrong controller answers where it is not by NOT_CONTROLLER.
+_WRONG_CONTROLLER = {int(ApiKey.DESCRIBE_QUORUM): ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
 
 class FrameMemo:
@@ -89,9 +91,14 @@ class Call(msgspec.Struct, eq=False, gc=False):
         return outer.frame(EnvelopeResponse(whole[4:], 0))
 
     def frame_with(self, response: Message, errors: Collection[int]) -> list[Buffer]:
-        """The same, of a response with these errors in it."""
-        if self.envelope is not None and is_for_another(self, errors):
-            return envelope_error(self.envelope, ErrorCode.NOT_CONTROLLER)
+        """The same, of a response with these errors in it.
+
+        Where they say that a broker has carried the request to the wrong controller the Envelope says so, and
+        the broker looks for the controller again.
+        """
+        outer = self.envelope
+        if outer is not None and _WRONG_CONTROLLER.get(self.key, ErrorCode.NOT_CONTROLLER) in errors:
+            return envelope_error(outer, ErrorCode.NOT_CONTROLLER)
         return self.frame(response)
 
     def frame_in_turns(self, response: Message) -> Generator[None, None, list[Buffer]]:
@@ -109,18 +116,6 @@ class Call(msgspec.Struct, eq=False, gc=False):
         return (
             f"<Call {name} v{self.version}{carried} of {self.client_id!r} at {self.host}, {self.principal}>"
         )
-
-
-def is_for_another(call: Call, errors: Collection[int]) -> bool:
-    """Whether an answer with these errors is to a request that a broker has carried to the wrong controller.
-
-    Then it is told of the Envelope, so that the broker looks for the controller again. Of DescribeQuorum the
-    wrong one says NOT_LEADER_OR_FOLLOWER.
-    """
-    if call.envelope is None or not errors:
-        return False
-    is_raft = call.key == ApiKey.DESCRIBE_QUORUM
-    return (ErrorCode.NOT_LEADER_OR_FOLLOWER if is_raft else ErrorCode.NOT_CONTROLLER) in errors
 
 
 def envelope_error(outer: Call, code: ErrorCode) -> list[Buffer]:

@@ -121,11 +121,11 @@ class Storage:
         return f"<Storage {self.directory!r}, {self.log!r}>"
 
 
-def open_storage(
+def lock_directory(
     disk: Disk, config: DaemonConfig, now_ms: int, new_directory_id: Callable[[], bytes]
-) -> Storage:
-    """Lock, check and recover the directories of a configuration. Raises StorageError with what to do."""
-    directory = open_directory(
+) -> MetadataDirectory:
+    """The metadata directory of a configuration, locked and checked. Raises StorageError."""
+    return open_directory(
         disk,
         config.metadata_log_dir,
         config.node_id,
@@ -133,6 +133,13 @@ def open_storage(
         new_directory_id=new_directory_id,
         now_ms=now_ms,
     )
+
+
+def open_storage(
+    disk: Disk, config: DaemonConfig, now_ms: int, new_directory_id: Callable[[], bytes]
+) -> Storage:
+    """Lock, check and recover the directories of a configuration. Raises StorageError with what to do."""
+    directory = lock_directory(disk, config, now_ms, new_directory_id)
     try:
         bootstrap = read_bootstrap(disk, config.metadata_log_dir)
         settings = LogSettings(

@@ -25,6 +25,8 @@ of whoever stands: 0 for its first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kraftd.messages import begin_quorum_epoch_request as begin_request
 from kraftd.messages import end_quorum_epoch_request as end_request
 from kraftd.messages import vote_request
@@ -137,9 +139,7 @@ class VotingCommands(PuppetCommands):
         flags: list[str],
         options: dict[str, str],
     ) -> Message:
-        asked = request.topics[0].partitions[0]
-        epoch, leader, error = _told(asked.leader_epoch, {"leader": str(asked.leader_id), **options})
-        return refuse(begin_answer(epoch, leader=leader, error=error), options)
+        return _answer_about_leader(begin_answer, request.topics[0].partitions[0], options)
 
     def answer_endquorumepoch(
         self,
@@ -148,9 +148,7 @@ class VotingCommands(PuppetCommands):
         flags: list[str],
         options: dict[str, str],
     ) -> Message:
-        asked = request.topics[0].partitions[0]
-        epoch, leader, error = _told(asked.leader_epoch, {"leader": str(asked.leader_id), **options})
-        return refuse(end_answer(epoch, leader=leader, error=error), options)
+        return _answer_about_leader(end_answer, request.topics[0].partitions[0], options)
 
     def do_fail(self, words: list[str], options: dict[str, str]) -> None:
         asker, puppet = int(words[0]), int(words[2])
@@ -232,10 +230,19 @@ class VotingCommands(PuppetCommands):
         self.enter(World(seed=1))
 
 
-def _told(epoch: int, options: dict[str, str]) -> tuple[int, int, ErrorCode]:
+def _answer_about_leader(
+    make: Callable[..., Message],
+    asked: begin_request.PartitionData | end_request.PartitionData,
+    options: dict[str, str],
+) -> Message:
+    epoch, leader, error = _told(asked.leader_epoch, options, asked.leader_id)
+    return refuse(make(epoch, leader=leader, error=error), options)
+
+
+def _told(epoch: int, options: dict[str, str], leader: int = -1) -> tuple[int, int, ErrorCode]:
     """Epoch, leader and error of an answer, where they are not what is to be expected."""
     error = ErrorCode[options.get("error", "NONE")]
-    return int(options.get("epoch", epoch)), int(options.get("leader", "-1")), error
+    return int(options.get("epoch", epoch)), int(options.get("leader", leader)), error
 
 
 def _endpoint(text: str) -> tuple[str, str, int]:
