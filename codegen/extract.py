@@ -114,7 +114,7 @@ def layout(value: object, indent: str) -> str:
 
 
 def nests(value: Facts) -> bool:
-    """Whether an object is a message or has fields of its own."""
+    """Return whether an object is a message or has fields of its own."""
     return "validVersions" in value or "fields" in value
 
 

@@ -111,7 +111,7 @@ class ApiKey(IntEnum):
 
 
 def is_known(key: int) -> bool:
-    """Whether there is an API with this key."""
+    """Return whether there is an API with this key."""
     return key in registry.APIS
 
 
@@ -122,13 +122,13 @@ def valid_versions(key: int) -> Range:
 
 
 def is_valid(key: int, version: int) -> bool:
-    """Whether an API and this version of it exist."""
+    """Return whether an API and this version of it exist."""
     row = registry.APIS.get(key)
     return row is not None and row[5] <= version <= row[6]
 
 
 def latest_version_unstable(key: int) -> bool:
-    """Whether the last version of an API is not settled, and not offered unless one asks for it."""
+    """Return whether the last version of an API is not settled, and not offered unless one asks for it."""
     return registry.APIS[key][9]
 
 
@@ -138,7 +138,9 @@ def listeners(key: int) -> tuple[str, ...]:
 
 
 def flexible(key: int, version: int) -> bool:
-    """Whether a version, valid or not, is one of those with tagged fields; false for an unknown API."""
+    """Return whether a version, valid or not, is one of those with tagged fields; false for an unknown
+    API.
+    """
     row = registry.APIS.get(key)
     return row is not None and version >= row[7]
 
@@ -148,13 +150,19 @@ def request_header_version(key: int, version: int) -> int:
     return 2 if flexible(key, version) else 1
 
 
+NO_VERSION = 1 << 15  # above all of them
+# By API key: the first version whose responses have header version 1. Looked at for every response.
+FIRST_FLEXIBLE_RESPONSE = {
+    key: NO_VERSION if key == ApiKey.API_VERSIONS else row[7] for key, row in registry.APIS.items()
+}
+
+
 def response_header_version(key: int, version: int) -> int:
     """1 for flexible versions, otherwise 0.
 
     An ApiVersions response always has 0: who asks does not know yet what the other side speaks (KIP-511).
     """
-    row = registry.APIS.get(key)
-    return 1 if row is not None and version >= row[7] and key != ApiKey.API_VERSIONS else 0
+    return 1 if version >= FIRST_FLEXIBLE_RESPONSE.get(key, NO_VERSION) else 0
 
 
 def response_version(key: int, version: int) -> int:

@@ -1,8 +1,8 @@
 """Record batches, format v2: the unit that is written, replicated, checked and read whole.
 
 A batch is a header of 61 bytes and its records. The checksum covers everything behind itself, so that the
-leader epoch in front of it can be set without computing it anew. A metadata log holds uncompressed batches
-only, with records that have neither headers nor (outside control batches) keys.
+leader epoch in front of it can be set without computing it anew. Controllers write uncompressed batches, with
+records that have neither headers nor (outside control batches) keys; compressed ones are read.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from kraftd.wire.api import control_record_class
 from kraftd.wire.codec import decode, encode_bytes
+from kraftd.wire.compression import CODEC_NAMES, DecompressionError, decompress
 from kraftd.wire.crc32c import crc32c
 from kraftd.wire.engine import C_ENGINE
 from kraftd.wire.message import Message
@@ -31,7 +32,9 @@ _LENGTH_AT = 8
 _LENGTH_END = 12  # the length field counts what is behind itself
 _CRC_END = 21
 _CONTROL = 0x20
-_COMPRESSION = ("none", "gzip", "snappy", "lz4", "zstd", "5", "6", "7")
+_CODEC = 0x07
+_ATTRIBUTES_LOW_AT = 22
+_MIN_RECORD_BYTES = 7
 _CONTROL_KEY = Struct(">hh")
 
 
@@ -93,7 +96,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> str:
-        return _COMPRESSION[self.attributes & 7]
+        return CODEC_NAMES[self.attributes & _CODEC]
 
 
 class Batch(NamedTuple):
@@ -228,10 +231,11 @@ def build_control_batch(
     )
 
 
-def parse_header(view: bytes | memoryview, position: int = 0) -> BatchHeader:
+def parse_header(view: bytes | memoryview, position: int = 0, *, alone: bool = False) -> BatchHeader:
     """The header of the batch that begins at position, its bounds checked, its checksum not.
 
-    Raises CorruptBatch: truncated, of another format, impossible length or counts.
+    With alone the records behind the header need not be there. Raises CorruptBatch: truncated, of another
+    format, impossible length or counts.
     """
     end = len(view)
     if position + HEADER_BYTES > end:
@@ -251,13 +255,21 @@ def parse_header(view: bytes | memoryview, position: int = 0) -> BatchHeader:
             f"base offset {header.base_offset} or last offset delta {header.last_offset_delta} is negative",
             position,
         )
-    # A record takes at least 7 bytes; a count beyond that would make a reader allocate for nothing.
-    most = (size - HEADER_BYTES) // 7 if not header.attributes & 7 else size
-    if not 0 <= header.record_count <= most:
-        raise CorruptBatch(f"{header.record_count} records cannot be in {size} bytes", position)
-    if position + size > end:
+    _check_count(header, size, position)
+    if position + size > end and not alone:
         raise CorruptBatch(f"{size} bytes long, {end - position} are left", position, truncated=True)
     return header
+
+
+def _check_count(header: BatchHeader, size: int, position: int) -> None:
+    """A count that the bytes cannot hold would make a reader allocate for nothing. Of a compressed batch it
+    is compared with the offsets here, and with the bytes once they are decompressed.
+    """
+    compressed = header.attributes & _CODEC
+    most = header.last_offset_delta + 1 if compressed else (size - HEADER_BYTES) // _MIN_RECORD_BYTES
+    if not 0 <= header.record_count <= most:
+        where = f"{most} offsets" if compressed else f"{size} bytes"
+        raise CorruptBatch(f"{header.record_count} records cannot be in {where}", position)
 
 
 def check_crc(view: memoryview, header: BatchHeader, position: int = 0) -> None:
@@ -293,14 +305,37 @@ def iter_batches(data: bytes | memoryview, *, verify: bool = True) -> Iterator[B
         position += len(batch.view)
 
 
-def records(batch: Batch) -> list[RecordView]:
-    """The records of a batch, keys and values as views of it.
+def decompressed(batch: Batch) -> Batch:
+    """The batch with its records decompressed; itself where they are not compressed.
 
-    Raises CorruptBatch (its position the batch's) for compressed batches and for every record that does not
+    Attributes and view of the result say that nothing is compressed; length and checksum of its header are
+    still those of the stored bytes. Raises CorruptBatch for an unknown codec, damaged data, or more than
+    MAX_DECOMPRESSED_BYTES.
+    """
+    header, view, position = batch
+    codec = header.attributes & _CODEC
+    if not codec:
+        return batch
+    try:
+        body = decompress(codec, view[HEADER_BYTES:])
+    except DecompressionError as error:
+        what = f"compressed with {header.compression} (offset {header.base_offset})"
+        raise CorruptBatch(f"{what}: {error}", position) from None
+    head = bytearray(view[:HEADER_BYTES])
+    head[_ATTRIBUTES_LOW_AT] &= ~_CODEC
+    header = header._replace(attributes=header.attributes & ~_CODEC)
+    _check_count(header, HEADER_BYTES + len(body), position)
+    return Batch(header, memoryview(bytes(head) + body), position)
+
+
+def records(batch: Batch) -> list[RecordView]:
+    """The records of a batch, keys and values as views of its bytes, decompressed where they must be.
+
+    Raises CorruptBatch (its position the batch's) as `decompressed` does, and for every record that does not
     fit its batch: lengths past the end, offsets out of order, a count that differs.
     """
+    batch = decompressed(batch)
     header, view, _ = batch
-    _refuse_compression(batch)
     end = len(view)
     pos = HEADER_BYTES
     base_offset, base_timestamp_ms = header.base_offset, header.base_timestamp_ms
@@ -346,12 +381,13 @@ def values(batch: Batch) -> list[memoryview]:
     """The values of a metadata batch in order of offset: the fast way of replay.
 
     The records' offsets are base_offset, base_offset + 1, ... Raises CorruptBatch where Kafka's reader of the
-    metadata log gives up too: compression, a key, a timestamp delta, a null or empty value, headers.
+    metadata log gives up too: a key, a timestamp delta, a null or empty value, headers, and as `decompressed`
+    does.
     """
+    batch = decompressed(batch)
     header, view, _ = batch
     if C_ENGINE is not None and (quick := C_ENGINE.batch_values(view)) is not None:
         return quick
-    _refuse_compression(batch)
     raw = bytes(view)  # indexing bytes is quicker than indexing a view, by more than the copy costs
     end = len(raw)
     pos = HEADER_BYTES
@@ -418,16 +454,6 @@ def control_records(batch: Batch) -> list[ControlRecord]:
         version = max(first, min(last, int.from_bytes(value[:2], "big", signed=True)))
         found.append(ControlRecord(offset, record_type, decode(cls, version, value), version))
     return found
-
-
-def _refuse_compression(batch: Batch) -> None:
-    header = batch.header
-    if header.attributes & 7:
-        raise CorruptBatch(
-            f"compressed with {header.compression} (offset {header.base_offset}); "
-            "batches of a metadata log are not compressed",
-            batch.position,
-        )
 
 
 def _odd_record(batch: Batch, index: int) -> CorruptBatch:

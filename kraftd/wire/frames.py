@@ -8,6 +8,8 @@ from __future__ import annotations
 from struct import Struct
 
 from kraftd.wire.api import (
+    FIRST_FLEXIBLE_RESPONSE,
+    NO_VERSION,
     ApiKey,
     RequestHeader,
     ResponseHeader,
@@ -49,12 +51,16 @@ def encode_response(key: int, version: int, correlation_id: int, response: Messa
 
 def framed_response(key: int, version: int, correlation_id: int, parts: list[Buffer]) -> list[Buffer]:
     """The parts of an encoded response with length and header before them."""
-    size = (len(parts[0]) if len(parts) == 1 else sum(map(len, parts))) + 4
-    if response_header_version(key, version):
+    first = parts[0]
+    size = (len(first) if len(parts) == 1 else sum(map(len, parts))) + 4
+    if version >= FIRST_FLEXIBLE_RESPONSE.get(key, NO_VERSION):
         head = pack_v1(size + 1, correlation_id)
     else:
         head = pack_v0(size, correlation_id)
-    return prefixed(head, parts)
+    if type(first) is bytes:
+        parts[0] = head + first
+        return parts
+    return [head, *parts]
 
 
 def encode_request(

@@ -37,7 +37,7 @@ Table = tuple[
 class Message(Struct, gc=False, repr_omit_defaults=True):
     """A message or a struct of one; the same class for all versions.
 
-    A uuid is 16 bytes, an array of primitives a tuple, an array of structs a list, ``records``
-    bytes or a view of the bytes that were decoded.  ``unknown_tags``, where a message has flexible
-    versions, holds tagged fields that are not in its schema; they are written back as they came.
+    A uuid is 16 bytes, an array of primitives a tuple, an array of structs a list. ``records`` are bytes, or
+    a view of the bytes that were decoded.  ``unknown_tags``, where a message has flexible versions, holds
+    tagged fields that are not in its schema; they are written back as they came.
     """

@@ -1,8 +1,8 @@
 """Writes the straight-line Python that encodes one version of a message.
 
-The function calls ``w``, the append of a list of parts, once for each run of fields of fixed width
-and once for each string or the like.  What a version cannot carry raises ``Malformed``; the caller
-turns to ``kraftd.wire.explain`` for the field and the reason.
+The function calls ``w``, the append of a list of parts. It does so once for each run of fields of fixed width
+and once for each string or the like.  What a version cannot carry raises ``Malformed``; the caller turns to
+``kraftd.wire.explain`` for the field and the reason.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kraftd.wire.api import metadata_record_class
-from kraftd.wire.batch import Batch, values
+from kraftd.wire.batch import Batch, decompressed, values
 from kraftd.wire.codec import decode, encode_bytes
 from kraftd.wire.engine import C_ENGINE
 from kraftd.wire.errors import ProtocolError
@@ -78,8 +78,9 @@ def decode_runs(batch: Batch) -> Iterator[list[Message]]:
     than one by one.
 
     Raises CorruptBatch as ``values`` does, ProtocolError as ``decode_record`` does. It decodes ahead by few
-    enough records that whoever counts its time may stop between two.
+    enough records that a caller with a budget of time may stop between two.
     """
+    batch = decompressed(batch)
     number, at, count = 0, 0, batch.header.record_count
     while C_ENGINE is not None and number < count:
         found = C_ENGINE.batch_messages(batch.view, at, number, DECODED_AHEAD)

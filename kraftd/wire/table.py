@@ -26,7 +26,7 @@ ZERO_UUID = bytes(16)
 
 
 def within(version: int, versions: Range | None) -> bool:
-    """Whether a version lies in an inclusive range; None is the empty one."""
+    """Return whether a version lies in an inclusive range; None is the empty one."""
     return versions is not None and versions[0] <= version <= versions[1]
 
 
@@ -49,11 +49,11 @@ class FieldRow(Struct, frozen=True):
         return self.type in FIXED or self.type in VARIABLE
 
     def in_body(self, version: int) -> bool:
-        """Whether a version has the field outside of the tagged ones."""
+        """Return whether a version has the field outside of the tagged ones."""
         return within(version, self.versions) and not within(version, self.tagged)
 
     def in_tags(self, version: int) -> bool:
-        """Whether a version has it as a tagged field."""
+        """Return whether a version has it as a tagged field."""
         return within(version, self.versions) and within(version, self.tagged)
 
     def default_value(self) -> object:
@@ -108,7 +108,9 @@ class MessageTable(Struct, frozen=True):
         return within(version, self.flexible)
 
     def is_compact(self, row: FieldRow, version: int) -> bool:
-        """Whether a field's length is a varint: in flexible versions, unless the field says otherwise."""
+        """Return whether a field's length is a varint: in flexible versions, unless the field says
+        otherwise.
+        """
         return within(version, self.flexible if row.flexible is None else row.flexible)
 
     def has_records(self) -> bool:

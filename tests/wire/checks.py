@@ -41,7 +41,7 @@ def check_same_in_other_version(oracle: Oracle, version: int, other: int, messag
 
 
 def holds_unknown_tags(value: object) -> bool:
-    """Whether there is an unknown tag anywhere in a message: JSON has no place for it."""
+    """Return whether there is an unknown tag anywhere in a message: JSON has no place for it."""
     if isinstance(value, list):
         return any(holds_unknown_tags(item) for item in value)
     if isinstance(value, Message):

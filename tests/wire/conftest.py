@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from kraftd.wire import batch, python_codec, record_frame
-from tests.kafka.java import JavaMissing
+from testkit.java import JavaMissing
 from tests.wire.engines import c_engine
 from tests.wire.oracle import Oracle
 

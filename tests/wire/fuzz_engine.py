@@ -1,7 +1,7 @@
 """The C engine under bytes and values that mean it harm, beside the Python engine: one outcome, no report.
 
 ``python -m tests.wire.fuzz_engine ENGINE SECONDS [SEED]``, where ENGINE is a build of the C engine, mostly
-one with sanitizers (``tests/wire/sanitized.py`` makes it, and the environment that it needs).  Ends with exit
+one with sanitizers. ``tests/wire/sanitized.py`` makes it, and the environment that it needs.  Ends with exit
 code 0 and the number of rounds, or with the seed of the round that went wrong.
 """
 

@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.kafka.java import JavaMissing, classpath, compile_java, find_java, find_javac
+from testkit.java import JavaMissing, classpath, compile_java, find_java, find_javac
 
 SOURCE = Path(__file__).with_name("java") / "CodecOracle.java"
 BLOCK = struct.Struct(">i")
