@@ -1,0 +1,285 @@
+"""The Disk that storage works on, and the real one. The twin in memory is in memory_disk.
+
+Nothing here is durable before a sync: of a file for its bytes, of a directory for the names in it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from typing import Protocol
+
+from kraftd.log.errors import DirectoryLocked, DiskFull, ReadOnlyStorage, StorageError, StorageFailure
+
+
+class File(Protocol):
+    """An open file, read and written by position. Safe to read in one thread while another writes."""
+
+    path: str
+
+    def size_bytes(self) -> int: ...
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        """Up to size_bytes from position; fewer only at the end of the file."""
+
+    def write(self, position: int, data: bytes | memoryview) -> None:
+        """All of data at position. Raises DiskFull (may be tried again), StorageFailure."""
+
+    def truncate(self, size_bytes: int) -> None: ...
+
+    def sync(self) -> None:
+        """Make the bytes durable. Raises StorageFailure, after which the file must not be trusted or
+        retried."""
+
+    def close(self) -> None: ...
+
+
+class Lock(Protocol):
+    def release(self) -> None: ...
+
+
+class Disk(Protocol):
+    """Files by absolute path. Missing files raise FileNotFoundError, all else a StorageError."""
+
+    def open(self, path: str, *, create: bool = False) -> File: ...
+
+    def read_bytes(self, path: str) -> bytes: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def list_names(self, directory: str) -> list[str]:
+        """Names of the files in a directory, sorted; none when it does not exist."""
+
+    def make_directory(self, path: str) -> None:
+        """The directory and its parents, durably; nothing where it exists."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomically, over an existing target."""
+
+    def remove(self, path: str) -> None:
+        """Nothing where it does not exist."""
+
+    def set_read_only(self, path: str) -> None: ...
+
+    def sync_directory(self, path: str) -> None: ...
+
+    def lock(self, path: str) -> Lock:
+        """An exclusive lock on a file, made if missing. Raises DirectoryLocked."""
+
+
+def write_atomically(disk: Disk, path: str, data: bytes) -> None:
+    """Put data at path, durably, so that a crash leaves the old file or the new one. Goes by path.tmp."""
+    temporary = path + ".tmp"
+    disk.remove(temporary)
+    file = disk.open(temporary, create=True)
+    try:
+        file.write(0, data)
+        file.sync()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    disk.sync_directory(os.path.dirname(path))
+
+
+class RealFile:
+    """A file of the operating system."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def __repr__(self) -> str:
+        return f"<RealFile {self.path}>"
+
+    def size_bytes(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        try:
+            data = os.pread(self._descriptor, size_bytes, position)
+            while len(data) < size_bytes:
+                more = os.pread(self._descriptor, size_bytes - len(data), position + len(data))
+                if not more:
+                    break
+                data += more
+        except OSError as error:
+            raise _storage_error(error, self.path, "read") from error
+        return data
+
+    def write(self, position: int, data: bytes | memoryview) -> None:
+        view = memoryview(data)
+        try:
+            while view:
+                written = os.pwrite(self._descriptor, view, position)
+                position += written
+                view = view[written:]
+        except OSError as error:
+            raise _storage_error(error, self.path, "write to") from error
+
+    def truncate(self, size_bytes: int) -> None:
+        try:
+            os.ftruncate(self._descriptor, size_bytes)
+        except OSError as error:
+            raise _storage_error(error, self.path, "truncate") from error
+
+    def sync(self) -> None:
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            # Whatever the reason: the kernel may have dropped the pages, a second sync would lie.
+            raise StorageFailure(
+                f"cannot sync {self.path}: {error.strerror}. What is on disk is unknown; end the process "
+                f"and check "
+                "the disk before it is started again"
+            ) from error
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class RealLock:
+    """A POSIX record lock, which Java's FileChannel.lock respects and takes too."""
+
+    # POSIX locks do not exclude the process that holds them, so this process's own are kept here.
+    _held: set[str] = set()  # noqa: RUF012
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            RealLock._held.discard(self._path)
+
+
+class RealDisk:
+    """The disk of the operating system."""
+
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        try:
+            return RealFile(path, os.open(path, flags, 0o644))
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if not create and error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+                return self._open_for_reading(path)
+            raise _storage_error(error, path, "open") from error
+
+    def _open_for_reading(self, path: str) -> RealFile:
+        try:
+            return RealFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as error:
+            raise _storage_error(error, path, "open") from error
+
+    def read_bytes(self, path: str) -> bytes:
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise _storage_error(error, path, "read") from error
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def list_names(self, directory: str) -> list[str]:
+        try:
+            with os.scandir(directory) as entries:
+                return sorted(entry.name for entry in entries if not entry.is_dir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _storage_error(error, directory, "list") from error
+
+    def make_directory(self, path: str) -> None:
+        missing = []
+        while path and not os.path.isdir(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        for directory in reversed(missing):
+            try:
+                os.mkdir(directory)
+            except FileExistsError:
+                if not os.path.isdir(directory):
+                    raise StorageError(
+                        f"{directory} is a file, a directory is needed. Move it away or choose another one"
+                    ) from None
+            except OSError as error:
+                raise _storage_error(error, directory, "make the directory") from error
+            self.sync_directory(os.path.dirname(directory))
+
+    def rename(self, source: str, target: str) -> None:
+        try:
+            os.replace(source, target)
+        except OSError as error:
+            raise _storage_error(error, target, f"rename {source} to") from error
+
+    def remove(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise _storage_error(error, path, "remove") from error
+
+    def set_read_only(self, path: str) -> None:
+        try:
+            os.chmod(path, 0o444 & os.stat(path).st_mode)
+        except OSError as error:
+            raise _storage_error(error, path, "make read-only") from error
+
+    def sync_directory(self, path: str) -> None:
+        try:
+            descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StorageFailure(
+                f"cannot sync the directory {path}: {error.strerror}. Which files it holds after a crash "
+                f"is unknown"
+            ) from error
+
+    def lock(self, path: str) -> RealLock:
+        path = os.path.realpath(path)
+        if path not in RealLock._held:
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except OSError as error:
+                raise _storage_error(error, path, "open") from error
+            try:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                os.close(descriptor)
+                if error.errno not in (errno.EACCES, errno.EAGAIN):
+                    raise _storage_error(error, path, "lock") from error
+            else:
+                RealLock._held.add(path)
+                return RealLock(path, descriptor)
+        raise DirectoryLocked(
+            f"{os.path.dirname(path)} is in use by another process, which holds the lock on {path}. Stop "
+            f"that one "
+            "first (a Kafka or kraftd with the same metadata.log.dir), or give this node a directory of "
+            "its own"
+        )
+
+
+def _storage_error(error: OSError, path: str, doing: str) -> StorageError:
+    """The error of this room for one of the operating system."""
+    text = f"cannot {doing} {path}: {error.strerror}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(f"{text}. Make room on that disk; nothing that was acknowledged is lost")
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return ReadOnlyStorage(
+            f"{text}. Give the user that runs kraftd (uid {os.getuid()}) the right to write there, "
+            "and check that the disk is not mounted read-only"
+        )
+    return StorageFailure(f"{text}. Check the disk (dmesg, SMART)")

@@ -1,0 +1,319 @@
+"""Opening the segments of a log: what a crash left is put in order, what a disk damaged is refused.
+
+The last segment is read whole and its checksums computed. The others were synced before their successor had a
+name. So their indexes are trusted as far as the batches behind the last entry lead to where the next begins.
+What is read for that is kept for the replay that follows, so that it is read once.
+"""
+
+from __future__ import annotations
+
+from kraftd.log.disk import Disk
+from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
+from kraftd.log.epochs import EpochCache, decode_epochs
+from kraftd.log.errors import CorruptStorage
+from kraftd.log.partition_log import LogSettings
+from kraftd.log.segment import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    Segment,
+    SegmentIndex,
+    find_valid_batch,
+    offset_of_name,
+    scan,
+)
+from kraftd.log.tail import Tail
+from kraftd.wire.batch import Batch, BatchHeader, CorruptBatch
+
+_REMEDY = (
+    "Restore the file from a copy; or, with other voters up, move the directory aside, format it anew and "
+    "let "
+    "this node catch up from the leader"
+)
+
+
+_ANY_SIZE_BYTES = 1 << 62
+
+
+class RecoveryReport:
+    """What was found and done on opening. notes are sentences for the log, none when all was in order."""
+
+    __slots__ = ("notes", "scanned_bytes", "truncated_bytes")
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.scanned_bytes = 0
+        self.truncated_bytes = 0
+
+    def __repr__(self) -> str:
+        read, cut = self.scanned_bytes, self.truncated_bytes
+        return f"<RecoveryReport {read} bytes read, {cut} cut off, {len(self.notes)} notes>"
+
+
+class FirstPass:
+    """What the one reading of the log has seen from `from_offset` on, every batch of it checked.
+
+    control_batches are copies, oldest first. tail holds all batches while they are at most the settings'
+    replay_bytes, and the newest tail_bytes of them where there are more.
+    """
+
+    def __init__(self, settings: LogSettings, from_offset: int = 0) -> None:
+        self.from_offset = from_offset
+        self.control_batches: list[bytes] = []
+        self.tail = Tail(from_offset)
+        self._limit_bytes = settings.replay_bytes
+        self._tail_bytes = settings.tail_bytes
+
+    def add(self, batch: Batch) -> None:
+        header = batch.header
+        if header.next_offset <= self.from_offset:
+            return
+        if header.is_control:
+            self.control_batches.append(bytes(batch.view))
+        self.tail.add(header.base_offset, header.next_offset, batch.position, batch.view)
+        if self.tail.kept_bytes > self._limit_bytes:
+            self._limit_bytes = self._tail_bytes
+            self.tail.evict(self._limit_bytes, header.next_offset)
+
+    def __repr__(self) -> str:
+        return f"<FirstPass from {self.from_offset}, {len(self.control_batches)} control batches>"
+
+
+class OpenedSegments:
+    """The segments of a directory and where they end; epochs agree with them. None at all: log_end is 0."""
+
+    def __init__(self, disk: Disk, directory: str, settings: LogSettings, report: RecoveryReport) -> None:
+        bases = sorted(
+            offset
+            for name in disk.list_names(directory)
+            if name.endswith(LOG_SUFFIX) and (offset := offset_of_name(name)) is not None
+        )
+        self.segments = [Segment(directory, base, settings.index_interval_bytes) for base in bases]
+        self.epochs = _load_epochs(disk, directory, report)
+        self.epochs_on_disk = self.epochs.entries
+        self.log_end = 0
+        self._disk = disk
+        self._report = report
+
+    def load(self, seen: FirstPass) -> None:
+        """Open all segments and their indexes. Raises CorruptStorage for damage that is no torn tail."""
+        segments, epochs, report = self.segments, self.epochs, self._report
+        if not segments:
+            return
+        # The file of epochs knows those of segments that are gone; what the segments say themselves goes
+        # above it.
+        known = epochs.epoch_of(segments[0].base_offset) is not None
+        if not known:
+            epochs.clear()
+        log_end = 0
+        for at, segment in enumerate(segments):
+            segment.file = self._disk.open(segment.path())
+            if at and segment.base_offset != log_end:
+                raise CorruptStorage(
+                    segments[at - 1].path(),
+                    segments[at - 1].end_position,
+                    log_end,
+                    f"the log ends here, the next segment begins with {segment.base_offset}",
+                    _REMEDY,
+                )
+            is_last = at == len(segments) - 1
+            end = None if is_last else segments[at + 1].base_offset
+            if end is not None and known and _trust_index(self._disk, segment, end, epochs, report):
+                log_end = end
+                if end > seen.from_offset:
+                    _read_closed(segment, seen, report)
+            else:
+                log_end = _scan_segment(self._disk, segment, epochs, report, seen, is_last=is_last)
+        self.log_end = log_end
+
+    def __repr__(self) -> str:
+        return f"<OpenedSegments {len(self.segments)} to {self.log_end}>"
+
+
+def sweep_segments(disk: Disk, directory: str, report: RecoveryReport) -> None:
+    """Finish interrupted swaps of segments; remove what interrupted writes and deletes of them left."""
+    for name in disk.list_names(directory):
+        if name.endswith(".swap") and offset_of_name(name) is not None:
+            # Kafka's swap: the new files are complete, they only lack their names.
+            disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix('.swap')}")
+            report.notes.append(f"{name} was renamed: a swap had been interrupted")
+    names = disk.list_names(directory)
+    logs = {name[:20] for name in names if name.endswith(LOG_SUFFIX)}
+    for name in names:
+        of_segment = offset_of_name(name) is not None
+        if (
+            (of_segment and name.endswith((".deleted", ".cleaned")))
+            or (of_segment and name.endswith((".index", ".timeindex", ".txnindex")) and name[:20] not in logs)
+            or name.endswith(".tmp")
+        ):
+            remove_leftover(disk, directory, name, report)
+
+
+def remove_leftover(disk: Disk, directory: str, name: str, report: RecoveryReport) -> None:
+    """Delete a file that an interrupted write or delete left, and note it."""
+    disk.remove(f"{directory}/{name}")
+    report.notes.append(f"{name} was removed: it was left over from an interrupted write or delete")
+
+
+def _load_epochs(disk: Disk, directory: str, report: RecoveryReport) -> EpochCache:
+    try:
+        entries = decode_epochs(disk.read_bytes(f"{directory}/{EPOCHS_FILE_NAME}"))
+    except FileNotFoundError:
+        return EpochCache()
+    if entries is None:
+        report.notes.append(f"{EPOCHS_FILE_NAME} is no such file and is made anew from the log")
+        return EpochCache()
+    return EpochCache(entries)
+
+
+def _trust_index(disk: Disk, segment: Segment, end: int, epochs: EpochCache, report: RecoveryReport) -> bool:
+    """Take a closed segment as its index tells it, if that leads to end."""
+    file = segment.file
+    assert file is not None
+    size_bytes = file.size_bytes()
+    try:
+        index = SegmentIndex.load(
+            segment.base_offset,
+            disk.read_bytes(segment.path(OFFSET_INDEX_SUFFIX)),
+            disk.read_bytes(segment.path(TIME_INDEX_SUFFIX)),
+            size_bytes,
+        )
+    except FileNotFoundError:
+        index = None
+    if index is None:
+        report.notes.append(f"{segment.path(OFFSET_INDEX_SUFFIX)} is missing or wrong and is made anew")
+        return False
+    entry = index.last_entry
+    start = entry[1] if entry is not None else 0
+    last: BatchHeader | None = None
+    try:
+        first = next(scan(file, 0, size_bytes, verify=False, chunk_bytes=4096)).header
+        for header, _, _ in scan(file, start, size_bytes, verify=False):
+            if last is None and entry is not None and header.last_offset != entry[0]:
+                return False
+            if last is not None and header.base_offset != last.next_offset:
+                return False
+            last = header
+    except (CorruptBatch, StopIteration):
+        return False
+    if first.base_offset != segment.base_offset or last is None or last.next_offset != end:
+        return False
+    if epochs.epoch_of(last.base_offset) != last.leader_epoch:
+        return False
+    if last.max_timestamp_ms > index.max_time[0]:
+        index.max_time = (last.max_timestamp_ms, last.last_offset)
+    segment.index = index
+    segment.end_position = size_bytes
+    segment.first_timestamp_ms = first.max_timestamp_ms
+    report.scanned_bytes += size_bytes - start
+    return True
+
+
+def _scan_segment(
+    disk: Disk,
+    segment: Segment,
+    epochs: EpochCache,
+    report: RecoveryReport,
+    seen: FirstPass,
+    *,
+    is_last: bool,
+) -> int:
+    """Read a segment whole, index it, cut a torn tail off the last one; returns the offset behind it."""
+    file = segment.file
+    assert file is not None
+    size_bytes = file.size_bytes()
+    expected = segment.base_offset
+    try:
+        for batch in scan(file, 0, size_bytes):
+            header = batch.header
+            if header.base_offset != expected:
+                raise _misplaced(segment, batch, expected)
+            latest = epochs.latest
+            if latest is None or header.leader_epoch > latest:
+                epochs.assign(header.leader_epoch, header.base_offset)
+            segment.add(header)
+            seen.add(batch)
+            expected = header.next_offset
+    except CorruptBatch as error:
+        valid = None if not is_last else find_valid_batch(file, error.position + 1, size_bytes, expected)
+        if not is_last or valid is not None:
+            more = (
+                "" if valid is None else f"; a valid batch follows at byte {valid}, so this is no torn tail"
+            )
+            raise CorruptStorage(
+                segment.path(), error.position, expected, error.reason + more, _REMEDY
+            ) from None
+        _check_nothing_is_cut(disk, segment, expected, error.position, seen, report)
+        cut_bytes = size_bytes - error.position
+        report.truncated_bytes += cut_bytes
+        report.notes.append(
+            f"{segment.path()} was cut at byte {error.position} (offset {expected}): the {cut_bytes} bytes "
+            f"behind it are a write that a crash had interrupted ({error.reason})"
+        )
+        file.truncate(error.position)
+        file.sync()
+    else:
+        if is_last:
+            _check_nothing_is_cut(disk, segment, expected, size_bytes, seen, report)
+    report.scanned_bytes += size_bytes
+    if not is_last:
+        segment.write_indexes(disk)
+    return expected
+
+
+def _check_nothing_is_cut(
+    disk: Disk, segment: Segment, log_end: int, position: int, seen: FirstPass, report: RecoveryReport
+) -> None:
+    """Compare where the last segment ends with what its index files remember.
+
+    Index files are written whole once the log is synced, at a stop and when a segment is closed: records that
+    they know of and the log lacks are lost, unless a checkpoint holds them. Those of a Kafka that was killed
+    are padded with zeros and prove nothing; what they know of is told. Raises CorruptStorage.
+    """
+    files = []
+    for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        try:
+            files.append(disk.read_bytes(segment.path(suffix)))
+        except FileNotFoundError:
+            files.append(b"")
+    index = SegmentIndex.load(segment.base_offset, files[0], files[1], _ANY_SIZE_BYTES)
+    if index is None or (index.last_entry is None and index.max_time[0] < 0):
+        return
+    last = max(index.max_time[1], index.last_entry[0] if index.last_entry is not None else -1)
+    if last < max(log_end, seen.from_offset):
+        return
+    lacking = f"offset {log_end} is where the log ends, and its index knows of offset {last}"
+    if [index.offset_index_bytes(), index.time_index_bytes()] == files:
+        raise CorruptStorage(
+            segment.path(),
+            position,
+            log_end,
+            f"{lacking}: {last + 1 - log_end} records or more that were synced are gone",
+            _REMEDY,
+        )
+    report.notes.append(
+        f"{segment.path()}: {lacking}. Unless a power failure left it so, {last + 1 - log_end} records or "
+        "more are gone"
+    )
+
+
+def _read_closed(segment: Segment, seen: FirstPass, report: RecoveryReport) -> None:
+    """Read the part of a closed segment that is to be replayed. Raises CorruptStorage."""
+    file = segment.file
+    assert file is not None
+    start = segment.index.lookup(max(seen.from_offset, segment.base_offset))
+    expected = None
+    try:
+        for batch in scan(file, start, segment.end_position):
+            if expected is not None and batch.header.base_offset != expected:
+                raise _misplaced(segment, batch, expected)
+            expected = batch.header.next_offset
+            seen.add(batch)
+    except CorruptBatch as error:
+        raise CorruptStorage(segment.path(), error.position, expected, error.reason, _REMEDY) from None
+    report.scanned_bytes += segment.end_position - start
+
+
+def _misplaced(segment: Segment, batch: Batch, expected: int) -> CorruptStorage:
+    found = f"a batch of offset {batch.header.base_offset} is here"
+    return CorruptStorage(segment.path(), batch.position, expected, found, _REMEDY)

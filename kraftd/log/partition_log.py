@@ -1,0 +1,466 @@
+"""The log of one partition: appended in memory, written and synced by a thread of its own.
+
+append, truncate and the like change what is in memory at once and leave the work on the disk behind in order;
+sync does that work, so that everything that waits goes out together with one fsync. Reads see appends at
+once. Which offset the log starts at is its owner's to say. Opening is in `opening`, finding by time in
+`timestamps`.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kraftd.log.disk import Disk, write_atomically
+from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
+from kraftd.log.epochs import EpochCache, encode_epochs
+from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
+from kraftd.log.pending_writes import PendingWrites, Removal
+from kraftd.log.segment import INDEX_INTERVAL_BYTES, Segment, check_run, scan
+from kraftd.log.tail import Tail
+from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
+
+_SCAN_BYTES = 8 << 10
+
+
+class LogSettings(NamedTuple):
+    """metadata.log.segment.bytes, metadata.log.segment.ms, index.interval.bytes; memory for the log's newest
+    part, and for all that was read on opening, until it has been replayed."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3600 * 1000
+    index_interval_bytes: int = INDEX_INTERVAL_BYTES
+    tail_bytes: int = 8 << 20
+    replay_bytes: int = 32 << 20
+
+
+class OffsetOutOfRange(ValueError):
+    """A read below the log start or past the log end."""
+
+
+class PartitionLog:
+    """See the module. All methods belong to one thread, sync alone to another.
+
+    Offsets: log_start is the first that can be read, log_end the next to be written, synced_end the end of
+    what survives a crash. start_epoch is the epoch of the record before log_start, 0 where there is none.
+    After a failed write or sync every change raises StorageFailure; only reads go on.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        settings: LogSettings,
+        segments: list[Segment],
+        epochs: EpochCache,
+        log_start: int,
+        log_end: int,
+        start_epoch: int = 0,
+        tail: Tail | None = None,
+    ) -> None:
+        self.directory = directory
+        self.settings = settings
+        self.log_start = log_start
+        self.log_end = log_end
+        self.start_epoch = start_epoch
+        self.epochs = epochs
+        self._disk = disk
+        self._segments = segments
+        self._bases = [segment.base_offset for segment in segments]
+        self._tail = Tail(log_end) if tail is None else tail
+        self._pending = PendingWrites()  # its lock is of the fields that sync changes, too
+        self._syncing = threading.Lock()
+        self._synced_end = log_end
+        self._lowest_truncation = log_end  # since the running sync began
+        self._failure: StorageError | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} {self.log_start}..{self.log_end}, synced to {self._synced_end}, "
+            f"{len(self._segments)} segments, epoch {self.last_epoch}>"
+        )
+
+    # --- what it is ---
+
+    @property
+    def synced_end(self) -> int:
+        return self._synced_end
+
+    @property
+    def is_dirty(self) -> bool:
+        """Return whether sync has anything to do."""
+        return bool(self._pending)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.end_position for segment in self._segments)
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The segments, oldest first, to be looked at."""
+        return self._segments
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._segments)
+
+    @property
+    def tail_bytes(self) -> int:
+        """How much of the log is in memory."""
+        return self._tail.kept_bytes
+
+    def bytes_from(self, offset: int) -> int:
+        """How many bytes of the log are behind an offset; up to an index interval more than there are."""
+        if not self.log_start <= offset < self.log_end:
+            return 0
+        first = bisect_right(self._bases, offset) - 1
+        if offset >= self._tail.first_offset:
+            position = self._tail.place(offset)[1]
+        else:
+            position = self._segments[first].index.lookup(offset)
+        return sum(segment.end_position for segment in self._segments[first:]) - position
+
+    def size_bytes_from(self, offset: int) -> int:
+        """What the log takes on disk once it starts at offset: whole segments, as they are deleted whole."""
+        first = max(0, bisect_right(self._bases, offset) - 1)
+        return sum(segment.end_position for segment in self._segments[first:])
+
+    def position_near(self, offset: int) -> int:
+        """Where in its segment a batch at or before the one that holds offset begins."""
+        return self._segment_of(offset).index.lookup(offset)
+
+    @property
+    def last_epoch(self) -> int:
+        """Epoch of the last record, of the one before the log start when it is empty."""
+        if self.epochs.latest is not None:
+            return self.epochs.latest
+        return self.start_epoch if self.log_start == self.log_end else 0
+
+    # --- changes, durable after the next sync ---
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Whole batches that continue the log. Cheap: nothing is written here.
+
+        Raises CorruptBatch when they are not valid, and ValueError when they do not continue the log or go
+        back in epochs. Raises StorageFailure when the log has failed; nothing is appended then.
+        """
+        self._check_alive()
+        batches = list(iter_batches(data))
+        expected, epoch = self.log_end, self.last_epoch
+        for header, _, _ in batches:
+            if header.base_offset != expected:
+                raise ValueError(
+                    f"a batch of offset {header.base_offset} cannot follow a log end of {expected}"
+                )
+            if header.leader_epoch < epoch:
+                raise ValueError(f"a batch of epoch {header.leader_epoch} cannot follow epoch {epoch}")
+            expected, epoch = header.next_offset, header.leader_epoch
+        if not batches:
+            return
+        self._roll_for(len(data), expected - 1, max(batch.header.max_timestamp_ms for batch in batches))
+        segment = self._segments[-1]
+        start = segment.end_position
+        whole = data if len(batches) == 1 else None
+        for header, view, _ in batches:
+            if self.epochs.assign(header.leader_epoch, header.base_offset):
+                self._write_epochs()
+            position = segment.add(header)
+            self._tail.add(
+                header.base_offset, header.next_offset, position, whole if whole is not None else view
+            )
+        self._pending.write(segment, start, data)
+        self.log_end = expected
+        self.trim_tail()
+
+    def trim_tail(self) -> None:
+        """Forget what is in memory beyond the settings' tail_bytes, as far as the disk has it."""
+        self._tail.evict(self.settings.tail_bytes, self._synced_end)
+
+    def roll(self) -> None:
+        """Begin a new segment at the log end, unless the last one is empty."""
+        self._check_alive()
+        closed = self._segments[-1]
+        if closed.end_position == 0:
+            return
+
+        def close() -> None:
+            assert closed.file is not None
+            closed.file.sync()  # before the next segment has a name: only the last may have a torn tail
+            closed.write_indexes(self._disk)
+
+        self._pending.add(close)
+        self._start_segment(self.log_end)
+
+    def truncate_to(self, offset: int) -> int:
+        """Drop the batch that holds offset and all behind it; returns the new log end.
+
+        Raises ValueError outside of log_start and log_end, CorruptStorage.
+        """
+        self._check_alive()
+        if not self.log_start <= offset <= self.log_end:
+            raise ValueError(f"cannot truncate to {offset} a log of {self.log_start} to {self.log_end}")
+        if offset == self.log_end:
+            return offset
+        if offset >= self._tail.first_offset:
+            end, position = self._tail.place(offset)
+        else:
+            end, position = self._place_on_disk(self._segment_of(offset), offset)
+        keep = bisect_right(self._bases, end)
+        removed = self._segments[keep:]
+        del self._segments[keep:], self._bases[keep:]
+        segment = self._segments[-1]
+        loses_time = segment.index.truncate(end, position)
+        segment.end_position = position
+        if position == 0:
+            segment.first_timestamp_ms = None
+        if self.epochs.truncate_from_end(end):
+            self._write_epochs()
+
+        def cut() -> None:
+            # Indexes on disk tell the next start what was synced; they must not outlive it.
+            segment.remove_indexes(self._disk)
+            # Newest first, so that what a crash leaves is a prefix of the log; and synced before anything is
+            # written behind the cut, so that it never leaves new batches followed by pieces of old ones.
+            for each in reversed(removed):
+                self._remove_segment(each)
+            self._disk.sync_directory(self.directory)
+            assert segment.file is not None
+            segment.file.truncate(position)
+            segment.file.sync()
+
+        self._pending.add(cut)
+        self._end_at(end, min(self._synced_end, end))
+        if loses_time:
+            self._look_for_the_largest_timestamp(segment)
+        return end
+
+    def truncate_fully_to(self, offset: int, epoch: int) -> None:
+        """Drop the whole log; it starts and ends at offset, behind a record of that epoch, which is durable
+        elsewhere."""
+        self._check_alive()
+        removed = list(self._segments)
+        self._segments.clear()
+        self._bases.clear()
+        self.epochs.clear()
+
+        def clear() -> None:
+            # Oldest first: whatever a crash leaves begins past 0 and ends before the offset, and is dropped
+            # on the next start for that reason.
+            for each in removed:
+                self._remove_segment(each)
+
+        self._pending.add(clear)
+        self._start_segment(offset)
+        self._write_epochs()
+        self.log_start, self.start_epoch = offset, epoch
+        self._end_at(offset, offset)
+
+    def delete_before(self, offset: int) -> bool:
+        """Let the log start at offset: segments wholly below it go.
+
+        Returns False, and changes nothing, where it starts there or later already, or ends before.
+        """
+        self._check_alive()
+        if not self.log_start < offset <= self.log_end:
+            return False
+        epoch = self.epochs.epoch_of(offset - 1)
+        self.log_start, self.start_epoch = offset, 0 if epoch is None else epoch
+        keep = bisect_right(self._bases, offset) - 1
+        removed = self._segments[:keep]
+        del self._segments[:keep], self._bases[:keep]
+        if self.epochs.truncate_from_start(offset):
+            self._write_epochs()
+
+        def remove() -> None:
+            for each in removed:
+                self._remove_segment(each)
+
+        if removed:
+            self._pending.add(Removal(removed, remove))
+        return True
+
+    # --- the other thread's part ---
+
+    def sync(self) -> int:
+        """Do the waiting work and make it durable; returns synced_end. Blocks: run it off the loop.
+
+        Raises DiskFull, after which it may be called again once there is room (nothing is lost, reads go on);
+        or StorageFailure, after which the log only reads and the process should end.
+        """
+        with self._syncing:
+            with self._pending.lock:
+                self._check_alive()
+                pieces = self._pending.take()
+                end = self._lowest_truncation = self.log_end
+            try:
+                self._pending.perform(pieces)
+            except DiskFull:
+                raise
+            except BaseException as error:
+                failure = (
+                    error
+                    if isinstance(error, StorageError)
+                    else StorageFailure(f"{self.directory}: {error!r}")
+                )
+                with self._pending.lock:
+                    self._failure = failure
+                if isinstance(error, StorageError) or not isinstance(error, Exception):
+                    raise
+                raise failure from error
+            with self._pending.lock:
+                self._synced_end = max(self._synced_end, min(end, self._lowest_truncation))
+                return self._synced_end
+
+    def close(self) -> None:
+        """Sync, write the indexes, close the files. With a failed log, only close them."""
+        try:
+            if self._failure is None:
+                self.sync()
+                self._segments[-1].write_indexes(self._disk)
+        finally:
+            for segment in self._segments:
+                if segment.file is not None:
+                    segment.file.close()
+
+    # --- reads ---
+
+    def read(self, offset: int, max_bytes: int, end_offset: int | None = None) -> bytes | memoryview:
+        """Whole batches from the one that holds offset on, at least one, as many as fit into max_bytes and
+        into a segment.
+
+        None reaches past end_offset (the log end where it is None); empty at or past it. Raises
+        OffsetOutOfRange, CorruptStorage.
+        """
+        # Kafka's followers append at once what one fetch has brought, and die of more than a segment holds.
+        max_bytes = min(max_bytes, self.settings.segment_bytes)
+        end_offset = self.log_end if end_offset is None else min(end_offset, self.log_end)
+        if not self.log_start <= offset <= self.log_end:
+            raise OffsetOutOfRange(f"offset {offset} is not in {self.log_start} to {self.log_end}")
+        if offset >= end_offset:
+            return b""
+        if offset >= self._tail.first_offset:
+            return self._tail.read(offset, max_bytes, end_offset)
+        segment = self._segment_of(offset)
+        _, start = self._place_on_disk(segment, offset)
+        limit = self._written_position(segment)
+        if end_offset < self._tail.first_offset and self._segment_of(end_offset) is segment:
+            _, limit = self._place_on_disk(segment, end_offset)
+        if limit <= start:
+            return b""
+        stop = limit
+        if limit - start > max_bytes:
+            # The index says where batches begin, so that only the last few of them are looked at.
+            stop = segment.index.position_below(start, start + max_bytes)
+            for header, _, position in self._scan(segment, stop):
+                end = position + header.size_bytes
+                if position > start and end > start + max_bytes:
+                    break
+                stop = end
+        assert segment.file is not None
+        data = segment.file.read(start, stop - start)
+        self._check_read(segment, data, start, offset)
+        return data
+
+    # --- inside ---
+
+    def _check_alive(self) -> None:
+        if self._failure is not None:
+            raise StorageFailure(
+                f"the log in {self.directory} failed before: {self._failure}"
+            ) from self._failure
+
+    def _end_at(self, end: int, synced_end: int) -> None:
+        with self._pending.lock:
+            self.log_end = end
+            self._synced_end = synced_end
+            self._lowest_truncation = min(self._lowest_truncation, end)
+        if end > self._tail.first_offset:
+            self._tail.truncate(end)
+        else:
+            self._tail = Tail(end)
+
+    def _roll_for(self, size_bytes: int, last_offset: int, timestamp_ms: int) -> None:
+        segment, settings = self._segments[-1], self.settings
+        if segment.is_full_for(
+            size_bytes, last_offset, timestamp_ms, settings.segment_bytes, settings.segment_ms
+        ):
+            self.roll()
+
+    def _start_segment(self, base_offset: int) -> None:
+        segment = Segment(self.directory, base_offset, self.settings.index_interval_bytes)
+        self._segments.append(segment)
+        self._bases.append(base_offset)
+        self._pending.add(lambda: segment.create(self._disk))
+
+    def _remove_segment(self, segment: Segment) -> None:
+        self._pending.forget(segment)
+        if segment.file is not None:
+            segment.file.close()
+        segment.remove(self._disk)
+
+    def _write_epochs(self) -> None:
+        content = encode_epochs(self.epochs.entries)
+        self._pending.add(
+            lambda: write_atomically(self._disk, f"{self.directory}/{EPOCHS_FILE_NAME}", content)
+        )
+
+    def _remove_files(self, remove: Callable[[], None]) -> None:
+        """Have files beside the segments deleted, which nothing needs any more."""
+        self._pending.add(Removal([], remove))
+
+    def _segment_of(self, offset: int) -> Segment:
+        return self._segments[bisect_right(self._bases, offset) - 1]
+
+    def _look_for_the_largest_timestamp(self, segment: Segment) -> None:
+        """Of the batches behind the last entry of its index, which a truncation has left."""
+        last = segment.index.last_entry
+        start = max(segment.base_offset if last is None else last[0] + 1, self.log_start)
+        while start < self.log_end:
+            for header, _, _ in iter_batches(self.read(start, _SCAN_BYTES), verify=False):
+                segment.index.saw(header)
+                start = header.next_offset
+
+    def _written_position(self, segment: Segment) -> int:
+        """How far reads of a segment's file may go: up to the tail, whose bytes may not be written yet."""
+        first = self._tail.first_offset
+        if first < self.log_end and self._segment_of(first) is segment:
+            return self._tail.first_position
+        return segment.end_position
+
+    def _scan(self, segment: Segment, position: int) -> Iterator[Batch]:
+        assert segment.file is not None
+        try:
+            yield from scan(
+                segment.file, position, self._written_position(segment), verify=False, chunk_bytes=_SCAN_BYTES
+            )
+        except CorruptBatch as error:
+            raise self._corrupt(segment, error.position, None, error.reason) from None
+
+    def _check_read(self, segment: Segment, data: bytes, start: int, offset: int) -> None:
+        """What lies on a disk may change, and a closed segment was opened by its index: nothing is given out
+        of it that is not what was written. Raises CorruptStorage."""
+        try:
+            check_run(data, offset)
+        except CorruptBatch as error:
+            raise self._corrupt(segment, start + error.position, offset, error.reason) from None
+
+    def _corrupt(self, segment: Segment, position: int, offset: int | None, reason: str) -> CorruptStorage:
+        return CorruptStorage(
+            segment.path(),
+            position,
+            offset,
+            reason,
+            "Restore the file, or move the directory aside and let this node catch up from the leader",
+        )
+
+    def _place_on_disk(self, segment: Segment, offset: int) -> tuple[int, int]:
+        """(base offset, position) of the batch that holds offset. Raises CorruptStorage."""
+        for header, _, position in self._scan(segment, segment.index.lookup(offset)):
+            if header.next_offset > offset:
+                if header.base_offset > offset:
+                    found = f"a batch of offset {header.base_offset} where one of {offset} or less belongs"
+                    raise self._corrupt(segment, position, offset, found)
+                return header.base_offset, position
+        return offset, self._written_position(segment)

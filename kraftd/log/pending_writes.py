@@ -1,0 +1,118 @@
+"""What is left to do on the disk: writes, cuts, new segments and removals, in the order of their making.
+
+The event loop adds pieces; the thread that syncs takes all of them, does them and syncs the file once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from kraftd.log.errors import DiskFull
+from kraftd.log.segment import Segment
+
+Piece = Callable[[], None]
+
+
+class Write:
+    """Bytes for the end of a segment, gathered until the next sync."""
+
+    __slots__ = ("chunks", "position", "segment")
+
+    def __init__(self, segment: Segment, position: int) -> None:
+        self.segment = segment
+        self.position = position
+        self.chunks: list[bytes | memoryview] = []
+
+    def __call__(self) -> None:
+        file = self.segment.file
+        assert file is not None  # made by an earlier piece of work
+        file.write(self.position, self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks))
+
+
+class Removal:
+    """Files that nothing needs any more; on a full disk it may come before its turn."""
+
+    __slots__ = ("remove", "segments")
+
+    def __init__(self, segments: list[Segment], remove: Piece) -> None:
+        self.segments = segments
+        self.remove = remove
+
+    def __call__(self) -> None:
+        self.remove()
+
+
+class PendingWrites:
+    """The waiting pieces. `lock` guards them, and what their owner changes together with them."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._pieces: list[Piece] = []
+        self._unsynced: Segment | None = None  # written to, and not synced yet
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def add(self, piece: Piece) -> None:
+        with self.lock:
+            self._pieces.append(piece)
+
+    def write(self, segment: Segment, position: int, data: bytes | memoryview) -> None:
+        """Add bytes behind a segment's end, to the write before where nothing else came between."""
+        with self.lock:
+            last = self._pieces[-1] if self._pieces else None
+            if type(last) is not Write or last.segment is not segment:
+                last = Write(segment, position)
+                self._pieces.append(last)
+            last.chunks.append(data)
+
+    def take(self) -> list[Piece]:
+        """All that waits, for `perform`. Call it with the lock held."""
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+    def perform(self, pieces: list[Piece]) -> None:
+        """Do the pieces and make them durable.
+
+        Raises DiskFull, with what was not done waiting again, removals before their turn; StorageError.
+        """
+        done = 0
+        try:
+            for piece in pieces:
+                if type(piece) is Write:
+                    self._unsynced = piece.segment
+                piece()
+                done += 1
+            if self._unsynced is not None and self._unsynced.file is not None:
+                self._unsynced.file.sync()
+            self._unsynced = None
+        except DiskFull:
+            with self.lock:
+                self._pieces[:0] = pieces[done:]
+            if done < len(pieces):
+                self._make_room(pieces[done])
+            raise
+
+    def forget(self, segment: Segment) -> None:
+        """The segment's file is about to go: it needs no sync."""
+        if self._unsynced is segment:
+            self._unsynced = None
+
+    def _make_room(self, failed: Piece) -> None:
+        """On a full disk, delete at once what is to be deleted behind the write that found no room.
+
+        Only what is older than the segment of that write: all that was to be done with it before is done.
+        """
+        if type(failed) is not Write:
+            return
+        with self.lock:
+            removals = [piece for piece in self._pieces if type(piece) is Removal]
+        for piece in removals:
+            if all(each.base_offset < failed.segment.base_offset for each in piece.segments):
+                piece()
+                with self.lock:
+                    self._pieces.remove(piece)
+
+    def __repr__(self) -> str:
+        return f"<PendingWrites {len(self._pieces)} pieces>"

@@ -1,0 +1,329 @@
+"""A segment: one `.log` file of whole batches, its sparse index, and the walk over its batches.
+
+Index entries are Kafka's: one for the first batch that begins more than index_interval_bytes behind the last
+entry; (last offset of the batch, its position) in `.index`, (largest timestamp so far, its offset) in
+`.timeindex`; offsets relative to the segment's first.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from struct import Struct
+
+from kraftd.log.disk import Disk, File
+from kraftd.wire.batch import HEADER_BYTES, Batch, BatchHeader, CorruptBatch, iter_batches, read_batch
+
+LOG_SUFFIX = ".log"
+OFFSET_INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+PRODUCER_SNAPSHOT_SUFFIX = ".snapshot"
+DELETED_SUFFIX = ".deleted"
+SUFFIXES = (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    PRODUCER_SNAPSHOT_SUFFIX,
+)
+
+INDEX_INTERVAL_BYTES = 4096
+MAX_RELATIVE_OFFSET = (1 << 31) - 1
+SCAN_CHUNK_BYTES = 1 << 20
+
+_TIME_ENTRY = Struct(">qI")
+
+
+def segment_name(base_offset: int, suffix: str) -> str:
+    """`00000000000000000042.log` and its companions."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def offset_of_name(name: str) -> int | None:
+    """The offset that a file of a segment is named after, None for every other file."""
+    digits = name[:20]
+    return int(digits) if digits.isdecimal() and len(digits) == 20 and name[20:21] == "." else None
+
+
+class SegmentIndex:
+    """The sparse index of one segment, in memory: where to begin to look for an offset."""
+
+    __slots__ = (
+        "_interval_bytes",
+        "_last_position",
+        "_offsets",
+        "_positions",
+        "_times",
+        "base_offset",
+        "max_time",
+    )
+
+    def __init__(self, base_offset: int, interval_bytes: int = INDEX_INTERVAL_BYTES) -> None:
+        self.base_offset = base_offset
+        self.max_time = (-1, base_offset)  # largest timestamp so far and the last offset of its batch
+        self._interval_bytes = interval_bytes
+        self._last_position = 0
+        self._offsets = array("I")
+        self._positions = array("I")
+        self._times: list[tuple[int, int]] = []
+
+    def __repr__(self) -> str:
+        return f"<SegmentIndex of {self.base_offset}, {len(self._offsets)} entries>"
+
+    def add(self, header: BatchHeader, position: int) -> None:
+        """Tell the index of the next batch, which begins at position."""
+        self.saw(header)
+        if position - self._last_position > self._interval_bytes:
+            self._offsets.append(header.last_offset - self.base_offset)
+            self._positions.append(position)
+            self._last_position = position
+            if self.max_time[0] > (self._times[-1][0] if self._times else -1):
+                self._times.append(self.max_time)
+
+    def lookup(self, offset: int) -> int:
+        """The position of a batch at or before the one that holds offset."""
+        at = bisect_right(self._offsets, offset - self.base_offset) - 1
+        return self._positions[at] if at >= 0 else 0
+
+    def offset_before(self, timestamp_ms: int) -> int:
+        """An offset at which every record before is older than timestamp_ms, the last that is known."""
+        at = bisect_left(self._times, timestamp_ms, key=lambda entry: entry[0]) - 1
+        return self._times[at][1] + 1 if at >= 0 else self.base_offset
+
+    def saw(self, header: BatchHeader) -> None:
+        """Take a batch's timestamp in account that no entry knows of."""
+        if header.max_timestamp_ms > self.max_time[0]:
+            self.max_time = (header.max_timestamp_ms, header.last_offset)
+
+    def position_below(self, start: int, stop: int) -> int:
+        """The last position from start to stop at which a batch is known to begin; start if there is none."""
+        at = bisect_right(self._positions, stop) - 1
+        return max(start, self._positions[at]) if at >= 0 else start
+
+    @property
+    def last_entry(self) -> tuple[int, int] | None:
+        """(last offset of the batch, position) of the last entry."""
+        return (self._offsets[-1] + self.base_offset, self._positions[-1]) if self._offsets else None
+
+    def truncate(self, end_offset: int, position: int) -> bool:
+        """Forget the batches at position and behind it, which begin with end_offset.
+
+        Returns whether the largest timestamp of those that are left may be newer than what is known of it.
+        """
+        keep = bisect_left(self._positions, position)
+        del self._offsets[keep:], self._positions[keep:]
+        while self._times and self._times[-1][1] >= end_offset:
+            self._times.pop()
+        self._last_position = self._positions[-1] if keep else 0
+        if self.max_time[1] >= end_offset:
+            self.max_time = self._times[-1] if self._times else (-1, self.base_offset)
+            return position > 0
+        return False
+
+    def offset_index_bytes(self) -> bytes:
+        """Content of the `.index` file."""
+        both = array("I", bytes(8 * len(self._offsets)))
+        both[0::2] = self._offsets
+        both[1::2] = self._positions
+        if sys.byteorder == "little":
+            both.byteswap()
+        return both.tobytes()
+
+    def time_index_bytes(self) -> bytes:
+        """Content of the `.timeindex` file; the largest timestamp ends it, entry due or not."""
+        times = list(self._times)
+        if self.max_time[0] > (times[-1][0] if times else -1):
+            times.append(self.max_time)
+        return b"".join([_TIME_ENTRY.pack(time, offset - self.base_offset) for time, offset in times])
+
+    @classmethod
+    def load(
+        cls, base_offset: int, offset_index: bytes, time_index: bytes, log_bytes: int
+    ) -> SegmentIndex | None:
+        """The index in the two files of a closed segment, None where they contradict themselves or the log.
+
+        Kafka maps ten zeroed MiB while it writes; the zeros behind the last entry are no entries.
+        """
+        if len(offset_index) % 8 or len(time_index) % 12:
+            return None
+        index = cls(base_offset)
+        previous_offset, previous_position = -1, 0
+        both = array("I", offset_index)
+        if sys.byteorder == "little":
+            both.byteswap()
+        for at in range(0, len(both), 2):
+            offset, position = both[at], both[at + 1]
+            if offset == 0 and position == 0:
+                break
+            if offset <= previous_offset or not previous_position < position < log_bytes:
+                return None
+            index._offsets.append(offset)
+            index._positions.append(position)
+            previous_offset, previous_position = offset, position
+        index._last_position = previous_position
+        for at in range(0, len(time_index), 12):
+            time, relative = _TIME_ENTRY.unpack_from(time_index, at)
+            if time == 0 and relative == 0 and at:
+                break
+            if index._times and (time <= index._times[-1][0] or relative + base_offset < index._times[-1][1]):
+                return None
+            index._times.append((time, relative + base_offset))
+        if index._times:
+            index.max_time = index._times[-1]
+        return index
+
+
+class Segment:
+    """One segment. end_position counts what was appended, which may be more than its file has yet."""
+
+    __slots__ = ("base_offset", "directory", "end_position", "file", "first_timestamp_ms", "index")
+
+    def __init__(self, directory: str, base_offset: int, interval_bytes: int = INDEX_INTERVAL_BYTES) -> None:
+        self.directory = directory
+        self.base_offset = base_offset
+        self.end_position = 0
+        self.first_timestamp_ms: int | None = None  # of the first batch; what rolling by time counts from
+        self.index = SegmentIndex(base_offset, interval_bytes)
+        self.file: File | None = None  # None until the writer has made it
+
+    def __repr__(self) -> str:
+        return f"<Segment {self.base_offset}, {self.end_position} bytes>"
+
+    def path(self, suffix: str = LOG_SUFFIX) -> str:
+        return f"{self.directory}/{segment_name(self.base_offset, suffix)}"
+
+    def add(self, header: BatchHeader) -> int:
+        """Account for the next batch; returns its position."""
+        position = self.end_position
+        if position == 0:
+            self.first_timestamp_ms = header.max_timestamp_ms
+        self.index.add(header, position)
+        self.end_position = position + header.size_bytes
+        return position
+
+    def is_full_for(
+        self, size_bytes: int, last_offset: int, timestamp_ms: int, segment_bytes: int, segment_ms: int
+    ) -> bool:
+        """Return whether a next append of that size, last offset and timestamp begins a new segment. An empty
+        one never is.
+        """
+        if self.end_position == 0:
+            return False
+        waited_ms = timestamp_ms - self.first_timestamp_ms if self.first_timestamp_ms is not None else 0
+        return (
+            self.end_position > segment_bytes - size_bytes
+            or waited_ms > segment_ms
+            or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
+        )
+
+    # --- what the writing thread does ---
+
+    def create(self, disk: Disk) -> None:
+        """Make the file and its empty indexes durable names."""
+        self.file = disk.open(self.path(), create=True)
+        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            disk.open(self.path(suffix), create=True).close()
+        disk.sync_directory(self.directory)
+
+    def write_indexes(self, disk: Disk) -> None:
+        """Both index files as they should be. Not synced: they are checked when read and can be made anew."""
+        contents = (
+            (OFFSET_INDEX_SUFFIX, self.index.offset_index_bytes()),
+            (TIME_INDEX_SUFFIX, self.index.time_index_bytes()),
+        )
+        for suffix, content in contents:
+            file = disk.open(self.path(suffix), create=True)
+            file.write(0, content)
+            file.truncate(len(content))
+            file.close()
+
+    def remove_indexes(self, disk: Disk) -> None:
+        """Delete both index files, which can be made anew."""
+        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            disk.remove(self.path(suffix))
+
+    def remove(self, disk: Disk) -> None:
+        """Delete the files, the log first: indexes without a log are swept at the next start."""
+        for suffix in SUFFIXES:
+            disk.remove(self.path(suffix))
+
+
+def scan(
+    file: File, start: int, end: int, *, verify: bool = True, chunk_bytes: int = SCAN_CHUNK_BYTES
+) -> Iterator[Batch]:
+    """The batches of a file from start to end, read in chunks. Each batch's position is that in the file.
+
+    Raises CorruptBatch, its position that in the file too; truncated when a batch runs past end.
+    """
+    position = start
+    wanted = chunk_bytes
+    while position < end:
+        data = memoryview(file.read(position, min(wanted, end - position)))
+        at = 0
+        while at < len(data):
+            try:
+                batch = read_batch(data, at, verify=verify)
+            except CorruptBatch as error:
+                if error.truncated and position + len(data) < end and (at or len(data) >= HEADER_BYTES):
+                    break
+                raise CorruptBatch(error.reason, position + at, truncated=error.truncated) from None
+            yield Batch(batch.header, batch.view, position + at)
+            at += len(batch.view)
+        if at == 0:  # one batch is longer than the chunk
+            wanted = int.from_bytes(data[8:12], "big", signed=True) + 12
+            if position + wanted > end:
+                raise CorruptBatch(
+                    f"{wanted} bytes long, {end - position} are left", position, truncated=True
+                )
+        else:
+            wanted = chunk_bytes
+        position += at
+
+
+def check_run(data: bytes, offset: int) -> None:
+    """Raises CorruptBatch unless data is sound batches, one behind the other, from that of offset on."""
+    expected = None
+    for batch in iter_batches(data):
+        header = batch.header
+        fits = header.base_offset == expected if expected is not None else header.base_offset <= offset
+        if not fits or header.next_offset <= offset:
+            wanted = offset if expected is None else expected
+            raise CorruptBatch(f"offset {header.base_offset} is where {wanted} belongs", batch.position)
+        expected = header.next_offset
+
+
+def find_valid_batch(file: File, start: int, end: int, from_offset: int) -> int | None:
+    """Where, from start on, a batch with a right checksum and an offset of at least from_offset begins.
+
+    Tells a torn tail (none does) from damage in the middle. Looks at every byte, since nothing marks batches.
+    """
+    position = start
+    window = 1 << 22
+    while position + HEADER_BYTES <= end:
+        data = file.read(position, min(window, end - position))
+        at = data.find(b"\x02", 16) - 16
+        while at >= 0:
+            base_offset = int.from_bytes(data[at : at + 8], "big", signed=True)
+            length_bytes = int.from_bytes(data[at + 8 : at + 12], "big", signed=True)
+            if (
+                from_offset <= base_offset <= from_offset + (end - start)
+                and HEADER_BYTES - 12 <= length_bytes <= end - position - at - 12
+                and _is_valid(file.read(position + at, length_bytes + 12))
+            ):
+                return position + at
+            at = data.find(b"\x02", at + 17) - 16
+        if len(data) < window:
+            break
+        position += len(data) - HEADER_BYTES
+    return None
+
+
+def _is_valid(data: bytes) -> bool:
+    try:
+        read_batch(data)
+    except CorruptBatch:
+        return False
+    return True

@@ -1,0 +1,129 @@
+"""A controller's metadata directory: locked, checked to be this node's, its files at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kraftd.log.disk import Disk, Lock
+from kraftd.log.errors import DirectoryProblem
+from kraftd.metadata_dir.bootstrap import FILE_NAME as BOOTSTRAP_FILE_NAME
+from kraftd.metadata_dir.meta_properties import (
+    FILE_NAME,
+    MetaProperties,
+    check_meta_properties,
+    is_reserved,
+    read_meta_properties,
+    write_meta_properties,
+)
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, Uuid
+
+LOCK_FILE = ".lock"
+PARTITION_DIRECTORY = f"{METADATA_TOPIC}-{METADATA_PARTITION}"
+
+
+class MetadataDirectory:
+    """An opened metadata.log.dir. close releases its lock."""
+
+    def __init__(self, path: str, properties: MetaProperties, lock: Lock) -> None:
+        assert properties.cluster_id is not None and properties.node_id is not None
+        assert properties.directory_id is not None
+        self.path = path
+        self.partition_path = f"{path}/{PARTITION_DIRECTORY}"
+        self.cluster_id: str = properties.cluster_id
+        self.node_id: int = properties.node_id
+        self.directory_id: Uuid = properties.directory_id
+        self._lock = lock
+
+    def __repr__(self) -> str:
+        return f"<MetadataDirectory {self.path} of node {self.node_id}, cluster {self.cluster_id}>"
+
+    def close(self) -> None:
+        self._lock.release()
+
+
+def open_directory(
+    disk: Disk,
+    path: str,
+    node_id: int,
+    *,
+    other_directories: Sequence[str] = (),
+    new_directory_id: Callable[[], Uuid],
+    now_ms: int,
+) -> MetadataDirectory:
+    """Lock a formatted metadata.log.dir and check that it, and the other log.dirs, belong to this node.
+
+    A directory of before KIP-858 is given an id and version 1, as Kafka does on start. Raises
+    DirectoryProblem,
+    DirectoryLocked, ReadOnlyStorage.
+    """
+    for directory in other_directories:
+        if directory != path and disk.list_names(f"{directory}/{PARTITION_DIRECTORY}"):
+            raise DirectoryProblem(
+                f"{directory} holds a metadata log, but metadata.log.dir is {path}. Point metadata.log.dir "
+                f"at the one "
+                "in use and move the other away"
+            )
+    found = {}
+    for directory in dict.fromkeys([path, *other_directories]):
+        properties = read_meta_properties(disk, directory)
+        if properties is None:
+            raise _not_formatted(disk, directory)
+        for name, value in (("node id", properties.node_id), ("cluster id", properties.cluster_id)):
+            if value is None:
+                remedy = (
+                    "Restore that file: the directory holds a metadata log"
+                    if holds_a_log(disk, directory)
+                    else "Format the directory anew"
+                )
+                raise DirectoryProblem(f"{directory}/{FILE_NAME} has no {name}. {remedy}")
+        found[directory] = properties
+    check_meta_properties(found, node_id=node_id)
+    lock = disk.lock(f"{path}/{LOCK_FILE}")
+    try:
+        properties = found[path]
+        if properties.version == 0 or properties.directory_id is None:
+            properties = properties._replace(
+                version=1, directory_id=properties.directory_id or fresh_directory_id(new_directory_id)
+            )
+            write_meta_properties(disk, path, properties, now_ms)
+    except BaseException:
+        lock.release()
+        raise
+    return MetadataDirectory(path, properties, lock)
+
+
+def fresh_directory_id(new_uuid: Callable[[], Uuid]) -> Uuid:
+    """A random id that may be one of a directory. Raises ValueError when 100 of them were none."""
+    for _ in range(100):
+        if not is_reserved(candidate := new_uuid()):
+            return candidate
+    raise ValueError("the source of random ids gives reserved ids only")
+
+
+def holds_a_log(disk: Disk, path: str) -> bool:
+    """Return whether a directory has records in a metadata log, formatted or not."""
+    partition = f"{path}/{PARTITION_DIRECTORY}"
+    for name in disk.list_names(partition):
+        if name.endswith(".log"):
+            file = disk.open(f"{partition}/{name}")
+            try:
+                if file.size_bytes():
+                    return True
+            finally:
+                file.close()
+    return False
+
+
+def _not_formatted(disk: Disk, path: str) -> DirectoryProblem:
+    if holds_a_log(disk, path):
+        return DirectoryProblem(
+            f"{path} holds a metadata log but no {FILE_NAME}. Restore that file (node.id, cluster.id, "
+            f"directory.id, "
+            "version=1): formatting would make it another node's"
+        )
+    if disk.exists(f"{path}/{BOOTSTRAP_FILE_NAME}"):
+        return DirectoryProblem(
+            f"{path} is half formatted: it has {BOOTSTRAP_FILE_NAME} but no {FILE_NAME}. Run kraftd format "
+            f"again"
+        )
+    return DirectoryProblem(f"{path} is not formatted: it has no {FILE_NAME}. Run kraftd format first")

@@ -1,0 +1,287 @@
+"""Looking into segments and checkpoints: their records as rows, and whatever is damaged, without changing a
+file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from kraftd.log.disk import Disk
+from kraftd.log.errors import CorruptStorage, StorageError
+from kraftd.log.segment import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    SegmentIndex,
+    find_valid_batch,
+    offset_of_name,
+    scan,
+    segment_name,
+)
+from kraftd.metadata_dir.bootstrap import FILE_NAME as BOOTSTRAP
+from kraftd.metadata_dir.checkpoint import CheckpointReader, parse_checkpoint_name
+from kraftd.metadata_dir.dump_state import reader_of
+from kraftd.types import uuid_text
+from kraftd.wire.batch import Batch, ControlRecordType, CorruptBatch, control_records, values
+from kraftd.wire.errors import ProtocolError
+from kraftd.wire.message import Message
+from kraftd.wire.record_frame import decode_record
+
+Row = dict[str, Any]
+"""What JSON can hold. Every row has `kind` (batch, record, control, file, damage) and `path`."""
+
+
+def find_dumpable(disk: Disk, paths: list[str]) -> list[str]:
+    """The segments and checkpoints that paths name: files as they are, directories by what they (and their
+    __cluster_metadata-0) hold, in order of offset. Raises FileNotFoundError for a path that does not
+    exist."""
+    found: list[str] = []
+    for path in paths:
+        if not disk.exists(path):
+            raise FileNotFoundError(path)
+        inner = f"{path}/__cluster_metadata-0"
+        for directory in (path, inner):
+            found += [f"{directory}/{name}" for name in disk.list_names(directory) if _is_dumpable(name)]
+        if not disk.list_names(path) and not disk.list_names(inner) and not path.endswith("/"):
+            found.append(path)
+    return found
+
+
+def _is_dumpable(name: str) -> bool:
+    if name.endswith(LOG_SUFFIX):
+        return offset_of_name(name) is not None
+    return name == BOOTSTRAP or (name.endswith(".checkpoint") and parse_checkpoint_name(name) is not None)
+
+
+def dump(disk: Disk, path: str, *, records: bool = True, verify: bool = True) -> Iterator[Row]:
+    """The rows of one file, in order; damage is a row, and reading goes on behind it.
+
+    With verify false checksums are not computed; with records false there are batch rows only. A file beside
+    the log (`dump_state`) has rows of its own.
+    """
+    if (reader := reader_of(path)) is not None:
+        return reader(disk, path)
+    return _rows(disk, path, _record_rows if records else None, verify=verify)
+
+
+def _rows(
+    disk: Disk, path: str, record_rows: Callable[[str, Batch], Iterator[Row]] | None, *, verify: bool
+) -> Iterator[Row]:
+    file = disk.open(path)
+    try:
+        end = file.size_bytes()
+        position, expected = 0, _first_offset(path)
+        while position < end:
+            try:
+                for batch in scan(file, position, end, verify=verify):
+                    header = batch.header
+                    if expected is not None and header.base_offset != expected:
+                        reason = f"offset {header.base_offset} is where {expected} belongs"
+                        yield _damage(path, batch.position, expected, reason)
+                    expected = header.next_offset
+                    position = batch.position + header.size_bytes
+                    yield _batch_row(path, batch)
+                    if record_rows is not None:
+                        yield from record_rows(path, batch)
+                break
+            except CorruptBatch as error:
+                following = find_valid_batch(file, error.position + 1, end, expected or 0)
+                where = "a torn tail" if following is None else f"readable again at byte {following}"
+                yield _damage(
+                    path, error.position, expected, f"{error.reason}; {where}", end - error.position
+                )
+                if following is None:
+                    break
+                position, expected = following, None
+    finally:
+        file.close()
+
+
+def verify(disk: Disk, path: str) -> Iterator[Row]:
+    """Only what is damaged in one file: batches, records, a checkpoint's frame, a segment's indexes."""
+    if (reader := reader_of(path)) is not None:
+        yield from (row for row in reader(disk, path) if row["kind"] == "damage")
+        return
+    last_offset = -1
+    told = set()
+    for row in _rows(disk, path, _unreadable_records, verify=True):
+        if row["kind"] == "damage":
+            told.add(row["position"])
+            yield row
+        elif row["kind"] == "batch":
+            last_offset = row["last_offset"]
+    if path.endswith(LOG_SUFFIX):
+        yield from _verify_index(disk, path, last_offset)
+    else:
+        yield from (row for row in _verify_checkpoint(disk, path) if row["position"] not in told)
+
+
+def _verify_checkpoint(disk: Disk, path: str) -> Iterator[Row]:
+    reader = None
+    try:
+        reader = CheckpointReader(disk, path)
+        for _ in reader.values():
+            pass
+    except CorruptStorage as error:
+        yield _damage(path, error.position, error.offset, error.reason)
+    except (ProtocolError, StorageError) as error:
+        yield _damage(path, 0, None, str(error))
+    finally:
+        if reader is not None:
+            reader.close()
+
+
+def _verify_index(disk: Disk, path: str, last_offset: int) -> Iterator[Row]:
+    base_offset = offset_of_name(os.path.basename(path))
+    if base_offset is None:
+        return
+    directory = os.path.dirname(path)
+    file = disk.open(path)
+    try:
+        index_path = f"{directory}/{segment_name(base_offset, OFFSET_INDEX_SUFFIX)}"
+        time_path = f"{directory}/{segment_name(base_offset, TIME_INDEX_SUFFIX)}"
+        parts: list[bytes] = []
+        for path_of_part in (index_path, time_path):
+            try:
+                parts.append(disk.read_bytes(path_of_part))
+            except FileNotFoundError:
+                parts.append(b"")
+                if not _is_last(disk, directory, base_offset):  # that one has none while it is written to
+                    yield _damage(path_of_part, 0, None, "missing; the next start makes it anew")
+        size_bytes = file.size_bytes()
+        for path_of_part, of_offsets, of_times in ((index_path, parts[0], b""), (time_path, b"", parts[1])):
+            if SegmentIndex.load(base_offset, of_offsets, of_times, size_bytes) is None:
+                yield _damage(path_of_part, 0, None, "contradicting itself; the next start makes it anew")
+        index = SegmentIndex.load(base_offset, parts[0], parts[1], size_bytes)
+        if index is None:
+            return
+        if index.last_entry is not None:
+            offset, position = index.last_entry
+            try:
+                at = next(scan(file, position, file.size_bytes(), verify=False), None)
+            except CorruptBatch:
+                at = None  # the log itself has been walked: it is the index that leads astray
+            if at is None or at.header.last_offset != offset or offset > last_offset:
+                yield _damage(index_path, 0, offset, f"its last entry does not fit byte {position}")
+    finally:
+        file.close()
+
+
+def _is_last(disk: Disk, directory: str, base_offset: int) -> bool:
+    names = [name for name in disk.list_names(directory) if name.endswith(LOG_SUFFIX)]
+    return all((offset_of_name(name) or 0) <= base_offset for name in names)
+
+
+def _first_offset(path: str) -> int | None:
+    name = os.path.basename(path)
+    return offset_of_name(name) if name.endswith(LOG_SUFFIX) else 0
+
+
+def _damage(path: str, position: int, offset: int | None, reason: str, size_bytes: int | None = None) -> Row:
+    row: Row = {"kind": "damage", "path": path, "position": position, "offset": offset, "reason": reason}
+    if size_bytes is not None:
+        row["bytes_behind"] = size_bytes
+    return row
+
+
+def _batch_row(path: str, batch: Batch) -> Row:
+    header = batch.header
+    return {
+        "kind": "batch",
+        "path": path,
+        "position": batch.position,
+        "base_offset": header.base_offset,
+        "last_offset": header.last_offset,
+        "count": header.record_count,
+        "epoch": header.leader_epoch,
+        "timestamp_ms": header.max_timestamp_ms,
+        "size_bytes": header.size_bytes,
+        "control": header.is_control,
+        "compression": header.compression,
+        "crc": header.crc,
+    }
+
+
+def _record_rows(path: str, batch: Batch) -> Iterator[Row]:
+    base_offset = batch.header.base_offset
+    try:
+        if batch.header.is_control:
+            for record in control_records(batch):
+                name = (
+                    ControlRecordType(record.type).name
+                    if record.message is not None
+                    else f"UNKNOWN({record.type})"
+                )
+                yield {
+                    "kind": "control",
+                    "path": path,
+                    "offset": record.offset,
+                    "type": name,
+                    "version": record.version,
+                    "data": None if record.message is None else plain(record.message),
+                }
+            return
+        found = values(batch)
+    except (CorruptBatch, ProtocolError) as error:
+        yield _damage(path, batch.position, base_offset, str(error))
+        return
+    for at, value in enumerate(found):
+        try:
+            message, version = decode_record(value)
+        except ProtocolError as error:
+            yield _damage(path, batch.position, base_offset + at, str(error))
+            continue
+        yield {
+            "kind": "record",
+            "path": path,
+            "offset": base_offset + at,
+            "epoch": batch.header.leader_epoch,
+            "timestamp_ms": batch.header.base_timestamp_ms,
+            "type": type(message).__name__,
+            "version": version,
+            "data": plain(message),
+        }
+
+
+def _unreadable_records(path: str, batch: Batch) -> Iterator[Row]:
+    """Damage rows for the records of a batch that cannot be decoded."""
+    offset = batch.header.base_offset
+    try:
+        if batch.header.is_control:
+            control_records(batch)
+            return
+        found = values(batch)
+    except (CorruptBatch, ProtocolError) as error:
+        yield _damage(path, batch.position, offset, str(error))
+        return
+    for value in found:
+        try:
+            decode_record(value)
+        except ProtocolError as error:
+            yield _damage(path, batch.position, offset, str(error))
+        offset += 1
+
+
+def plain(value: object) -> Any:
+    """A message as what JSON can hold: uuids as their text, other bytes in hex."""
+    if value is None or isinstance(value, int | str | float):
+        return value
+    if isinstance(value, Message):
+        fields = {name: plain(getattr(value, name)) for name in value.__struct_fields__}
+        if not fields.get("unknown_tags"):
+            fields.pop("unknown_tags", None)
+        return fields
+    if isinstance(value, bytes | memoryview):
+        raw = bytes(value)
+        return uuid_text(raw) if len(raw) == 16 else raw.hex()
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value
+
+
+def as_json_line(row: Row) -> bytes:
+    """One row as a line."""
+    return msgspec.json.encode(row) + b"\n"

@@ -1,0 +1,156 @@
+"""Rows of the files beside the log: `quorum-state`, `meta.properties`, `partition.metadata`, the indexes of a
+segment and `leader-epoch-checkpoint`, each recognized by its name.
+
+A row has `kind` "file", `type`, `offset` (None where the row is the whole file), `version` and `data`; what
+cannot be understood is a `damage` row.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from kraftd.configdef.properties import parse
+from kraftd.log.disk import Disk
+from kraftd.log.epochs import FILE_NAME as EPOCHS
+from kraftd.log.epochs import decode_epochs
+from kraftd.log.segment import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, offset_of_name
+from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
+from kraftd.metadata_dir.meta_properties import decode_meta_properties
+from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE
+from kraftd.metadata_dir.quorum_state import decode_quorum_state
+from kraftd.metadata_dir.recovery import PARTITION_METADATA
+from kraftd.types import METADATA_TOPIC_ID, parse_uuid, uuid_text
+
+Row = dict[str, Any]
+Entries = Iterator[tuple[int | None, int, dict[str, Any]]]  # offset, version, data
+
+_OFFSET_ENTRY = struct.Struct(">II")  # offset after the base offset, position in bytes
+_TIME_ENTRY = struct.Struct(">qI")  # timestamp in ms, offset after the base offset
+
+
+class _Unsound(ValueError):
+    """What is wrong with a file, and at which byte."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(reason)
+        self.position = position
+
+
+def reader_of(path: str) -> Callable[[Disk, str], Iterator[Row]] | None:
+    """The reader of a file that is no segment and no checkpoint; None where the name says nothing."""
+    name = os.path.basename(path)
+    if name in _WHOLE_FILES or _index_type(name) is not None:
+        return dump_state
+    return None
+
+
+def dump_state(disk: Disk, path: str) -> Iterator[Row]:
+    """The rows of one file, and a damage row in the end where it cannot be understood."""
+    name = os.path.basename(path)
+    data = disk.read_bytes(path)
+    kind = _index_type(name)
+    try:
+        if kind is None:
+            entries = _WHOLE_FILES[name](data)
+        else:
+            base_offset = offset_of_name(name)
+            assert base_offset is not None
+            entries = (_offset_index if kind == "index" else _time_index)(data, base_offset)
+        for offset, version, fields in entries:
+            yield {
+                "kind": "file",
+                "path": path,
+                "offset": offset,
+                "type": kind or name,
+                "version": version,
+                "data": fields,
+            }
+    except ValueError as error:
+        position = error.position if isinstance(error, _Unsound) else 0
+        yield {"kind": "damage", "path": path, "position": position, "offset": None, "reason": str(error)}
+
+
+def _index_type(name: str) -> str | None:
+    if offset_of_name(name) is None:
+        return None
+    return {OFFSET_INDEX_SUFFIX: "index", TIME_INDEX_SUFFIX: "timeindex"}.get(name[20:])
+
+
+def _quorum_state(data: bytes) -> Entries:
+    decode_quorum_state(data)
+    fields = msgspec.json.decode(data.split(b"\n", 1)[0])
+    yield None, fields["data_version"], fields
+
+
+def _meta_properties(data: bytes) -> Entries:
+    text = data.decode("utf-8", errors="replace")
+    properties = decode_meta_properties(text)
+    yield None, properties.version, {entry.key: entry.value for entry in parse(text)}
+
+
+def _partition_metadata(data: bytes) -> Entries:
+    lines = data.decode("utf-8", errors="replace").splitlines()
+    fields = dict(line.split(": ", 1) for line in lines if ": " in line)
+    if fields.get("version") != "0":
+        raise ValueError(f"version is {fields.get('version', 'missing')}; 0 is known")
+    topic_id = parse_uuid(fields.get("topic_id", ""))
+    if topic_id != METADATA_TOPIC_ID:
+        raise ValueError(
+            f"topic_id is {uuid_text(topic_id)}; the metadata log has {uuid_text(METADATA_TOPIC_ID)}"
+        )
+    yield None, 0, fields
+
+
+def _epochs(data: bytes) -> Entries:
+    entries = decode_epochs(data)
+    if entries is None:
+        raise ValueError("it is no file of epochs in ascending order; the next start makes it anew")
+    for epoch, start_offset in entries:
+        yield start_offset, 0, {"epoch": epoch, "start_offset": start_offset}
+
+
+def _offset_index(data: bytes, base_offset: int) -> Entries:
+    previous = (-1, 0)
+    for at, relative, position in _entries(data, _OFFSET_ENTRY):
+        if relative <= previous[0] or position <= previous[1]:
+            raise _Unsound(at, "its entries do not ascend; the next start makes it anew")
+        previous = (relative, position)
+        yield base_offset + relative, 0, {"position": position}
+
+
+def _time_index(data: bytes, base_offset: int) -> Entries:
+    previous = (-2, -1)  # a segment without a timestamp has -1
+    for at, timestamp_ms, relative in _entries(data, _TIME_ENTRY):
+        if timestamp_ms <= previous[0] or relative < previous[1]:
+            raise _Unsound(at, "its entries do not ascend; the next start makes it anew")
+        previous = (timestamp_ms, relative)
+        yield base_offset + relative, 0, {"timestamp_ms": timestamp_ms}
+
+
+def _entries(data: bytes, form: struct.Struct) -> Iterator[tuple[int, int, int]]:
+    """(byte, first, second) of each entry. Zeros are the room that Kafka keeps behind the last one."""
+    whole = len(data) - len(data) % form.size
+    for at in range(0, whole, form.size):
+        if not any(data[at : at + form.size]):
+            if any(data[at:]):
+                raise _Unsound(at, "an entry of zeros has others behind it; the next start makes it anew")
+            break
+        first, second = form.unpack_from(data, at)
+        yield at, first, second
+    if whole < len(data):
+        raise _Unsound(
+            whole, f"{len(data) - whole} bytes are no entry of {form.size}; the next start makes it anew"
+        )
+
+
+_WHOLE_FILES: dict[str, Callable[[bytes], Entries]] = {
+    QUORUM_STATE: _quorum_state,
+    META_PROPERTIES: _meta_properties,
+    PARTITION_METADATA: _partition_metadata,
+    EPOCHS: _epochs,
+}

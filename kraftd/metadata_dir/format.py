@@ -1,0 +1,140 @@
+"""Formatting: what `kafka-storage format` writes into the directories of a new node.
+
+In each: `bootstrap.checkpoint`, then, in the metadata directory of a dynamic quorum whose voters are given,
+the
+first checkpoint with their set, and last `meta.properties`: a directory is formatted once it has that one.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kraftd.log.disk import Disk
+from kraftd.log.errors import DirectoryProblem
+from kraftd.metadata_dir.bootstrap import write_bootstrap
+from kraftd.metadata_dir.checkpoint import BOOTSTRAP_ID, CheckpointWriter
+from kraftd.metadata_dir.directory import PARTITION_DIRECTORY, fresh_directory_id, holds_a_log
+from kraftd.metadata_dir.meta_properties import (
+    MetaProperties,
+    check_meta_properties,
+    read_meta_properties,
+    write_meta_properties,
+)
+from kraftd.metadata_dir.voters import InitialVoter, voters_record
+from kraftd.types import Uuid
+from kraftd.wire.record_frame import VersionedRecord
+
+
+class DirectoryKind(enum.Enum):
+    """What a directory is formatted as; the words are Kafka's."""
+
+    DATA = "data directory"
+    STATIC_METADATA = "metadata directory"
+    DYNAMIC_METADATA = "dynamic metadata directory"
+    DYNAMIC_METADATA_VOTER = "dynamic metadata voter directory"
+
+
+@dataclass(frozen=True)
+class FormatPlan:
+    """What to format. records are those of bootstrap.checkpoint; initial_voters None means that the voters
+    are
+    either static or not known to this node (--no-initial-controllers)."""
+
+    node_id: int
+    cluster_id: str
+    directories: tuple[str, ...]
+    metadata_directory: str
+    controller_listener: str
+    records: tuple[VersionedRecord, ...]
+    kraft_version: int
+    initial_voters: tuple[InitialVoter, ...] | None = None
+    ignore_formatted: bool = False
+
+    def kind(self, directory: str) -> DirectoryKind:
+        if directory != self.metadata_directory:
+            return DirectoryKind.DATA
+        if self.initial_voters is None:
+            return DirectoryKind.STATIC_METADATA
+        if self.own_voter is None:
+            return DirectoryKind.DYNAMIC_METADATA
+        return DirectoryKind.DYNAMIC_METADATA_VOTER
+
+    @property
+    def own_voter(self) -> InitialVoter | None:
+        return next((voter for voter in self.initial_voters or () if voter.id == self.node_id), None)
+
+
+class FormattedDirectory(NamedTuple):
+    """One that was formatted."""
+
+    path: str
+    kind: DirectoryKind
+    directory_id: Uuid
+
+
+def format_directories(
+    disk: Disk, plan: FormatPlan, *, new_uuid: Callable[[], Uuid], now_ms: int
+) -> list[FormattedDirectory]:
+    """Format the directories that are not; returns them, none when all were formatted already.
+
+    Raises DirectoryProblem, and changes nothing, when one is formatted and ignore_formatted is not set. It
+    does so, too, when one belongs to another node or cluster, or holds a log without meta.properties.
+    """
+    directories = sorted({*plan.directories, plan.metadata_directory})
+    formatted = {
+        directory: properties
+        for directory in directories
+        if (properties := read_meta_properties(disk, directory)) is not None
+    }
+    check_meta_properties(formatted, cluster_id=plan.cluster_id, node_id=plan.node_id)
+    if formatted and not plan.ignore_formatted:
+        raise DirectoryProblem(
+            f"{next(iter(formatted))} is already formatted. Use --ignore-formatted to leave it as it is "
+            f"and format "
+            "the others"
+        )
+    empty = [directory for directory in directories if directory not in formatted]
+    for directory in empty:
+        if holds_a_log(disk, directory):
+            raise DirectoryProblem(
+                f"{directory} holds a metadata log but no meta.properties. Restore that file, or move the "
+                f"directory "
+                "aside: formatting would put an old log under a new identity"
+            )
+    return [_format_one(disk, plan, directory, new_uuid, now_ms) for directory in empty]
+
+
+def _format_one(
+    disk: Disk, plan: FormatPlan, directory: str, new_uuid: Callable[[], Uuid], now_ms: int
+) -> FormattedDirectory:
+    kind = plan.kind(directory)
+    voter = plan.own_voter
+    if kind is DirectoryKind.DYNAMIC_METADATA_VOTER and voter is not None:
+        directory_id = voter.directory_id
+    else:
+        directory_id = fresh_directory_id(new_uuid)
+    disk.make_directory(directory)
+    write_bootstrap(disk, directory, plan.records, now_ms)
+    if kind in (DirectoryKind.DYNAMIC_METADATA, DirectoryKind.DYNAMIC_METADATA_VOTER):
+        write_first_checkpoint(disk, directory, plan, now_ms)
+    write_meta_properties(
+        disk, directory, MetaProperties(1, plan.cluster_id, plan.node_id, directory_id), now_ms
+    )
+    return FormattedDirectory(directory, kind, directory_id)
+
+
+def write_first_checkpoint(disk: Disk, directory: str, plan: FormatPlan, now_ms: int) -> None:
+    """`0-0.checkpoint` with kraft.version and the initial voters."""
+    voters: Sequence[InitialVoter] = plan.initial_voters or ()
+    CheckpointWriter(
+        disk,
+        f"{directory}/{PARTITION_DIRECTORY}",
+        BOOTSTRAP_ID,
+        last_contained_log_timestamp_ms=now_ms,
+        now_ms=now_ms,
+        kraft_version=plan.kraft_version,
+        voters=voters_record(voters, plan.controller_listener),
+    ).freeze()

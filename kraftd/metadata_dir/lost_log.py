@@ -1,0 +1,88 @@
+"""Whether a directory without a segment has lost a log: its other files remember what was in it.
+
+A log's first file is there before any of them, so only a deletion by hand, or a damaged file system, leaves
+them alone. The one crash that does is that of a full truncation, between the old log and the new one: then
+there is a checkpoint that is ahead of all that the old log held.
+"""
+
+from __future__ import annotations
+
+from kraftd.log.disk import Disk
+from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
+from kraftd.log.epochs import decode_epochs
+from kraftd.log.errors import DirectoryProblem
+from kraftd.log.segment import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    SegmentIndex,
+    offset_of_name,
+    segment_name,
+)
+from kraftd.metadata_dir.checkpoint import by_epoch, checkpoint_name, list_checkpoints
+from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE_FILE_NAME
+from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.types import OffsetAndEpoch
+
+_LOGS = (LOG_SUFFIX, f"{LOG_SUFFIX}.swap")
+_ANY_SIZE_BYTES = 1 << 62
+
+
+def check_nothing_is_lost(disk: Disk, directory: str) -> str | None:
+    """A sentence for the operator where a checkpoint is all that there is, None where all is in order.
+
+    Raises DirectoryProblem, having changed nothing, where records were in a log that is gone.
+    """
+    names = disk.list_names(directory)
+    if any(offset_of_name(name) is not None and name.endswith(_LOGS) for name in names):
+        return None
+    snapshots, _ = list_checkpoints(disk, directory)
+    newest = snapshots[-1] if snapshots and snapshots[-1].offset > 0 else None
+    why = _what_is_beyond(disk, directory, names, newest)
+    if why is not None:
+        than = "" if newest is None else f" beyond {checkpoint_name(newest)}"
+        raise DirectoryProblem(
+            f"{directory} has no log, but had one{than}: {why}. To begin anew might lose what this node "
+            "has acknowledged. Put the log files back; or, with other voters up, move the directory aside, "
+            "format it anew and let this node catch up from the leader"
+        )
+    if newest is None:
+        return None
+    return (
+        f"{directory} has no log: it begins anew at {checkpoint_name(newest)}. That is in order after a "
+        "crash while a leader's snapshot replaced the log; if its files were deleted, newer records are gone"
+    )
+
+
+def _what_is_beyond(
+    disk: Disk, directory: str, names: list[str], newest: OffsetAndEpoch | None
+) -> str | None:
+    """Which file remembers records that no checkpoint holds, and what; None if none does."""
+    covered = (0, 0) if newest is None else by_epoch(newest)
+    if EPOCHS_FILE_NAME in names:
+        epochs = decode_epochs(disk.read_bytes(f"{directory}/{EPOCHS_FILE_NAME}"))
+        if epochs and (newest is None or epochs[-1] > covered):
+            epoch, offset = epochs[-1]
+            return f"{EPOCHS_FILE_NAME} knows of epoch {epoch} from offset {offset} on"
+    for name in names:
+        base = offset_of_name(name)
+        if base is None or not name.endswith((OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)):
+            continue
+        last = _last_offset(disk, directory, base, names)
+        if last is not None and last >= covered[1]:
+            return f"{name} knows of offset {last}"
+    if newest is None and QUORUM_STATE_FILE_NAME in names:
+        state = QuorumStateFile(disk, directory).read()
+        if state is not None and state.leader_epoch > 0:
+            return f"{QUORUM_STATE_FILE_NAME} knows of epoch {state.leader_epoch}"
+    return None
+
+
+def _last_offset(disk: Disk, directory: str, base: int, names: list[str]) -> int | None:
+    """The last offset in the indexes of a segment; None where they have none, or make no sense."""
+    files = [segment_name(base, suffix) for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)]
+    contents = [disk.read_bytes(f"{directory}/{name}") if name in names else b"" for name in files]
+    index = SegmentIndex.load(base, contents[0], contents[1], _ANY_SIZE_BYTES)
+    if index is None or (index.last_entry is None and index.max_time[0] < 0):
+        return None
+    return max(index.max_time[1], index.last_entry[0] if index.last_entry is not None else -1)

@@ -1,0 +1,117 @@
+"""What a directory, or a copied file of one, still tells of the past: its checkpoints and its log, read only.
+
+No lock is taken and nothing is changed, so a running process is not disturbed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kraftd.log.disk import Disk
+from kraftd.log.errors import DirectoryProblem
+from kraftd.log.following import SegmentReader, first_offset
+from kraftd.log.segment import LOG_SUFFIX, offset_of_name
+from kraftd.metadata_dir.bootstrap import FILE_NAME as BOOTSTRAP
+from kraftd.metadata_dir.checkpoint import (
+    SUFFIX,
+    CheckpointReader,
+    checkpoint_path,
+    list_checkpoints,
+    parse_checkpoint_name,
+)
+from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
+from kraftd.types import OffsetAndEpoch
+
+
+class Checkpoint(NamedTuple):
+    """A checkpoint stands for the log before its end offset; timestamp_ms is that of its last record."""
+
+    path: str
+    id: OffsetAndEpoch
+    timestamp_ms: int
+
+
+class Past:
+    """The files of one path: a data directory, its __cluster_metadata-0, a segment or a checkpoint.
+
+    log_start is the first offset of the log, None where there is no segment. Raises FileNotFoundError,
+    DirectoryProblem.
+    """
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self.path = path
+        self._disk = disk
+        self._file: str | None = None
+        self._directory = ""
+        self.log_start: int | None = None
+        if not disk.exists(path):
+            raise FileNotFoundError(path)
+        if not disk.exists(f"{path}/."):
+            if not path.endswith((SUFFIX, f"/{BOOTSTRAP}")) and path != BOOTSTRAP:
+                self._file, self.log_start = path, first_offset(disk, path)
+                if self.log_start is None:
+                    raise DirectoryProblem(f"{path} is neither a segment nor a checkpoint of a metadata log")
+            return
+        directory = path.rstrip("/") or "/"
+        for place in (f"{directory}/{PARTITION_DIRECTORY}", directory):
+            bases = [
+                base
+                for one in disk.list_names(place)
+                if one.endswith(LOG_SUFFIX) and (base := offset_of_name(one)) is not None
+            ]
+            if bases or list_checkpoints(disk, place)[0]:
+                self._directory, self.log_start = place, min(bases, default=None)
+                return
+        raise DirectoryProblem(f"{path} holds no metadata log and no checkpoint of one")
+
+    def __repr__(self) -> str:
+        return f"<Past of {self.path}, log from {self.log_start}>"
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Those that can be begun with, oldest first. Raises CorruptStorage for one that is damaged."""
+        found = []
+        if self._directory:
+            paths = [
+                (checkpoint_path(self._directory, one), one)
+                for one in list_checkpoints(self._disk, self._directory)[0]
+                if one.offset > 0
+            ]
+        elif self._file is None:
+            name = self.path.rsplit("/", 1)[-1]
+            paths = [(self.path, parse_checkpoint_name(name) or OffsetAndEpoch(0, 0))]
+        else:
+            paths = []
+        for path, snapshot_id in paths:
+            try:
+                reader = CheckpointReader(self._disk, path)
+            except FileNotFoundError:
+                continue  # deleted since it was listed
+            found.append(Checkpoint(path, snapshot_id, reader.header.last_contained_log_timestamp_ms))
+            reader.close()
+        return found
+
+    def open_checkpoint(self, checkpoint: Checkpoint) -> CheckpointReader:
+        """Raises FileNotFoundError, CorruptStorage."""
+        return CheckpointReader(self._disk, checkpoint.path)
+
+    def reader(self, start: int) -> SegmentReader:
+        """The log from an offset on."""
+        return SegmentReader(self._disk, self._directory, start, file=self._file)
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of all segments."""
+        if self._file is not None:
+            paths = [self._file]
+        else:
+            names = self._disk.list_names(self._directory) if self._directory else []
+            paths = [f"{self._directory}/{name}" for name in names if name.endswith(LOG_SUFFIX)]
+        total = 0
+        for path in paths:
+            try:
+                file = self._disk.open(path)
+            except FileNotFoundError:
+                continue
+            total += file.size_bytes()
+            file.close()
+        return total

@@ -1,0 +1,118 @@
+"""`quorum-state`: the election state that must outlive a crash, one line of JSON as Kafka writes it.
+
+Version 0 goes with kraft.version 0 (static voters), version 1 with kraft.version 1. Replaced whole and synced
+before anything that it says is told to anyone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kraftd.log.disk import Disk, write_atomically
+from kraftd.log.errors import DirectoryProblem
+from kraftd.messages.quorum_state_data import QuorumStateData, Voter
+from kraftd.types import parse_uuid, uuid_text
+
+FILE_NAME = "quorum-state"
+
+
+class QuorumStateFile:
+    """The file in a partition's directory."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self.path = f"{directory}/{FILE_NAME}"
+        self._disk = disk
+
+    def __repr__(self) -> str:
+        return f"<QuorumStateFile {self.path}>"
+
+    def read(self) -> QuorumStateData | None:
+        """The state, None when there is no file. Raises DirectoryProblem for one that cannot be
+        understood."""
+        try:
+            data = self._disk.read_bytes(self.path)
+        except FileNotFoundError:
+            return None
+        try:
+            return decode_quorum_state(data)
+        except ValueError as error:
+            raise DirectoryProblem(
+                f"{self.path} cannot be read: {error}. It keeps this node from voting twice in an epoch: "
+                f"restore it; "
+                "or, with other voters up, move the whole directory aside, format it anew and let it catch up"
+            ) from None
+
+    def write(self, state: QuorumStateData, version: int) -> None:
+        """Replace the file, durably on return. Blocks. Raises DiskFull (the old state stands),
+        StorageFailure."""
+        write_atomically(self._disk, self.path, encode_quorum_state(state, version))
+
+
+def encode_quorum_state(state: QuorumStateData, version: int) -> bytes:
+    """The JSON of a version, fields in Kafka's order. Raises ValueError for another version than 0 and 1."""
+    fields: dict[str, object]
+    if version == 0:
+        voters = state.current_voters
+        fields = {
+            "clusterId": state.cluster_id,
+            "leaderId": state.leader_id,
+            "leaderEpoch": state.leader_epoch,
+            "votedId": state.voted_id,
+            "appliedOffset": state.applied_offset,
+            "currentVoters": None if voters is None else [{"voterId": voter.voter_id} for voter in voters],
+        }
+    elif version == 1:
+        fields = {
+            "leaderId": state.leader_id,
+            "leaderEpoch": state.leader_epoch,
+            "votedId": state.voted_id,
+            "votedDirectoryId": uuid_text(state.voted_directory_id),
+        }
+    else:
+        raise ValueError(f"quorum-state has versions 0 and 1, not {version}")
+    return msgspec.json.encode(fields | {"data_version": version})
+
+
+def decode_quorum_state(data: bytes) -> QuorumStateData:
+    """The state in a file of either version. Raises ValueError saying what is wrong."""
+    try:
+        fields = msgspec.json.decode(data.split(b"\n", 1)[0])
+    except msgspec.DecodeError as error:
+        raise ValueError(f"it is not JSON ({error})" if data else "it is empty") from None
+    if not isinstance(fields, dict):
+        raise ValueError("it is not a JSON object")
+    version = _integer(fields, "data_version")
+    if version not in (0, 1):
+        raise ValueError(f"data_version is {version}; 0 and 1 are known")
+    state = QuorumStateData(
+        leader_id=_integer(fields, "leaderId"),
+        leader_epoch=_integer(fields, "leaderEpoch"),
+        voted_id=_integer(fields, "votedId"),
+    )
+    if version == 1:
+        text = fields.get("votedDirectoryId")
+        if not isinstance(text, str):
+            raise ValueError("votedDirectoryId is missing")
+        state.voted_directory_id = parse_uuid(text)
+        return state
+    cluster_id, voters = fields.get("clusterId"), fields.get("currentVoters")
+    if not isinstance(cluster_id, str) or not isinstance(voters, list | None):
+        raise ValueError("clusterId or currentVoters is missing")
+    state.cluster_id = cluster_id
+    state.applied_offset = _integer(fields, "appliedOffset")
+    if voters is None:
+        state.current_voters = None
+    elif all(isinstance(voter, dict) for voter in voters):
+        state.current_voters = [Voter(voter_id=_integer(voter, "voterId")) for voter in voters]
+    else:
+        raise ValueError("currentVoters is no list of voters")
+    return state
+
+
+def _integer(fields: Mapping[str, object], name: str) -> int:
+    value = fields.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{name} is {'missing' if value is None else 'no integer'}")
+    return value

@@ -1,0 +1,69 @@
+"""What a start would say of a data directory: the same checks, and every file stays as it is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kraftd.log.disk import Disk
+from kraftd.log.errors import CorruptStorage, StorageError
+from kraftd.log.overlay_disk import OverlayDisk
+from kraftd.metadata_dir.bootstrap import read_bootstrap
+from kraftd.metadata_dir.directory import PARTITION_DIRECTORY, open_directory
+from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
+from kraftd.metadata_dir.meta_properties import read_meta_properties
+from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE
+from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.recovery import open_log
+
+_ANY_ID = bytes(15) + b"\x7f"
+
+
+class Refusal(NamedTuple):
+    """Why a start would be refused: the file, the byte and the offset where there is one."""
+
+    path: str
+    position: int
+    offset: int | None
+    reason: str
+
+
+class Rehearsal(NamedTuple):
+    """refusals keep a node from starting; notes are what a start would put in order, and say."""
+
+    refusals: list[Refusal]
+    notes: list[str]
+
+
+def is_data_directory(disk: Disk, path: str) -> bool:
+    """Return whether a path is, or once was, a node's data directory rather than its partition's."""
+    return disk.exists(f"{path}/{PARTITION_DIRECTORY}/.") or disk.exists(f"{path}/{META_PROPERTIES}")
+
+
+def rehearse(disk: Disk, path: str) -> Rehearsal:
+    """Go through what a start does with a data directory."""
+    overlay = OverlayDisk(disk)
+    refusals: list[Refusal] = []
+    notes: list[str] = []
+    partition = f"{path}/{PARTITION_DIRECTORY}"
+    try:
+        for where, check in (
+            (f"{path}/{META_PROPERTIES}", lambda: _check_identity(overlay, path)),
+            (path, lambda: read_bootstrap(overlay, path)),
+            (partition, lambda: notes.extend(open_log(overlay, partition).report.notes)),
+            (f"{partition}/{QUORUM_STATE}", lambda: QuorumStateFile(overlay, partition).read()),
+        ):
+            try:
+                check()
+            except CorruptStorage as error:
+                refusals.append(Refusal(error.path, error.position, error.offset, error.reason))
+            except (StorageError, ValueError) as error:
+                refusals.append(Refusal(where, 0, None, str(error)))
+    finally:
+        overlay.close()
+    return Rehearsal(refusals, notes)
+
+
+def _check_identity(disk: Disk, path: str) -> None:
+    properties = read_meta_properties(disk, path)
+    node_id = properties.node_id if properties is not None and properties.node_id is not None else 0
+    open_directory(disk, path, node_id, new_directory_id=lambda: _ANY_ID, now_ms=0).close()

@@ -1,0 +1,219 @@
+"""A majority of the voters is lost for good: make a surviving directory's node the only voter.
+
+The log is kept whole; one control batch is appended to it, in an epoch that is clearly higher than any that
+the old voters know. It names this node as the leader of that epoch and as the only voter. Before that the
+epoch goes into `quorum-state`. A crash between the two leaves the old voters and a higher epoch, which is in
+order; the batch itself is there whole or not at all, as any batch at the end of a log.
+
+The log of a static quorum names no voters: its batch and its `quorum-state` tell of the epoch alone, and the
+configuration of the node says that it votes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from kraftd.log.disk import Disk
+from kraftd.log.epochs import EpochCache
+from kraftd.log.errors import DirectoryProblem
+from kraftd.log.overlay_disk import OverlayDisk
+from kraftd.messages.kraft_version_record import KRaftVersionRecord
+from kraftd.messages.leader_change_message import LeaderChangeMessage
+from kraftd.messages.leader_change_message import Voter as LeaderVoter
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.messages.quorum_state_data import Voter as StateVoter
+from kraftd.messages.voters_record import VotersRecord
+from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_path
+from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
+from kraftd.metadata_dir.new_epoch import epoch_beyond
+from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE
+from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.recovery import OpenedLog, open_log
+from kraftd.metadata_dir.voters import InitialVoter, voters_record
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.batch import Batch, ControlRecordType, build_control_batch, control_records, iter_batches
+from kraftd.wire.message import Message
+
+_COPY_BYTES = 4 << 20
+
+
+class Survey(NamedTuple):
+    """What a partition's directory holds.
+
+    end is the log's end offset and the epoch of its last record; committed is the end of the newest snapshot,
+    below which all is known to be committed. epoch is the highest that the log or quorum-state knows.
+    """
+
+    end: OffsetAndEpoch
+    committed: int
+    epoch: int
+    kraft_version: int
+    voters: VotersRecord | None
+    epochs: tuple[tuple[int, int], ...]
+    notes: tuple[str, ...]
+
+    @property
+    def voter_ids(self) -> list[int]:
+        return [] if self.voters is None else [one.voter_id for one in self.voters.voters]
+
+
+class Comparison(NamedTuple):
+    """How another copy's log differs: both have the same records before `common`.
+
+    Then this log goes on with `only_here` records, the other with `only_there`.
+    """
+
+    common: int
+    only_here: int
+    only_there: int
+
+
+def survey(disk: Disk, directory: str) -> Survey:
+    """Look at a data directory as a start would; every file stays as it is.
+
+    Raises CorruptStorage, DirectoryProblem where a start would be refused.
+    """
+    partition = f"{directory}/{PARTITION_DIRECTORY}"
+    if not disk.list_names(partition):
+        raise DirectoryProblem(f"{directory} holds no metadata log. Name the data directory of a controller")
+    overlay = OverlayDisk(disk)
+    try:
+        opened = open_log(overlay, partition)
+        kraft_version, voters = _voters_of(overlay, opened)
+        state = QuorumStateFile(overlay, partition).read()
+    finally:
+        overlay.close()
+    log = opened.log
+    last_epoch = log.epochs.latest or 0
+    latest = log.latest_snapshot
+    if latest is not None and latest.offset == log.log_end:
+        last_epoch = max(last_epoch, latest.epoch)
+    return Survey(
+        end=OffsetAndEpoch(log.log_end, last_epoch),
+        committed=0 if latest is None else latest.offset,
+        epoch=max(last_epoch, 0 if state is None else state.leader_epoch),
+        kraft_version=kraft_version,
+        voters=voters,
+        epochs=tuple(log.epochs.entries),
+        notes=tuple(opened.report.notes),
+    )
+
+
+def compare(mine: Survey, other: Survey) -> Comparison:
+    """Compare two logs by their epochs: the same epoch at an offset means the same records before it."""
+    common = min(mine.end.offset, other.end.offset)
+    one, two = EpochCache(mine.epochs), EpochCache(other.epochs)
+    first = max(_first(mine), _first(other))
+    while common > first and one.epoch_of(common - 1) != two.epoch_of(common - 1):
+        # Back to where the later of the two epochs begins: until there the records differ.
+        common = max(start for cache in (one, two) for _, start in cache.entries if start < common)
+    return Comparison(common, mine.end.offset - common, other.end.offset - common)
+
+
+def recovered_epoch(surveys: Iterable[Survey]) -> int:
+    """The epoch of the recovery. Raises DirectoryProblem where there is none left."""
+    return epoch_beyond(max(one.epoch for one in surveys))
+
+
+def kept_copies(disk: Disk, directory: str, epoch: int) -> list[tuple[str, str]]:
+    """The files that a recovery changes, and the names under which it keeps what they were."""
+    partition = f"{directory}/{PARTITION_DIRECTORY}"
+    names = disk.list_names(partition)
+    logs = [name for name in names if name.endswith(".log")][-1:]
+    stem = logs[0].removesuffix(".log") if logs else ""
+    changed = [
+        name
+        for name in (QUORUM_STATE, "leader-epoch-checkpoint", *logs, f"{stem}.index", f"{stem}.timeindex")
+        if name in names
+    ]
+    return [(f"{partition}/{name}", f"{partition}/{name}.before-epoch-{epoch}") for name in changed]
+
+
+def make_sole_voter(
+    disk: Disk,
+    directory: str,
+    voter: InitialVoter,
+    listener: str,
+    *,
+    epoch: int,
+    now_ms: int,
+) -> OffsetAndEpoch:
+    """Keep copies, raise the epoch, append the batch that names the only voter; returns the log's new end.
+
+    The caller holds the directory's lock. Raises DirectoryProblem for an epoch that is too low, StorageError.
+    """
+    found = survey(disk, directory)
+    if epoch <= found.epoch:
+        raise DirectoryProblem(f"epoch {epoch} is not above {found.epoch}, which {directory} knows already")
+    partition = f"{directory}/{PARTITION_DIRECTORY}"
+    for source, copy in kept_copies(disk, directory, epoch):
+        _copy(disk, source, copy)
+    disk.sync_directory(partition)
+    is_static = found.kraft_version == 0
+    state = QuorumStateData(
+        leader_epoch=epoch, current_voters=[StateVoter(voter_id=voter.id)] if is_static else []
+    )
+    QuorumStateFile(disk, partition).write(state, version=0 if is_static else 1)
+    log = open_log(disk, partition).log
+    try:
+        voters = None if is_static else voters_record([voter], listener)
+        log.append(_batch(voter.id, voters, log.log_end, epoch, now_ms))
+        log.sync()
+    finally:
+        log.close()
+    return OffsetAndEpoch(log.log_end, epoch)
+
+
+def _batch(node_id: int, voters: VotersRecord | None, base_offset: int, epoch: int, now_ms: int) -> bytes:
+    """What a leader of that epoch would have begun it with, and the voters behind it."""
+    itself = [LeaderVoter(voter_id=node_id)]
+    leader = LeaderChangeMessage(leader_id=node_id, voters=itself, granting_voters=itself)
+    # Kafka reads both in version 0 only.
+    records: list[tuple[ControlRecordType, Message, int]] = [(ControlRecordType.LEADER_CHANGE, leader, 0)]
+    if voters is not None:
+        records.append((ControlRecordType.KRAFT_VOTERS, voters, 0))
+    return build_control_batch(records, base_offset, epoch, now_ms)
+
+
+def _voters_of(disk: Disk, opened: OpenedLog) -> tuple[int, VotersRecord | None]:
+    """kraft.version and the voters as of the end of the log."""
+    kraft_version, voters = 0, None
+    latest = opened.log.latest_snapshot
+    if latest is not None:
+        reader = CheckpointReader(disk, checkpoint_path(opened.log.directory, latest))
+        kraft_version, voters = reader.header.kraft_version, reader.header.voters
+        reader.close()
+    for batch in _batches(opened.control_batches):
+        for record in control_records(batch):
+            if isinstance(record.message, KRaftVersionRecord):
+                kraft_version = record.message.kraft_version
+            elif isinstance(record.message, VotersRecord):
+                voters = record.message
+    return kraft_version, voters
+
+
+def _batches(views: Sequence[bytes]) -> Iterable[Batch]:
+    for view in views:
+        yield from iter_batches(view)
+
+
+def _first(found: Survey) -> int:
+    """The first offset of which the epochs tell."""
+    return found.epochs[0][1] if found.epochs else found.end.offset
+
+
+def _copy(disk: Disk, source: str, target: str) -> None:
+    """Copy a file durably, but for its name. Raises DiskFull, StorageFailure."""
+    part = f"{target}.part"
+    disk.remove(part)
+    old, new = disk.open(source), disk.open(part, create=True)
+    try:
+        size = old.size_bytes()
+        for position in range(0, size, _COPY_BYTES):
+            new.write(position, old.read(position, min(_COPY_BYTES, size - position)))
+        new.sync()
+    finally:
+        old.close()
+        new.close()
+    disk.rename(part, target)

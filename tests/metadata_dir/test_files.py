@@ -1,0 +1,411 @@
+"""quorum-state, meta.properties, bootstrap.checkpoint, voters, SCRAM, directories and locks."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import javaproperties
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftd.log.disk import RealDisk
+from kraftd.log.errors import CorruptStorage, DirectoryLocked, DirectoryProblem, StorageError
+from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash, everything_survives
+from kraftd.messages.feature_level_record import FeatureLevelRecord
+from kraftd.messages.quorum_state_data import QuorumStateData, Voter
+from kraftd.metadata_dir.bootstrap import encode_bootstrap, read_bootstrap, write_bootstrap
+from kraftd.metadata_dir.directory import open_directory
+from kraftd.metadata_dir.format import DirectoryKind, FormatPlan, format_directories
+from kraftd.metadata_dir.meta_properties import (
+    MetaProperties,
+    check_meta_properties,
+    decode_meta_properties,
+    encode_meta_properties,
+    read_meta_properties,
+)
+from kraftd.metadata_dir.quorum_state import QuorumStateFile, decode_quorum_state, encode_quorum_state
+from kraftd.metadata_dir.recovery import open_log
+from kraftd.metadata_dir.scram import parse_scram
+from kraftd.metadata_dir.voters import InitialVoter, parse_voters
+from kraftd.types import DIRECTORY_LOST, ZERO_UUID, parse_uuid
+from kraftd.wire.record_frame import VersionedRecord
+
+UUID = parse_uuid("J8aAPcfLQt2bqs1JT_rMgQ")
+OTHER = parse_uuid("hU1znZ7uSBqQzCNcN5L0sQ")
+CLUSTER = "xJit4XNAR_aVPxgVAz4Qsg"
+BOOTSTRAP = (
+    VersionedRecord(FeatureLevelRecord("metadata.version", 30), 0),
+    VersionedRecord(FeatureLevelRecord("group.version", 1), 0),
+)
+
+
+def plan(**changes: object) -> FormatPlan:
+    fields: dict[str, object] = {
+        "node_id": 1,
+        "cluster_id": CLUSTER,
+        "directories": ("/data",),
+        "metadata_directory": "/data",
+        "controller_listener": "CONTROLLER",
+        "records": BOOTSTRAP,
+        "kraft_version": 1,
+        "initial_voters": (InitialVoter(1, "localhost", 9093, UUID),),
+    }
+    return FormatPlan(**(fields | changes))  # type: ignore[arg-type]
+
+
+def formatted(disk: MemoryDisk, **changes: object) -> None:
+    format_directories(disk, plan(**changes), new_uuid=lambda: OTHER, now_ms=1_000_000)
+
+
+# --- quorum-state -------------------------------------------------------------------------------------
+
+
+def test_quorum_state_is_written_as_kafka_writes_it() -> None:
+    state = QuorumStateData(leader_id=100, leader_epoch=9)
+    assert encode_quorum_state(state, 1) == (
+        b'{"leaderId":100,"leaderEpoch":9,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+    )
+    state = QuorumStateData(
+        leader_id=1, leader_epoch=2, voted_id=-1, current_voters=[Voter(voter_id=1), Voter(voter_id=2)]
+    )
+    assert encode_quorum_state(state, 0) == (
+        b'{"clusterId":"","leaderId":1,"leaderEpoch":2,"votedId":-1,"appliedOffset":0,'
+        b'"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
+    )
+
+
+@given(
+    st.integers(-1, 2**31 - 1),
+    st.integers(0, 2**31 - 1),
+    st.integers(-1, 2**31 - 1),
+    st.binary(min_size=16, max_size=16),
+)
+def test_quorum_state_reads_what_it_wrote(leader: int, epoch: int, voted: int, directory: bytes) -> None:
+    state = QuorumStateData(
+        leader_id=leader, leader_epoch=epoch, voted_id=voted, voted_directory_id=directory
+    )
+    assert decode_quorum_state(encode_quorum_state(state, 1)) == state
+    state = QuorumStateData(leader_id=leader, leader_epoch=epoch, voted_id=voted, current_voters=None)
+    assert decode_quorum_state(encode_quorum_state(state, 0)) == state
+
+
+@given(st.binary(max_size=200))
+def test_a_quorum_state_that_is_none_raises_only_value_errors(data: bytes) -> None:
+    with pytest.raises(ValueError):
+        decode_quorum_state(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "it is empty"),
+        ("[]", "no"),
+        ('{"data_version":2}', "data_version is 2"),
+        ('{"leaderEpoch":1}', "data_version is missing"),
+        ('{"data_version":1,"leaderId":1,"leaderEpoch":true,"votedId":1}', "leaderEpoch is no integer"),
+        ('{"data_version":1,"leaderId":1,"leaderEpoch":1,"votedId":1}', "votedDirectoryId is missing"),
+    ],
+)
+def test_a_damaged_quorum_state_is_refused_with_the_reason_and_the_remedy(text: str, reason: str) -> None:
+    disk = MemoryDisk()
+    disk.open("/data/quorum-state", create=True).write(0, text.encode())
+    with pytest.raises(DirectoryProblem, match=f"{reason}.*voting twice"):
+        QuorumStateFile(disk, "/data").read()
+
+
+def test_a_vote_survives_a_crash_at_every_operation_or_was_never_told() -> None:
+    for crash_at in range(1, 9):
+        disk = MemoryDisk()
+        file = QuorumStateFile(disk, "/data")
+        assert file.read() is None
+        file.write(QuorumStateData(leader_epoch=1, voted_id=1), 1)
+        disk.crash_at = disk.operations + crash_at
+        written = False
+        try:
+            file.write(QuorumStateData(leader_epoch=2, voted_id=3), 1)
+            written = True
+        except SimulatedCrash:
+            pass
+        for choose in (everything_survives, lambda outcomes: 0):
+            found = QuorumStateFile(disk.after_crash(choose), "/data").read()
+            assert found is not None
+            assert found.leader_epoch == 2 if written else found.leader_epoch in (1, 2)
+
+
+# --- meta.properties ----------------------------------------------------------------------------------
+
+
+def test_meta_properties_are_laid_out_as_java_does() -> None:
+    properties = MetaProperties(1, CLUSTER, 100, OTHER)
+    text = encode_meta_properties(properties, 1795233650000).decode()
+    assert text.splitlines()[0] == "#"
+    assert text.splitlines()[2:] == [
+        "node.id=100",
+        "directory.id=hU1znZ7uSBqQzCNcN5L0sQ",
+        "version=1",
+        f"cluster.id={CLUSTER}",
+    ]
+    assert decode_meta_properties(text) == properties
+    assert decode_meta_properties("broker.id=5\n") == MetaProperties(0, None, 5, None)
+
+
+@given(st.text(st.characters(max_codepoint=0xD7FF), max_size=30))
+def test_any_cluster_id_is_read_back_here_and_by_java(cluster_id: str) -> None:
+    text = encode_meta_properties(MetaProperties(1, cluster_id, 2, None), 0).decode("ascii")
+    assert decode_meta_properties(text).cluster_id == cluster_id
+    assert javaproperties.loads(text)["cluster.id"] == cluster_id
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("version=1\nnode.id=1\n", "cluster.id is missing"),
+        ("version=1\ncluster.id=a\n", "node.id is missing"),
+        ("version=1\ncluster.id=a\nnode.id=x\n", "node.id=x is no number"),
+        ("version=7\n", "version=7 is unknown"),
+        ("version=1\ncluster.id=a\nnode.id=1\ndirectory.id=zz\n", "directory.id: 'zz' is not a uuid"),
+    ],
+)
+def test_wrong_meta_properties_say_which_one_is_wrong(text: str, reason: str) -> None:
+    disk = MemoryDisk()
+    disk.open("/data/meta.properties", create=True).write(0, text.encode())
+    with pytest.raises(DirectoryProblem, match=reason):
+        read_meta_properties(disk, "/data")
+
+
+def test_directories_of_another_cluster_or_node_or_copies_are_refused() -> None:
+    mine = MetaProperties(1, CLUSTER, 1, UUID)
+    check_meta_properties({"/a": mine, "/b": mine._replace(directory_id=OTHER)}, node_id=1)
+    with pytest.raises(DirectoryProblem, match="belongs to cluster"):
+        check_meta_properties({"/a": mine}, cluster_id="another")
+    with pytest.raises(DirectoryProblem, match=r"belongs to node 1, this is node 2.*node\.id=1"):
+        check_meta_properties({"/a": mine}, node_id=2)
+    with pytest.raises(DirectoryProblem, match="is also that of /a"):
+        check_meta_properties({"/a": mine, "/b": mine})
+    with pytest.raises(DirectoryProblem, match="reserved"):
+        check_meta_properties({"/a": mine._replace(directory_id=DIRECTORY_LOST)})
+
+
+# --- directories --------------------------------------------------------------------------------------
+
+
+def test_a_formatted_directory_opens_for_its_node_only() -> None:
+    disk = MemoryDisk()
+    formatted(disk)
+    directory = open_directory(disk, "/data", 1, new_directory_id=lambda: OTHER, now_ms=0)
+    assert (directory.cluster_id, directory.node_id, directory.directory_id) == (CLUSTER, 1, UUID)
+    with pytest.raises(DirectoryLocked):
+        open_directory(disk, "/data", 1, new_directory_id=lambda: OTHER, now_ms=0)
+    directory.close()
+    with pytest.raises(DirectoryProblem, match="belongs to node 1, this is node 3"):
+        open_directory(disk, "/data", 3, new_directory_id=lambda: OTHER, now_ms=0)
+
+
+def test_a_directory_of_before_directory_ids_is_given_one() -> None:
+    disk = MemoryDisk()
+    disk.open("/data/meta.properties", create=True).write(
+        0, f"version=1\ncluster.id={CLUSTER}\nnode.id=4\n".encode()
+    )
+    ids = iter([ZERO_UUID, DIRECTORY_LOST, UUID])
+    directory = open_directory(disk, "/data", 4, new_directory_id=lambda: next(ids), now_ms=0)
+    assert directory.directory_id == UUID
+    assert read_meta_properties(disk, "/data") == MetaProperties(1, CLUSTER, 4, UUID)
+
+
+def test_unformatted_half_formatted_and_orphaned_directories_say_what_to_do() -> None:
+    disk = MemoryDisk()
+
+    def problem() -> str:
+        with pytest.raises(DirectoryProblem) as caught:
+            open_directory(disk, "/data", 1, new_directory_id=lambda: OTHER, now_ms=0)
+        return str(caught.value)
+
+    assert "Run kraftd format first" in problem()
+    write_bootstrap(disk, "/data", BOOTSTRAP, 0)
+    assert "half formatted" in problem()
+    disk.open("/data/__cluster_metadata-0/00000000000000000000.log", create=True).write(0, b"x")
+    assert "Restore that file" in problem()
+    disk.open("/data/meta.properties", create=True)
+    assert "has no node id. Restore that file" in problem()
+    disk.remove("/data/meta.properties")
+    with pytest.raises(DirectoryProblem, match="old log under a new identity"):
+        formatted(disk)
+
+
+def test_the_lock_keeps_other_processes_out(tmp_path: Path) -> None:
+    disk = RealDisk()
+    lock = disk.lock(f"{tmp_path}/.lock")
+    with pytest.raises(DirectoryLocked, match="Stop that one first"):
+        disk.lock(f"{tmp_path}/.lock")
+    script = (
+        "from kraftd.log.disk import RealDisk\n"
+        "from kraftd.log.errors import DirectoryLocked\n"
+        "import sys\n"
+        "try:\n    RealDisk().lock(sys.argv[1])\n"
+        "except DirectoryLocked:\n    sys.exit(7)\n"
+    )
+    command = [sys.executable, "-c", script, f"{tmp_path}/.lock"]
+    assert subprocess.run(command, check=False).returncode == 7
+    lock.release()
+    assert subprocess.run(command, check=False).returncode == 0
+
+
+def test_relative_paths_are_those_of_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    format_directories(
+        RealDisk(),
+        plan(directories=("data",), metadata_directory="data"),
+        new_uuid=lambda: OTHER,
+        now_ms=0,
+    )
+    directory = open_directory(RealDisk(), "data", 1, new_directory_id=lambda: OTHER, now_ms=0)
+    log = open_log(RealDisk(), directory.partition_path).log
+    log.close()
+    directory.close()
+    assert (tmp_path / "data" / "__cluster_metadata-0" / "00000000000000000000.log").exists()
+
+
+def test_real_files_raise_the_errors_of_this_room(tmp_path: Path) -> None:
+    disk = RealDisk()
+    with pytest.raises(FileNotFoundError):
+        disk.open(f"{tmp_path}/none")
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(StorageError, match="is a file, a directory is needed"):
+        disk.make_directory(f"{tmp_path}/file")
+    file = disk.open(f"{tmp_path}/new", create=True)
+    file.write(3, b"abc")
+    file.sync()
+    assert (file.size_bytes(), file.read(0, 100), file.read(4, 1)) == (6, b"\0\0\0abc", b"b")
+    file.truncate(4)
+    file.close()
+    assert disk.read_bytes(f"{tmp_path}/new") == b"\0\0\0a"
+    if os.path.exists("/dev/full"):
+        with pytest.raises(StorageError, match="No space left"):
+            disk.open("/dev/full").write(0, b"x")
+
+
+# --- bootstrap.checkpoint, format, voters, SCRAM --------------------------------------------------------
+
+
+def test_bootstrap_records_are_read_back_and_damage_is_refused() -> None:
+    disk = MemoryDisk()
+    assert read_bootstrap(disk, "/data") is None
+    write_bootstrap(disk, "/data", BOOTSTRAP, 5)
+    assert read_bootstrap(disk, "/data") == list(BOOTSTRAP)
+    whole = encode_bootstrap(BOOTSTRAP, 5)
+    for position in range(0, len(whole), 5):
+        damaged = bytearray(whole)
+        damaged[position] ^= 0xFF
+        file = disk.open("/data/bootstrap.checkpoint")
+        file.write(0, bytes(damaged))
+        try:
+            assert read_bootstrap(disk, "/data") == list(BOOTSTRAP)  # offsets and epochs are not covered
+        except CorruptStorage as error:
+            assert "Take the file from another controller" in str(error)
+
+
+def test_a_bootstrap_without_metadata_version_is_refused() -> None:
+    disk = MemoryDisk()
+    write_bootstrap(disk, "/data", BOOTSTRAP[1:], 5)
+    with pytest.raises(DirectoryProblem, match=r"holds no metadata\.version"):
+        read_bootstrap(disk, "/data")
+
+
+def test_format_writes_meta_properties_last_so_a_crash_leaves_it_unformatted() -> None:
+    disk = MemoryDisk()
+    formatted(disk)
+    total = disk.operations
+    for crash_at in range(1, total + 1):
+        disk = MemoryDisk()
+        disk.crash_at = crash_at
+        with pytest.raises(SimulatedCrash):
+            formatted(disk)
+        disk = disk.after_crash(everything_survives)
+        if read_meta_properties(disk, "/data") is None:
+            formatted(disk)
+        directory = open_directory(disk, "/data", 1, new_directory_id=lambda: OTHER, now_ms=0)
+        assert directory.directory_id == UUID
+        assert read_bootstrap(disk, "/data") == list(BOOTSTRAP)
+        assert disk.exists("/data/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint")
+
+
+def test_formatting_twice_is_refused_unless_formatted_ones_are_ignored() -> None:
+    disk = MemoryDisk()
+    formatted(disk)
+    with pytest.raises(DirectoryProblem, match="already formatted"):
+        formatted(disk)
+    formatted(disk, ignore_formatted=True)
+    with pytest.raises(DirectoryProblem, match="belongs to cluster"):
+        formatted(disk, ignore_formatted=True, cluster_id="another")
+    done = format_directories(
+        disk, plan(directories=("/data", "/more"), ignore_formatted=True), new_uuid=lambda: OTHER, now_ms=0
+    )
+    assert done == [("/more", DirectoryKind.DATA, OTHER)]
+
+
+def test_the_kind_of_a_directory_follows_from_the_voters() -> None:
+    assert plan().kind("/data") is DirectoryKind.DYNAMIC_METADATA_VOTER
+    assert plan(node_id=5).kind("/data") is DirectoryKind.DYNAMIC_METADATA
+    assert plan(initial_voters=None).kind("/data") is DirectoryKind.STATIC_METADATA
+    assert plan().kind("/other") is DirectoryKind.DATA
+
+
+def test_initial_voters_are_parsed_with_brackets_around_ipv6() -> None:
+    text = "1@[::1]:9094:hU1znZ7uSBqQzCNcN5L0sQ,0@example.com:9093:J8aAPcfLQt2bqs1JT_rMgQ"
+    assert parse_voters(text) == [
+        InitialVoter(0, "example.com", 9093, UUID),
+        InitialVoter(1, "::1", 9094, OTHER),
+    ]
+    assert ",".join(str(voter) for voter in reversed(parse_voters(text))) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1", "@h:1:J8aAPcfLQt2bqs1JT_rMgQ", "1@h", "1@h:2", "x@h:2:J8aAPcfLQt2bqs1JT_rMgQ",
+    "1@h:99999:J8aAPcfLQt2bqs1JT_rMgQ",
+     "-1@h:2:J8aAPcfLQt2bqs1JT_rMgQ", "1@h:2:zz", "1@[::1:2:J8aAPcfLQt2bqs1JT_rMgQ",
+     "1@h:2:J8aAPcfLQt2bqs1JT_rMgQ,1@h:3:hU1znZ7uSBqQzCNcN5L0sQ"],
+)  # fmt: skip
+def test_malformed_voters_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r".{10,}"):
+        parse_voters(text)
+
+
+def test_a_scram_credential_is_derived_as_rfc_5802_says() -> None:
+    salt = base64.b64encode(b"salty").decode()
+    record = parse_scram(f'SCRAM-SHA-256=[name=alice,iterations=8192,salt="{salt}",password=secret]', bytes)
+    assert (record.name, record.mechanism, record.iterations, record.salt) == ("alice", 1, 8192, b"salty")
+    salted = hashlib.pbkdf2_hmac("sha256", b"secret", b"salty", 8192)
+    again = parse_scram(
+        f"SCRAM-SHA-256=[name=alice,iterations=8192,salt={salt},saltedpassword={base64.b64encode(salted).decode()}]",
+        bytes,
+    )
+    assert again == record
+    assert parse_scram("SCRAM-SHA-512=[name=bob,password=x]", lambda: b"new").salt == b"new"
+
+
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        ("alice", "is expected"),
+        ("PLAIN=[name=a,password=b]", "no SCRAM mechanism"),
+        ("SCRAM-SHA-256=name=a", "brackets"),
+        ("SCRAM-SHA-256=[password=b]", "has no name"),
+        ("SCRAM-SHA-256=[name=a]", "neither password nor saltedpassword"),
+        ("SCRAM-SHA-256=[name=a,saltedpassword=eA==]", "no salt"),
+        ("SCRAM-SHA-256=[name=a,password=b,iterations=10]", "4096 to 16384"),
+        ("SCRAM-SHA-256=[name=a,password=b,color=red]", "unknown part: color"),
+        ("SCRAM-SHA-256=[name=a,password=b,salt=***]", "no base64"),
+    ],
+)
+def test_malformed_scram_arguments_say_what_is_wrong(argument: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        parse_scram(argument, bytes)

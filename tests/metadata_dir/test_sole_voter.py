@@ -1,0 +1,196 @@
+"""A survivor becomes the only voter: of what it tells, and that a crash leaves the old state or the new."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftd.log.errors import DirectoryProblem
+from kraftd.log.memory_disk import (
+    MemoryDisk,
+    SimulatedCrash,
+    everything_survives,
+    names_survive_without_data,
+    nothing_unsynced_survives,
+)
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.metadata_dir.checkpoint import BOOTSTRAP_ID, CheckpointWriter
+from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.recovery import open_log
+from kraftd.metadata_dir.sole_voter import (
+    Survey,
+    compare,
+    kept_copies,
+    make_sole_voter,
+    recovered_epoch,
+    survey,
+)
+from kraftd.metadata_dir.voters import InitialVoter, voters_record
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.batch import ControlRecordType, control_records, iter_batches
+from tests.metadata_dir.logs import DIRECTORY, SMALL_SEGMENTS, batch, content, opened
+
+DATA = "/data"
+VOTERS = [InitialVoter(each, "host", 9090 + each, bytes(15) + bytes([100 + each])) for each in (1, 2, 3)]
+SURVIVOR = VOTERS[1]
+EPOCH = 1_007
+
+
+def surviving(kraft_version: int = 1) -> MemoryDisk:
+    """A directory of a quorum of three whose log has two epochs, and whose node voted in epoch 7."""
+    disk = MemoryDisk()
+    CheckpointWriter(
+        disk,
+        DIRECTORY,
+        BOOTSTRAP_ID,
+        last_contained_log_timestamp_ms=0,
+        now_ms=0,
+        kraft_version=kraft_version,
+        voters=voters_record(VOTERS, "CONTROLLER") if kraft_version else None,
+    ).freeze()
+    log = open_log(disk, DIRECTORY, SMALL_SEGMENTS).log
+    for offset in range(0, 30, 3):
+        log.append(batch(offset, 3, epoch=1 if offset < 15 else 4))
+    log.close()
+    state = QuorumStateData(
+        leader_id=3, leader_epoch=7, voted_id=3, voted_directory_id=VOTERS[2].directory_id
+    )
+    QuorumStateFile(disk, DIRECTORY).write(state, version=kraft_version)
+    return disk.after_crash(everything_survives)
+
+
+def recover(disk: MemoryDisk) -> OffsetAndEpoch:
+    return make_sole_voter(disk, DATA, SURVIVOR, "CONTROLLER", epoch=EPOCH, now_ms=5)
+
+
+def test_a_survey_tells_what_a_directory_holds_and_changes_nothing() -> None:
+    disk = surviving()
+    before = {path: disk.read_bytes(path) for path in disk.paths()}
+    found = survey(disk, DATA)
+    assert (found.end, found.epoch, found.committed) == (OffsetAndEpoch(30, 4), 7, 0)
+    assert (found.kraft_version, found.voter_ids) == (1, [1, 2, 3])
+    assert recovered_epoch([found]) == EPOCH
+    assert {path: disk.read_bytes(path) for path in disk.paths()} == before
+
+
+def test_the_survivor_is_the_only_voter_in_a_much_higher_epoch_and_keeps_its_log() -> None:
+    disk = surviving()
+    _, log, _ = opened(disk)
+    whole = content(log)
+    assert recover(disk) == OffsetAndEpoch(32, EPOCH)
+    found = survey(disk, DATA)
+    assert (found.end, found.epoch, found.voter_ids) == (OffsetAndEpoch(32, EPOCH), EPOCH, [2])
+    _, log, _ = opened(disk)
+    assert content(log)[:-1] == whole
+    records = control_records(next(iter_batches(content(log)[-1])))
+    assert [one.type for one in records] == [ControlRecordType.LEADER_CHANGE, ControlRecordType.KRAFT_VOTERS]
+    assert [one.version for one in records] == [0, 0]  # Apache Kafka reads no other
+    state = QuorumStateFile(disk, DIRECTORY).read()
+    assert state is not None
+    assert (state.leader_epoch, state.leader_id, state.voted_id) == (EPOCH, -1, -1)
+
+
+def test_a_crash_at_every_operation_leaves_the_old_voters_or_the_new_one() -> None:
+    disk = surviving()
+    _, log, _ = opened(disk)
+    whole = content(log)
+    start = disk.operations
+    recover(disk)
+    outcomes = set()
+    for crash_at in range(1, disk.operations - start + 2):
+        for choose in (
+            nothing_unsynced_survives,
+            everything_survives,
+            names_survive_without_data(),
+            *(random.Random(seed).randrange for seed in range(3)),
+        ):
+            crashing = surviving()
+            crashing.crash_at = crash_at
+            done = False
+            try:
+                recover(crashing)
+                done = True
+            except SimulatedCrash:
+                pass
+            after = crashing.after_crash(choose)
+            found = survey(after, DATA)
+            outcomes.add(tuple(found.voter_ids))
+            assert found.voter_ids in ([1, 2, 3], [2])
+            assert found.epoch in (7, EPOCH)
+            if found.voter_ids == [2]:
+                state = QuorumStateFile(after, DIRECTORY).read()
+                assert state is not None
+                assert state.leader_epoch == EPOCH
+            assert not done or found.voter_ids == [2]
+            _, log, _ = opened(after)
+            assert content(log)[: len(whole)] == whole
+            if found.voter_ids != [2]:  # and it can be done again
+                again = recovered_epoch([survey(after, DATA)])
+                make_sole_voter(after, DATA, SURVIVOR, "CONTROLLER", epoch=again, now_ms=6)
+                assert survey(after, DATA).voter_ids == [2]
+    assert outcomes == {(1, 2, 3), (2,)}
+
+
+def test_what_a_recovery_changes_is_kept_as_it_was() -> None:
+    disk = surviving()
+    copies = kept_copies(disk, DATA, EPOCH)
+    before = {copy: disk.read_bytes(path) for path, copy in copies}
+    assert {path.rsplit("/", 1)[-1] for path, _ in copies} >= {"quorum-state", "leader-epoch-checkpoint"}
+    recover(disk)
+    assert {copy: disk.read_bytes(copy) for _, copy in copies} == before
+    _, _, report = opened(disk)
+    assert report.notes == []
+    assert set(before) <= set(disk.paths())
+
+
+def test_the_log_of_a_static_quorum_gets_the_epoch_and_no_voters() -> None:
+    disk = surviving(kraft_version=0)
+    assert recover(disk) == OffsetAndEpoch(31, EPOCH)
+    found = survey(disk, DATA)
+    assert (found.end, found.kraft_version, found.voter_ids) == (OffsetAndEpoch(31, EPOCH), 0, [])
+    state = QuorumStateFile(disk, DIRECTORY).read()
+    assert state is not None
+    assert (state.leader_epoch, state.leader_id, state.voted_id) == (EPOCH, -1, -1)
+    assert [one.voter_id for one in state.current_voters or ()] == [2]
+    assert b'"data_version":0' in disk.read_bytes(f"{DIRECTORY}/quorum-state")
+
+
+def test_an_epoch_that_is_not_above_all_known_ones_is_refused() -> None:
+    disk = surviving()
+    with pytest.raises(DirectoryProblem, match="not above 7"):
+        make_sole_voter(disk, DATA, SURVIVOR, "CONTROLLER", epoch=7, now_ms=5)
+
+
+def test_an_epoch_near_the_last_one_is_refused() -> None:
+    far = survey(surviving(), DATA)._replace(epoch=(1 << 31) - 1_000)
+    with pytest.raises(DirectoryProblem, match="leaves no room"):
+        recovered_epoch([far])
+
+
+def test_a_directory_without_a_log_is_no_survivor() -> None:
+    with pytest.raises(DirectoryProblem, match="holds no metadata log"):
+        survey(MemoryDisk(), DATA)
+
+
+EPOCHS = st.lists(st.integers(1, 4), max_size=12).map(sorted)
+
+
+@given(EPOCHS, EPOCHS, st.integers(0, 5))
+def test_two_logs_are_the_same_before_the_offset_at_which_their_epochs_part(
+    one: list[int], two: list[int], shared: int
+) -> None:
+    # As raft has it: the same offset and epoch only behind the same prefix.
+    prefix = [1] * shared
+    two = [epoch + 10 * (epoch in one) for epoch in two]
+    mine, other = prefix + [each + 1 for each in one], prefix + sorted(each + 1 for each in two)
+    found = compare(_of(mine), _of(other))
+    assert found == (shared, len(one), len(two))
+
+
+def _of(epochs: list[int]) -> Survey:
+    starts = [(epoch, epochs.index(epoch)) for epoch in sorted(set(epochs))]
+    end = OffsetAndEpoch(len(epochs), epochs[-1] if epochs else 0)
+    return Survey(end, 0, end.epoch, 1, None, tuple(starts), ())
