@@ -1,1 +1,11 @@
-"""The metadata image: what the records mean, replayed in offset order."""
+"""The metadata image: what the records mean, replayed in offset order.
+
+    image = Image()
+    image.apply_all(messages, offset, epoch)
+    image.topic_named("orders")
+    snapshot = list(image.records())
+
+``tables`` holds the state, its indexes and the undo journal, changed by setters only. Upon it stand
+``replay`` (one function a record), ``partition_runs`` (many new partitions at once) and ``snapshot_records``
+(the state as records). ``image`` joins them. Other packages use it, ``state`` (values) and ``features``.
+"""

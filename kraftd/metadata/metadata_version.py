@@ -90,8 +90,8 @@ def parse_version(text: str, *, unstable: bool = False) -> int:
 
 
 def records_changed_between(one: int, other: int) -> bool:
-    """Whether any record's form changed between two levels, in either direction: a downgrade then loses
-    metadata.
+    """Return whether any record's form changed between two levels, in either direction: a downgrade then
+    loses metadata.
     """
     low, high = sorted((one, other))
     return any(level.records_changed for level in LEVELS if low < level.level <= high)

@@ -54,8 +54,8 @@ class PartitionSet:
 class HostedPartitions:
     """The partitions that have a replica on a broker.
 
-    A load names a broker in tens of thousands of topics and most often nobody asks which: what comes in is
-    only written down, and put in its place when somebody asks, and a few with every change.
+    A load names a broker in tens of thousands of topics, and most often these are never read. What comes in
+    is only written down, and put in its place by the first reader, and a few with every change.
     """
 
     __slots__ = ("_notes", "_placed", "_set")
@@ -152,7 +152,8 @@ class CountedPartitionSet(PartitionSet):
 class PartitionWalk:
     """A way through the partitions of a set, some at a time, while the set goes on changing.
 
-    What has left the set may still come up, and what has entered it may not: whoever goes looks again.
+    What has left the set may still come up, and what has entered it may not: the caller checks each one
+    again.
     """
 
     __slots__ = ("_next", "_set", "_topic_ids")
@@ -177,7 +178,7 @@ class PartitionWalk:
         del self._next[:count]
 
     def is_last(self, count: int) -> bool:
-        """Whether nothing comes after so many more."""
+        """Return whether nothing comes after so many more."""
         return not self._topic_ids and len(self._next) <= count
 
     def __repr__(self) -> str:

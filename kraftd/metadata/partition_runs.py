@@ -1,57 +1,26 @@
 """New partitions, many at a time: what a creation, a snapshot and the most of a log consist of.
 
-A run is the records of one topic's partitions that follow one another, each new, led by its first replica
-and without anything else to it.  Such a partition is in none of the sparse indexes, and those of a run come
-into the others together.  Whatever is not so is left to ``replay_topics.set_partition``, which knows all
-cases and errors.
+A run is the records of one topic's partitions that follow one another. Each is new, led by its first replica,
+and has nothing else to it.  Such a partition is in none of the sparse indexes, and those of a run come into
+the others together.  Whatever is not so is left to ``replay_topics.set_partition``, which knows all cases and
+errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.metadata import journal as j
-from kraftd.metadata.state import PartitionState, TopicState, replica_directories
+from kraftd.metadata.state import PartitionState, replica_directories
+from kraftd.metadata.tables import Tables
 from kraftd.types import DIRECTORY_MIGRATING
 
-if TYPE_CHECKING:
-    from kraftd.metadata.image import Image
 
-
-class KnownPartitions:
-    """Partitions of late by their replicas: the next one on the same replicas is most often equal in all
-    else, and then the same object.
-
-    Where replicas hardly repeat, nothing is remembered for a while: looking would only cost.
-    """
-
-    __slots__ = ("_since", "by_replicas")
-
-    LIMIT = 1 << 14
-    WHILE = 1 << 18  # partitions
-
-    def __init__(self) -> None:
-        self.by_replicas: dict[tuple[int, ...], PartitionState] = {}
-        self._since = 0
-
-    def remember(self, state: PartitionState, partition_count: int) -> None:
-        """One more, which was made as the so manieth of all."""
-        known = self.by_replicas
-        if len(known) >= self.LIMIT:
-            few_were_equal = partition_count - self._since < 2 * self.LIMIT
-            known.clear()
-            self._since = partition_count + (self.WHILE if few_were_equal else 0)
-        if partition_count >= self._since:
-            known[state.replicas] = state
-
-    def __repr__(self) -> str:
-        return f"<KnownPartitions {len(self.by_replicas)} of {self.LIMIT}>"
-
-
-def add_run(image: Image, messages: Sequence[object], at: int, offset: int, entries: j.Entries | None) -> int:
+def add_run(
+    tables: Tables, messages: Sequence[object], at: int, offset: int, entries: j.Entries | None
+) -> int:
     """Add the run that begins with the message at a place; how many messages it had, which may be none.
 
     offset is that of the first; the changes are noted in entries, if there are any.
@@ -59,11 +28,11 @@ def add_run(image: Image, messages: Sequence[object], at: int, offset: int, entr
     first = messages[at]
     assert type(first) is PartitionRecord
     topic_id = first.topic_id
-    topic = image.topics.get(topic_id)
+    topic = tables.topics.get(topic_id)
     if topic is None:
         return 0
     partitions = topic.partitions
-    known = image.known_partitions.by_replicas
+    known = tables.known_partitions.by_replicas
     masks: dict[int, int] = {}
     led: dict[int, int] = {}
     count = 0
@@ -84,7 +53,7 @@ def add_run(image: Image, messages: Sequence[object], at: int, offset: int, entr
             or record.eligible_leader_replicas
             or record.last_known_elr
         ):
-            state = _plain_state(image, record)
+            state = _plain_state(tables, record)
             if state is None:
                 break
         index = record.partition_id
@@ -99,30 +68,11 @@ def add_run(image: Image, messages: Sequence[object], at: int, offset: int, entr
             masks[replica] = masks.get(replica, 0) | bit
         leader = state.leader
         led[leader] = led.get(leader, 0) + 1
-    image.note_run(topic_id, count, masks, led)
+    tables.note_run(topic_id, count, masks, led)
     return count
 
 
-def remove_all(image: Image, topic: TopicState, offset: int, entries: j.Entries | None) -> None:
-    """Remove the partitions of a topic, by the record of that offset; noted in entries, if there are any."""
-    masks: dict[int, int] = {}
-    led: dict[int, int] = {}
-    partitions = topic.partitions
-    for index, state in partitions.items():
-        if entries is not None:
-            entries.append((offset, j.PARTITION, topic, index, state))
-        bit = 1 << index
-        for replica in state.hosts():
-            masks[replica] = masks.get(replica, 0) | bit
-        leader = state.leader
-        if leader >= 0:
-            led[leader] = led.get(leader, 0) + 1
-    count = len(partitions)
-    partitions.clear()
-    image.note_removed(topic.id, count, masks, led)
-
-
-def _plain_state(image: Image, record: PartitionRecord) -> PartitionState | None:
+def _plain_state(tables: Tables, record: PartitionRecord) -> PartitionState | None:
     """The partition of a record, remembered for its likes; None if there is more to it, or an error."""
     replicas = record.replicas
     if (
@@ -143,8 +93,8 @@ def _plain_state(image: Image, record: PartitionRecord) -> PartitionState | None
             directories = replica_directories(directories, replicas)
         except ValueError:
             return None
-    if not image.sharing.keeps(directories[0]):  # the C engine has shared them already
-        directories = image.sharing.ids(directories)
+    if not tables.sharing.keeps(directories[0]):  # the C engine has shared them already
+        directories = tables.sharing.ids(directories)
     state = PartitionState(
         replicas,
         directories,
@@ -158,5 +108,5 @@ def _plain_state(image: Image, record: PartitionRecord) -> PartitionState | None
         record.leader_epoch,
         record.partition_epoch,
     )
-    image.known_partitions.remember(state, image.partition_count)
+    tables.known_partitions.remember(state, tables.partition_count)
     return state

@@ -32,8 +32,9 @@ from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftd.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kraftd.metadata import replay_access, replay_cluster, replay_topics
+from kraftd.metadata.tables import Tables
 
-REPLAY: dict[type, Callable[[Any, Any], None]] = {
+REPLAY: dict[type, Callable[[Tables, Any], None]] = {
     RegisterBrokerRecord: replay_cluster.register_broker,
     UnregisterBrokerRecord: replay_cluster.unregister_broker,
     FenceBrokerRecord: replay_cluster.fence_broker,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.client_quota_record import ClientQuotaRecord
 from kraftd.messages.config_record import ConfigRecord
@@ -15,35 +13,33 @@ from kraftd.messages.user_scram_credential_record import UserScramCredentialReco
 from kraftd.metadata.errors import ReplayError
 from kraftd.metadata.journal import ABSENT
 from kraftd.metadata.state import AclState, DelegationTokenState, ScramState
+from kraftd.metadata.tables import Tables
 from kraftd.types import uuid_text
 
-if TYPE_CHECKING:
-    from kraftd.metadata.image import Image
 
-
-def set_config(image: Image, record: ConfigRecord) -> None:
+def set_config(tables: Tables, record: ConfigRecord) -> None:
     """A null value takes the key away; a resource without keys is none."""
     resource = (record.resource_type, record.resource_name)
-    values = dict(image.configs.get(resource, ()))
+    values = dict(tables.configs.get(resource, ()))
     if record.value is None:
         values.pop(record.name, None)
     else:
         values[record.name] = record.value
-    image.put(image.configs, resource, values or ABSENT)
+    tables.put(tables.configs, resource, values or ABSENT)
 
 
-def set_quota(image: Image, record: ClientQuotaRecord) -> None:
+def set_quota(tables: Tables, record: ClientQuotaRecord) -> None:
     entity = tuple(sorted({e.entity_type: e.entity_name for e in record.entity}.items()))
-    values = dict(image.quotas.get(entity, ()))
+    values = dict(tables.quotas.get(entity, ()))
     if record.remove:
         values.pop(record.key, None)
     else:
         values[record.key] = record.value
-    image.put(image.quotas, entity, values or ABSENT)
+    tables.put(tables.quotas, entity, values or ABSENT)
 
 
-def add_acl(image: Image, record: AccessControlEntryRecord) -> None:
-    if record.id in image.acls:
+def add_acl(tables: Tables, record: AccessControlEntryRecord) -> None:
+    if record.id in tables.acls:
         raise ReplayError(f"ACL {uuid_text(record.id)} exists already")
     state = AclState(
         record.resource_type,
@@ -54,29 +50,29 @@ def add_acl(image: Image, record: AccessControlEntryRecord) -> None:
         record.operation,
         record.permission_type,
     )
-    image.put(image.acls, record.id, state)
+    tables.put(tables.acls, record.id, state)
 
 
-def remove_acl(image: Image, record: RemoveAccessControlEntryRecord) -> None:
-    if record.id not in image.acls:
+def remove_acl(tables: Tables, record: RemoveAccessControlEntryRecord) -> None:
+    if record.id not in tables.acls:
         raise ReplayError(f"no ACL {uuid_text(record.id)}")
-    image.put(image.acls, record.id, ABSENT)
+    tables.put(tables.acls, record.id, ABSENT)
 
 
-def set_scram(image: Image, record: UserScramCredentialRecord) -> None:
+def set_scram(tables: Tables, record: UserScramCredentialRecord) -> None:
     state = ScramState(
         bytes(record.salt), bytes(record.stored_key), bytes(record.server_key), record.iterations
     )
-    image.put(image.scram, (record.mechanism, record.name), state)
+    tables.put(tables.scram, (record.mechanism, record.name), state)
 
 
-def remove_scram(image: Image, record: RemoveUserScramCredentialRecord) -> None:
-    if (record.mechanism, record.name) not in image.scram:
+def remove_scram(tables: Tables, record: RemoveUserScramCredentialRecord) -> None:
+    if (record.mechanism, record.name) not in tables.scram:
         raise ReplayError(f"user {record.name} has no SCRAM credential of mechanism {record.mechanism}")
-    image.put(image.scram, (record.mechanism, record.name), ABSENT)
+    tables.put(tables.scram, (record.mechanism, record.name), ABSENT)
 
 
-def set_delegation_token(image: Image, record: DelegationTokenRecord) -> None:
+def set_delegation_token(tables: Tables, record: DelegationTokenRecord) -> None:
     state = DelegationTokenState(
         record.owner,
         record.requester,
@@ -85,8 +81,8 @@ def set_delegation_token(image: Image, record: DelegationTokenRecord) -> None:
         record.max_timestamp,
         record.expiration_timestamp,
     )
-    image.put(image.delegation_tokens, record.token_id, state)
+    tables.put(tables.delegation_tokens, record.token_id, state)
 
 
-def remove_delegation_token(image: Image, record: RemoveDelegationTokenRecord) -> None:
-    image.put(image.delegation_tokens, record.token_id, ABSENT)
+def remove_delegation_token(tables: Tables, record: RemoveDelegationTokenRecord) -> None:
+    tables.put(tables.delegation_tokens, record.token_id, ABSENT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -23,15 +23,13 @@ from kraftd.metadata.features import supported_features
 from kraftd.metadata.journal import ABSENT
 from kraftd.metadata.metadata_version import KRAFT_VERSION
 from kraftd.metadata.state import BrokerState, ControllerState
+from kraftd.metadata.tables import Tables
 from kraftd.types import Endpoint
-
-if TYPE_CHECKING:
-    from kraftd.metadata.image import Image
 
 _READABLE = supported_features(unstable=True)
 
 
-def register_broker(image: Image, record: RegisterBrokerRecord) -> None:
+def register_broker(tables: Tables, record: RegisterBrokerRecord) -> None:
     """A registration replaces the one before of the same id, whole."""
     state = BrokerState(
         record.broker_id,
@@ -43,35 +41,35 @@ def register_broker(image: Image, record: RegisterBrokerRecord) -> None:
         record.fenced,
         record.in_controlled_shutdown,
         record.is_migrating_zk_broker,
-        image.sharing.ids(tuple(sorted(record.log_dirs))),
-        None if record.cordoned_log_dirs is None else image.sharing.ids(record.cordoned_log_dirs),
+        tables.sharing.ids(tuple(sorted(record.log_dirs))),
+        None if record.cordoned_log_dirs is None else tables.sharing.ids(record.cordoned_log_dirs),
     )
-    _put_broker(image, state)
-    image.put(image.registration_offsets, state.id, image.offset)
+    _put_broker(tables, state)
+    tables.put(tables.registration_offsets, state.id, tables.offset)
 
 
-def unregister_broker(image: Image, record: UnregisterBrokerRecord) -> None:
-    _broker(image, record.broker_id, record.broker_epoch)
-    image.put(image.brokers, record.broker_id, ABSENT)
-    image.put(image.registration_offsets, record.broker_id, ABSENT)
-    image.put(image.broker_offsets, record.broker_id, ABSENT)
+def unregister_broker(tables: Tables, record: UnregisterBrokerRecord) -> None:
+    _broker(tables, record.broker_id, record.broker_epoch)
+    tables.put(tables.brokers, record.broker_id, ABSENT)
+    tables.put(tables.registration_offsets, record.broker_id, ABSENT)
+    tables.put(tables.broker_offsets, record.broker_id, ABSENT)
 
 
-def fence_broker(image: Image, record: FenceBrokerRecord) -> None:
-    broker = _broker(image, record.id, record.epoch)
-    _put_broker(image, replace(broker, fenced=True))
+def fence_broker(tables: Tables, record: FenceBrokerRecord) -> None:
+    broker = _broker(tables, record.id, record.epoch)
+    _put_broker(tables, replace(broker, fenced=True))
 
 
-def unfence_broker(image: Image, record: UnfenceBrokerRecord) -> None:
-    broker = _broker(image, record.id, record.epoch)
-    _put_broker(image, replace(broker, fenced=False))
+def unfence_broker(tables: Tables, record: UnfenceBrokerRecord) -> None:
+    broker = _broker(tables, record.id, record.epoch)
+    _put_broker(tables, replace(broker, fenced=False))
 
 
-def change_broker(image: Image, record: BrokerRegistrationChangeRecord) -> None:
+def change_broker(tables: Tables, record: BrokerRegistrationChangeRecord) -> None:
     """fenced: 1 fences, -1 unfences, 0 leaves; in_controlled_shutdown: 1 or 0; no directories leave
     those there.
     """
-    broker = _broker(image, record.broker_id, record.broker_epoch)
+    broker = _broker(tables, record.broker_id, record.broker_epoch)
     if record.fenced not in (-1, 0, 1):
         raise ReplayError(f"broker {broker.id}: fenced is {record.fenced}, not -1, 0 or 1")
     if record.in_controlled_shutdown not in (0, 1):
@@ -80,9 +78,9 @@ def change_broker(image: Image, record: BrokerRegistrationChangeRecord) -> None:
         )
     directories, cordoned = broker.directories, broker.cordoned_directories
     if record.log_dirs:
-        directories = image.sharing.ids(tuple(sorted(record.log_dirs)))
+        directories = tables.sharing.ids(tuple(sorted(record.log_dirs)))
     if record.cordoned_log_dirs is not None:
-        cordoned = image.sharing.ids(record.cordoned_log_dirs)
+        cordoned = tables.sharing.ids(record.cordoned_log_dirs)
     changed = replace(
         broker,
         fenced=broker.fenced if record.fenced == 0 else record.fenced == 1,
@@ -90,10 +88,10 @@ def change_broker(image: Image, record: BrokerRegistrationChangeRecord) -> None:
         directories=directories,
         cordoned_directories=cordoned,
     )
-    _put_broker(image, changed)
+    _put_broker(tables, changed)
 
 
-def register_controller(image: Image, record: RegisterControllerRecord) -> None:
+def register_controller(tables: Tables, record: RegisterControllerRecord) -> None:
     state = ControllerState(
         record.controller_id,
         record.incarnation_id,
@@ -101,10 +99,10 @@ def register_controller(image: Image, record: RegisterControllerRecord) -> None:
         _endpoints(record.end_points),
         {f.name: (f.min_supported_version, f.max_supported_version) for f in record.features},
     )
-    image.put(image.controllers, state.id, state)
+    tables.put(tables.controllers, state.id, state)
 
 
-def set_feature(image: Image, record: FeatureLevelRecord) -> None:
+def set_feature(tables: Tables, record: FeatureLevelRecord) -> None:
     """Level 0 takes a feature away. A level that this software does not know stops it, as it does Kafka's:
     what comes after could mean anything. kraft.version is passed over: its level is the quorum's own.
     """
@@ -116,44 +114,46 @@ def set_feature(image: Image, record: FeatureLevelRecord) -> None:
             "another level with the software that wrote it"
         )
     if name != KRAFT_VERSION:
-        image.put(image.features, name, level or ABSENT)
+        tables.put(tables.features, name, level or ABSENT)
 
 
-def set_producer_ids(image: Image, record: ProducerIdsRecord) -> None:
-    if record.next_producer_id <= image.next_producer_id:
-        raise ReplayError(f"next producer id {record.next_producer_id} is not above {image.next_producer_id}")
-    image.set_field("next_producer_id", record.next_producer_id)
+def set_producer_ids(tables: Tables, record: ProducerIdsRecord) -> None:
+    if record.next_producer_id <= tables.next_producer_id:
+        raise ReplayError(
+            f"next producer id {record.next_producer_id} is not above {tables.next_producer_id}"
+        )
+    tables.set_field("next_producer_id", record.next_producer_id)
 
 
-def begin_transaction(image: Image, record: BeginTransactionRecord) -> None:
-    if image.transaction_offset is not None:
-        raise ReplayError(f"the transaction of offset {image.transaction_offset} is still open")
-    image.begin_transaction()
+def begin_transaction(tables: Tables, record: BeginTransactionRecord) -> None:
+    if tables.transaction_offset is not None:
+        raise ReplayError(f"the transaction of offset {tables.transaction_offset} is still open")
+    tables.begin_transaction()
 
 
-def end_transaction(image: Image, record: EndTransactionRecord) -> None:
-    if image.transaction_offset is None:
+def end_transaction(tables: Tables, record: EndTransactionRecord) -> None:
+    if tables.transaction_offset is None:
         raise ReplayError("no transaction is open")
-    image.end_transaction()
+    tables.end_transaction()
 
 
-def abort_transaction(image: Image, record: AbortTransactionRecord) -> None:
-    if image.transaction_offset is None:
+def abort_transaction(tables: Tables, record: AbortTransactionRecord) -> None:
+    if tables.transaction_offset is None:
         raise ReplayError("no transaction is open")
-    image.abort_transaction()
+    tables.abort_transaction()
 
 
-def nothing(image: Image, record: object) -> None:
+def nothing(tables: Tables, record: object) -> None:
     """A record that only moves the offset: NoOp, and the state of a ZooKeeper migration, long over."""
 
 
-def _put_broker(image: Image, state: BrokerState) -> None:
-    image.put(image.brokers, state.id, state)
-    image.put(image.broker_offsets, state.id, image.offset)
+def _put_broker(tables: Tables, state: BrokerState) -> None:
+    tables.put(tables.brokers, state.id, state)
+    tables.put(tables.broker_offsets, state.id, tables.offset)
 
 
-def _broker(image: Image, broker_id: int, broker_epoch: int) -> BrokerState:
-    broker = image.brokers.get(broker_id)
+def _broker(tables: Tables, broker_id: int, broker_epoch: int) -> BrokerState:
+    broker = tables.brokers.get(broker_id)
     if broker is None:
         raise ReplayError(f"broker {broker_id} is not registered")
     if broker.epoch != broker_epoch:

@@ -1,21 +1,17 @@
 """The image written back as records: what a snapshot holds.
 
-The order of kinds is Kafka's (features, cluster, topics, configs, quotas, producer ids, ACLs, SCRAM,
-tokens), with metadata.version first because it says how to read the rest.  Within a kind it is sorted, so
-that equal images give equal bytes on every node.  What a metadata.version cannot carry is an error, never
-dropped.
+The order of kinds is Kafka's: features, cluster, topics, configs, quotas, producer ids, ACLs, SCRAM, tokens.
+metadata.version is first because it says how to read the rest.  Within a kind it is sorted, so that equal
+images give equal bytes on every node.  What a metadata.version cannot carry is an error, never dropped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from kraftd.messages import register_broker_record, register_controller_record
-from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.client_quota_record import ClientQuotaRecord, EntityData
 from kraftd.messages.config_record import ConfigRecord
-from kraftd.messages.delegation_token_record import DelegationTokenRecord
 from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.producer_ids_record import ProducerIdsRecord
@@ -24,36 +20,35 @@ from kraftd.messages.register_controller_record import RegisterControllerRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftd.metadata import metadata_version as mv
+from kraftd.metadata.access_records import acl_record, token_record
 from kraftd.metadata.errors import UnwritableMetadataError
 from kraftd.metadata.state import BrokerState, ControllerState, PartitionState
+from kraftd.metadata.tables import Tables
 from kraftd.types import DIRECTORY_MIGRATING
 from kraftd.wire.record_frame import VersionedRecord
-
-if TYPE_CHECKING:
-    from kraftd.metadata.image import Image
 
 ELR_VERSION = "eligible.leader.replicas.version"
 
 
-def snapshot_records(image: Image) -> Iterator[VersionedRecord]:
+def snapshot_records(tables: Tables) -> Iterator[VersionedRecord]:
     """Every record of the image, lazily; the image must not change meanwhile.
 
     Raises UnwritableMetadataError when there is no metadata.version yet but something to write, when a
     transaction is open, or when the metadata.version cannot carry something.
     """
-    if image.in_transaction:
-        raise UnwritableMetadataError(f"the transaction of offset {image.transaction_offset} is open")
-    if mv.METADATA_VERSION in image.features:
-        yield VersionedRecord(FeatureLevelRecord(mv.METADATA_VERSION, image.metadata_version), 0)
-    for name in sorted(image.features):
+    if tables.in_transaction:
+        raise UnwritableMetadataError(f"the transaction of offset {tables.transaction_offset} is open")
+    if mv.METADATA_VERSION in tables.features:
+        yield VersionedRecord(FeatureLevelRecord(mv.METADATA_VERSION, tables.metadata_version), 0)
+    for name in sorted(tables.features):
         if name != mv.METADATA_VERSION:
-            yield VersionedRecord(FeatureLevelRecord(name, image.features[name]), 0)
-    yield from _cluster(image)
-    yield from _topics(image)
-    yield from _configs_and_quotas(image)
-    if image.next_producer_id >= 0:
-        yield VersionedRecord(ProducerIdsRecord(-1, -1, image.next_producer_id), 0)
-    yield from _access(image)
+            yield VersionedRecord(FeatureLevelRecord(name, tables.features[name]), 0)
+    yield from _cluster(tables)
+    yield from _topics(tables)
+    yield from _configs_and_quotas(tables)
+    if tables.next_producer_id >= 0:
+        yield VersionedRecord(ProducerIdsRecord(-1, -1, tables.next_producer_id), 0)
+    yield from _access(tables)
 
 
 def broker_record(broker: BrokerState, level: int) -> VersionedRecord:
@@ -140,21 +135,21 @@ def _record(
     )
 
 
-def _cluster(image: Image) -> Iterator[VersionedRecord]:
-    for _, broker in sorted(image.brokers.items()):
-        yield broker_record(broker, image.metadata_version)
-    for _, controller in sorted(image.controllers.items()):
-        yield controller_record(controller, image.metadata_version)
+def _cluster(tables: Tables) -> Iterator[VersionedRecord]:
+    for _, broker in sorted(tables.brokers.items()):
+        yield broker_record(broker, tables.metadata_version)
+    for _, controller in sorted(tables.controllers.items()):
+        yield controller_record(controller, tables.metadata_version)
 
 
-def _topics(image: Image) -> Iterator[VersionedRecord]:
-    level = image.metadata_version
+def _topics(tables: Tables) -> Iterator[VersionedRecord]:
+    level = tables.metadata_version
     # The ELR of an image without the feature is dropped, as Kafka's snapshots do.
-    elr_enabled = image.features.get(ELR_VERSION, 0) >= 1
+    elr_enabled = tables.features.get(ELR_VERSION, 0) >= 1
     with_directories = mv.allows_directory_assignment(level)
     version = mv.partition_record_version(level)
-    for topic_id in sorted(image.topics):
-        topic = image.topics[topic_id]
+    for topic_id in sorted(tables.topics):
+        topic = tables.topics[topic_id]
         yield VersionedRecord(TopicRecord(topic.name, topic_id), 0)
         for index, partition in sorted(topic.partitions.items()):
             if with_directories and not elr_enabled:  # nothing that the record could lose
@@ -163,13 +158,13 @@ def _topics(image: Image) -> Iterator[VersionedRecord]:
                 yield partition_record(topic_id, index, partition, level, elr_enabled=elr_enabled)
 
 
-def _configs_and_quotas(image: Image) -> Iterator[VersionedRecord]:
-    for kind, name in sorted(image.configs):
-        for key, value in sorted(image.configs[kind, name].items()):
+def _configs_and_quotas(tables: Tables) -> Iterator[VersionedRecord]:
+    for kind, name in sorted(tables.configs):
+        for key, value in sorted(tables.configs[kind, name].items()):
             yield VersionedRecord(ConfigRecord(kind, name, key, value), 0)
-    for entity in sorted(image.quotas, key=_none_first):
+    for entity in sorted(tables.quotas, key=_none_first):
         data = [EntityData(entity_type, entity_name) for entity_type, entity_name in entity]
-        for key, number in sorted(image.quotas[entity].items()):
+        for key, number in sorted(tables.quotas[entity].items()):
             yield VersionedRecord(ClientQuotaRecord(data, key, number, False), 0)
 
 
@@ -177,45 +172,24 @@ def _none_first(entity: tuple[tuple[str, str | None], ...]) -> list[tuple[str, b
     return [(kind, name is not None, name or "") for kind, name in entity]
 
 
-def _access(image: Image) -> Iterator[VersionedRecord]:
-    level = image.metadata_version
-    for acl_id, acl in sorted(image.acls.items(), key=lambda item: item[0]):
-        record = AccessControlEntryRecord(
-            acl_id,
-            acl.resource_type,
-            acl.resource_name,
-            acl.pattern_type,
-            acl.principal,
-            acl.host,
-            acl.operation,
-            acl.permission_type,
-        )
-        yield VersionedRecord(record, 0)
-    if image.scram and not mv.allows_scram(level):
+def _access(tables: Tables) -> Iterator[VersionedRecord]:
+    level = tables.metadata_version
+    for acl_id, acl in sorted(tables.acls.items(), key=lambda item: item[0]):
+        yield acl_record(acl_id, acl)
+    if tables.scram and not mv.allows_scram(level):
         raise _lost(level, "SCRAM credentials")
-    for mechanism, user in sorted(image.scram):
-        scram = image.scram[mechanism, user]
+    for mechanism, user in sorted(tables.scram):
+        scram = tables.scram[mechanism, user]
         yield VersionedRecord(
             UserScramCredentialRecord(
                 user, mechanism, scram.salt, scram.stored_key, scram.server_key, scram.iterations
             ),
             0,
         )
-    if image.delegation_tokens and not mv.allows_delegation_tokens(level):
+    if tables.delegation_tokens and not mv.allows_delegation_tokens(level):
         raise _lost(level, "delegation tokens")
-    for token_id, token in sorted(image.delegation_tokens.items(), key=lambda item: item[0]):
-        yield VersionedRecord(
-            DelegationTokenRecord(
-                token.owner,
-                token.requester,
-                token.renewers,
-                token.issue_timestamp_ms,
-                token.max_timestamp_ms,
-                token.expiration_timestamp_ms,
-                token_id,
-            ),
-            0,
-        )
+    for token_id, token in sorted(tables.delegation_tokens.items(), key=lambda item: item[0]):
+        yield token_record(token_id, token)
 
 
 def _lost(level: int, what: str) -> UnwritableMetadataError:

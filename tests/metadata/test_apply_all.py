@@ -16,7 +16,7 @@ from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.errors import ReplayError
 from kraftd.metadata.image import Image
-from kraftd.metadata.partition_runs import KnownPartitions
+from kraftd.metadata.sharing import KnownPartitions
 from kraftd.types import DIRECTORY_MIGRATING
 from kraftd.wire.message import Message
 from tests.metadata.checks import check, same
@@ -183,8 +183,8 @@ def test_equal_partitions_are_one_object() -> None:
 
 
 def test_replicas_that_hardly_repeat_are_not_remembered_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(KnownPartitions, "LIMIT", 8)
-    monkeypatch.setattr(KnownPartitions, "WHILE", 100)
+    monkeypatch.setattr(KnownPartitions, "MAX_STATES", 8)
+    monkeypatch.setattr(KnownPartitions, "REST_PARTITIONS", 100)
     image = Image()
     image.apply_all([TopicRecord("t", b"t" * 16)], 0, 1)
     remembered = []

@@ -15,7 +15,7 @@ from kraftd.metadata import features
 from kraftd.metadata import metadata_version as mv
 from kraftd.metadata.metadata_version import record_version
 from kraftd.wire.record_frame import VersionedRecord, decode_record, encode_record
-from tests.kafka.java import QUICK_START, classpath, compile_java, find_java, find_javac
+from testkit.java import QUICK_START, classpath, compile_java, find_java, find_javac
 from tests.metadata.histories import history, replayed
 
 pytestmark = pytest.mark.kafka
