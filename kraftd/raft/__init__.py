@@ -1,1 +1,10 @@
-"""Consensus (KIP-595, 853, 996): pure, events in, effects out."""
+"""Consensus on the metadata log (KIP-595, 853, 996, 1166): events in, effects out, no IO and no clock.
+
+core = RaftCore(config, durable_state, dice, fetches=Purgatory(), appends=Purgatory())
+for effect in core.step(Started(), now_ms):  # carry the effects out in this order
+    ...
+due_ms = core.deadline_ms()                  # then: core.step(DeadlineReached(), due_ms)
+
+Public are `core`, `config`, `events`, `effects`, `metrics` and, for reading, `log_view` and `quorum`. Every
+other module holds what one kind of event means; `replica` is what they share. docs/raft.md has the map.
+"""

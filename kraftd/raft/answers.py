@@ -18,8 +18,8 @@ from kraftd.messages.update_raft_voter_response import CurrentLeader, UpdateRaft
 from kraftd.messages.vote_response import VoteResponse
 from kraftd.raft.effects import Respond
 from kraftd.raft.events import RequestReceived
+from kraftd.raft.quorum.voters import listener_endpoint
 from kraftd.raft.replica import Replica
-from kraftd.raft.voters import listener_endpoint
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message

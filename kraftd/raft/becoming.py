@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from kraftd.raft.checks import LARGEST_EPOCH, A_co, ElectionResponse, leader_told, only_partition
 from kraftd.raft.leader import become_leader, leave_leadership
-from kraftd.raft.majority import Votes
+from kraftd.raft.quorum.majority import Votes
+from kraftd.raft.quorum.voters import Listeners
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Candidate, Follower, Prospective, Resigned, Unattached
 from kraftd.raft.transitions import Cause
-from kraftd.raft.voters import Listeners
 from kraftd.wire.error_code import ErrorCode
 
 
@@ -63,7 +63,9 @@ def become_prospective(replica: Replica, cause: Cause) -> None:
 
 
 def become_candidate(replica: Replica) -> None:
-    """Stand in the next epoch, with a vote for itself that is durable before any other is asked for (S3)."""
+    """Start an election in the next epoch, with a vote for itself that is durable before any other is asked
+    for (S3).
+    """
     votes = Votes((voter.key for voter in replica.voters), replica.config.node_id)
     replica.become(
         Cause.PRE_VOTES_WON,

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+from kraftd.raft.quorum.voters import Listeners
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Leader
-from kraftd.raft.voters import Listeners
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
 from kraftd.wire.error_code import ErrorCode
 
@@ -81,7 +81,9 @@ def cluster_and_topic(replica: Replica, told: str | None, topics: Sequence[_Topi
 
 
 def voter_only(replica: Replica, remote_id: int, epoch: int) -> ErrorCode:
-    """Requests between voters: not of an older epoch, nor of an impossible one, and by somebody."""
+    """Requests between voters: not of an older epoch, nor of an impossible one, and with the id of a
+    sender.
+    """
     if epoch < replica.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     return ErrorCode.INVALID_REQUEST if remote_id < 0 or epoch > LARGEST_EPOCH else ErrorCode.NONE
@@ -99,7 +101,9 @@ def leader_only(replica: Replica, epoch: int) -> ErrorCode:
 
 
 def is_meant_for(replica: Replica, voter_id: int, directory_id: bytes) -> bool:
-    """Whether a voter key in a request is this replica's; one that is not told, or without directory, is."""
+    """Return whether a voter key in a request is this replica's; one that is not told, or without directory,
+    is.
+    """
     if voter_id < 0:
         return True
     return voter_id == replica.config.node_id and directory_id in (ZERO_UUID, replica.config.directory_id)

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 
 from kraftd.messages.quorum_state_data import QuorumStateData
-from kraftd.raft.history import ControlRecordHistory
 from kraftd.raft.log_view import LogView
-from kraftd.raft.voters import Listeners, VoterNode, bare
+from kraftd.raft.quorum.history import ControlRecordHistory
+from kraftd.raft.quorum.voters import Listeners, VoterNode, bare
 from kraftd.types import OffsetAndEpoch, ReplicaKey
 
 MIN_KRAFT_VERSION = 0
@@ -74,7 +74,9 @@ class RaftConfig(Struct, frozen=True):
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 1024 * 1024
     fetch_snapshot_max_bytes: int = 1024 * 1024
+    fetch_response_max_bytes: int = 10 * 1024 * 1024
     auto_join: bool = False
+    max_batch_bytes: int = MAX_BATCH_BYTES  # of records that this replica appends as a leader
     can_become_voter: bool = True
     min_kraft_version: int = MIN_KRAFT_VERSION
     max_kraft_version: int = MAX_KRAFT_VERSION

@@ -1,4 +1,5 @@
-"""Who may be asked what now: one request in flight a node, a timeout for it, and a backoff after failures.
+"""Which node may be asked what now: one request in flight a node, a timeout for it, and a backoff after
+failures.
 
 Kafka's request manager, told the time.  Ids are node ids; bootstrap servers of unknown id have -2 and below.
 """
@@ -76,7 +77,7 @@ class Connections:
         )
 
     def any_in_flight(self, now_ms: int) -> bool:
-        """Whether any request waits for its answer still, and in time."""
+        """Return whether any request waits for its answer still, and in time."""
         return any(one.phase is _Phase.IN_FLIGHT and now_ms < one.until_ms for one in self._by_node.values())
 
     def sent(self, destination: Destination, message: Message, now_ms: int) -> int:

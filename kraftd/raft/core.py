@@ -41,10 +41,10 @@ from kraftd.raft import (
     snapshots,
 )
 from kraftd.raft.config import Dice, DurableState, Parking, RaftConfig
+from kraftd.raft.connections import Sent
 from kraftd.raft.effects import Destination, Effect
 from kraftd.raft.events import (
     AppendRequested,
-    CommitAwaited,
     ConnectionLost,
     DeadlineReached,
     Event,
@@ -65,10 +65,11 @@ from kraftd.raft.events import (
 )
 from kraftd.raft.log_view import LogView
 from kraftd.raft.metrics import RaftMetrics, take_metrics
-from kraftd.raft.replica import Replica
+from kraftd.raft.quorum.voters import VoterSet, listener_endpoint
+from kraftd.raft.replica import ConsensusBroken, Replica
+from kraftd.raft.replica_views import ReplicaView, replica_views
 from kraftd.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
-from kraftd.raft.transitions import State
-from kraftd.raft.voters import VoterSet, listener_endpoint
+from kraftd.raft.transitions import IllegalTransition, State
 from kraftd.types import Endpoint
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
@@ -99,7 +100,6 @@ _ON_RESPONSE: dict[type[Message], Callable[[Replica, Destination, Any], bool]] =
 
 _ON_REPORT: dict[type[Event], Callable[[Replica, Any], None]] = {
     AppendRequested: leader.on_append_requested,
-    CommitAwaited: leader.on_commit_awaited,
     KRaftVersionUpgradeRequested: reconfiguration.on_kraft_version_upgrade,
     SnapshotTaken: snapshots.on_snapshot_taken,
     SnapshotFinished: snapshots.on_snapshot_finished,
@@ -108,7 +108,7 @@ _ON_REPORT: dict[type[Event], Callable[[Replica, Any], None]] = {
     LogStartMoved: snapshots.on_log_start_moved,
 }
 
-_QUIET = (AppendRequested, CommitAwaited, RecordsSynced)  # with a leader that stays one; and fetches
+_QUIET = (AppendRequested, RecordsSynced)  # with a leader that stays one; and fetches
 
 _MOST_TRANSITIONS = 16  # in one step; more than a replica can need
 
@@ -141,8 +141,9 @@ class RaftCore:
 
     @property
     def leader_id(self) -> int | None:
-        """Who leads the epoch, if that is known; a leader that resigned still stands here until the epoch
-        ends."""
+        """The leader of the epoch, if that is known; a leader that resigned still stands here until the epoch
+        ends.
+        """
         return self._replica.leader_id
 
     @property
@@ -162,6 +163,21 @@ class RaftCore:
         if isinstance(role, Leader):
             return role.high_watermark
         return role.leader_log_start_offset if isinstance(role, Follower) else -1
+
+    @property
+    def live_replicas_end(self) -> int | None:
+        """The smallest log end of the live replicas that fetch from this leader, which its log start waits
+        for (KIP-630); None where there are none, and for a follower, which goes by its leader's log start.
+
+        A leader of several voters waits for them a fetch timeout, so that they fetch for the first time: -1.
+        """
+        replica, role = self._replica, self._replica.role
+        if not isinstance(role, Leader):
+            return None
+        alone = len(role.progress.voters) == 1
+        if not alone and replica.now_ms < role.since_ms + replica.config.fetch_timeout_ms:
+            return -1
+        return role.progress.slowest_live_end(replica.now_ms)
 
     @property
     def log(self) -> LogView:
@@ -195,6 +211,10 @@ class RaftCore:
         """Kafka's `raft-metrics` of this moment, in plain numbers."""
         return take_metrics(self._replica, now_ms)
 
+    def replicas(self, now_ms: int) -> list[ReplicaView]:
+        """Voters and observers with what this replica knows of their progress."""
+        return replica_views(self._replica, now_ms)
+
     # --- being driven ---
 
     def deadline_ms(self) -> int | None:
@@ -206,32 +226,40 @@ class RaftCore:
 
         `now_ms` never goes back (a smaller one counts as the last).  Raises ConsensusBroken or
         IllegalTransition, both of which end the process: something happened that correct replicas cannot
-        bring about.
+        bring about, or a fault left the replica half changed. Any other exception has changed nothing.
         """
         replica = self._replica
         role = replica.role
         if now_ms > replica.now_ms:
             replica.now_ms = now_ms
         replica.effects = []
-        if type(event) is RequestReceived and type(event.message) is FetchRequest:
-            fetching.on_fetch_request(replica, event, event.message)
-            quiet = self._calm
-        else:
-            self._take_in(event)
-            quiet = self._calm and type(event) in _QUIET
-        due_ms = self._deadline_ms
-        if quiet and replica.role is role and (due_ms is None or replica.now_ms < due_ms):
-            parked_ms = replica.fetches.deadline_ms()
-            if parked_ms is not None and (due_ms is None or parked_ms < due_ms):
-                self._deadline_ms = parked_ms
-        else:
-            self._poll()
+        try:
+            if type(event) is RequestReceived and type(event.message) is FetchRequest:
+                fetching.on_fetch_request(replica, event, event.message)
+                quiet = self._calm
+            else:
+                self._take_in(event)
+                quiet = self._calm and type(event) in _QUIET
+            due_ms = self._deadline_ms
+            if quiet and replica.role is role and (due_ms is None or replica.now_ms < due_ms):
+                parked_ms = replica.fetches.deadline_ms()
+                if parked_ms is not None and (due_ms is None or parked_ms < due_ms):
+                    self._deadline_ms = parked_ms
+            else:
+                self._poll()
+        except (ConsensusBroken, IllegalTransition):
+            raise
+        except Exception as error:
+            if replica.effects or replica.role is not role:
+                raise ConsensusBroken(f"a step broke off half way: {error!r}") from error
+            raise
         return replica.effects
 
     def _is_calm(self) -> bool:
-        """Whether quiet events leave nothing to do but what they bring, the way of almost all events. None
-        of them brings about what is looked at here, so it is asked again only when anything else
-        has happened."""
+        """Return whether quiet events leave nothing to do but what they bring, the way of almost all events.
+        None of them brings about what is looked at here, so it is asked again only when anything else has
+        happened.
+        """
         replica, role = self._replica, self._replica.role
         return (
             isinstance(role, Leader)
@@ -278,8 +306,9 @@ class RaftCore:
         sent = replica.connections.answered(event.send_id)
         if sent is None:
             return  # asked in another state, or given up
+        replica.unreached.discard(sent.destination.node_id)
         handler = _ON_RESPONSE.get(type(event.message))
-        if handler is None or not handler(replica, sent.destination, event.message):
+        if handler is None or not handler(replica, _source(sent), event.message):
             replica.connections.back_off(sent.destination.node_id, replica.now_ms)
 
     def _on_send_failed(self, event: SendFailed) -> None:
@@ -288,8 +317,10 @@ class RaftCore:
         if sent is None:
             return
         replica.connections.back_off(sent.destination.node_id, replica.now_ms)
+        if isinstance(sent.message, VoteRequest):
+            replica.unreached.add(sent.destination.node_id)
         unsupported = event.error is ErrorCode.UNSUPPORTED_VERSION
-        if isinstance(sent.message, VoteRequest) and unsupported:
+        if isinstance(sent.message, VoteRequest) and unsupported and sent.destination.node_id >= 0:
             election.on_pre_vote_unsupported(replica)
         elif isinstance(sent.message, ApiVersionsRequest):
             reconfiguration.on_api_versions_failed(replica, sent.destination)
@@ -362,3 +393,11 @@ def poll_leader(replica: Replica, role: Leader) -> int | None:
     if not alone:
         deadlines += [role.check_quorum_deadline_ms]
     return min(deadlines, default=None)
+
+
+def _source(sent: Sent) -> Destination:
+    """The replica that an answer is of: a vote asked of a bootstrap server is that of the voter it names."""
+    at, message = sent.destination, sent.message
+    if at.node_id < 0 and isinstance(message, VoteRequest):
+        return Destination(message.voter_id, at.host, at.port)
+    return at

@@ -19,7 +19,7 @@ from kraftd.messages.describe_quorum_response import (
 )
 from kraftd.raft import answers, checks
 from kraftd.raft.events import RequestReceived
-from kraftd.raft.progress import ReplicaProgress
+from kraftd.raft.quorum.progress import ReplicaProgress
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Leader
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID

@@ -185,7 +185,7 @@ class HighWatermarkMoved(Effect, frozen=True, gc=False):
 
 
 class LeadershipChanged(Effect, frozen=True, gc=False):
-    """Who leads.  `leader_id` is None while nobody is known to, and as soon as this replica resigns.
+    """The leader. `leader_id` is None while none is known, and as soon as this replica resigns.
 
     With `is_local` this replica leads, and the high watermark has passed the start of its epoch: all that was
     committed before has been shown by HighWatermarkMoved, so decisions may be taken on it.

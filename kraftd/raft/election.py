@@ -22,11 +22,11 @@ from kraftd.raft.effects import Destination, HighWatermarkMoved
 from kraftd.raft.events import RequestReceived
 from kraftd.raft.follower import fetch_from_anyone
 from kraftd.raft.leader import become_leader
-from kraftd.raft.majority import Votes
+from kraftd.raft.quorum.majority import Votes
+from kraftd.raft.quorum.voters import replica_key
 from kraftd.raft.replica import TURN_MS, ConsensusBroken, Replica
 from kraftd.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from kraftd.raft.transitions import Cause
-from kraftd.raft.voters import replica_key
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, ReplicaKey
 from kraftd.wire.error_code import ErrorCode
 
@@ -44,7 +44,9 @@ def on_vote_request(replica: Replica, request: RequestReceived, message: VoteReq
 
 
 def _judge(replica: Replica, voter_id: int, asked: PartitionData) -> tuple[ErrorCode, bool]:
-    """Whether this replica votes for that candidate, or the error that says why it cannot even be asked."""
+    """Return whether this replica votes for that candidate, or the error that says why it cannot even be
+    asked.
+    """
     last_epoch = asked.last_offset_epoch
     impossible = last_epoch > asked.replica_epoch if asked.pre_vote else last_epoch >= asked.replica_epoch
     if asked.last_offset < 0 or last_epoch < 0 or impossible:
@@ -69,7 +71,7 @@ def _judge(replica: Replica, voter_id: int, asked: PartitionData) -> tuple[Error
 
 
 def grants_pre_vote(replica: Replica) -> bool:
-    """Whether this replica would welcome an election: not while it leads, or hears from a leader."""
+    """Return whether this replica would welcome an election: not while it leads, or hears from a leader."""
     role = replica.role
     if isinstance(role, Follower):
         silent = replica.now_ms >= role.fetch_deadline_ms  # only who does not stand itself waits on
@@ -78,7 +80,7 @@ def grants_pre_vote(replica: Replica) -> bool:
 
 
 def grants_vote(replica: Replica, candidate: ReplicaKey, up_to_date: bool) -> bool:
-    """Whether this replica votes for the candidate of its epoch (S3: never for two)."""
+    """Return whether this replica votes for the candidate of its epoch (S3: never for two)."""
     if not isinstance(replica.role, Unattached | Prospective):
         return False
     if replica.voted is not None:
@@ -115,8 +117,29 @@ def ask_for_votes(replica: Replica, role: Prospective | Candidate) -> None:
     if role.votes.lost:
         return
     for key in role.votes.outstanding:
+        if replica.connections.has_timed_out(key.id, replica.now_ms):
+            replica.unreached.add(key.id)
         if replica.connections.is_ready(key.id, replica.now_ms):
             replica.send(replica.voter_destination(key.id), vote_request(replica, key))
+    search_voters(replica, role)
+
+
+def search_voters(replica: Replica, role: Prospective | Candidate) -> None:
+    """Ask bootstrap servers for the votes of voters that are not reached where the log has them (KIP-1347).
+
+    A request names the id and the directory id of its voter, so only that voter grants it, wherever it is.
+    Each server is asked for one voter after the other, whatever the others are asked meanwhile. The addresses
+    of a static quorum are configured.
+    """
+    lost = [key for key in role.votes.outstanding if key.id in replica.unreached]
+    if not lost or replica.history.kraft_version == 0:
+        return
+    for server in replica.bootstrap_destinations():
+        if server.node_id < 0 and replica.connections.is_ready(server.node_id, replica.now_ms):
+            asked = replica.searches.get(server.node_id, -server.node_id)
+            replica.searches[server.node_id] = asked + 1
+            key = lost[asked % len(lost)]
+            replica.send(server, vote_request(replica, key))
 
 
 def vote_request(replica: Replica, voter: ReplicaKey) -> VoteRequest:
@@ -168,10 +191,10 @@ def on_vote_response(replica: Replica, source: Destination, response: VoteRespon
 
 
 def _try_again_soon(replica: Replica, role: Candidate) -> None:
-    """Somebody voted otherwise, most likely for itself: of two that stood at once neither wins.
+    """A voter refused, most likely for itself: of two that started elections at once neither wins.
 
-    Each begins again, with pre-votes, after a wait of its own that is drawn from a longer span every time,
-    instead of after its election timeout.
+    Each begins again, with pre-votes, after a wait of its own instead of its election timeout. The wait is
+    drawn from a longer span every time.
     """
     if not role.refused:
         role.refused = True
@@ -190,7 +213,7 @@ def on_pre_vote_unsupported(replica: Replica) -> None:
 
 
 def poll_unattached(replica: Replica, role: Unattached) -> int | None:
-    """Stand when the election timeout is over; until then ask around for the leader."""
+    """Start an election when the election timeout is over; until then ask around for the leader."""
     if replica.may_stand:
         if replica.shutting_down:
             return None
@@ -212,7 +235,7 @@ def poll_prospective(replica: Replica, role: Prospective) -> int | None:
 
 
 def poll_candidate(replica: Replica, role: Candidate) -> int | None:
-    """A candidate that nobody answers waits out its timeout, then asks again whether it could win."""
+    """A candidate without answers waits out its timeout, then asks again whether it could win."""
     if not replica.shutting_down and replica.now_ms >= role.deadline_ms:
         become_prospective(replica, Cause.ELECTION_TIMEOUT)
         return None

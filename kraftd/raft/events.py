@@ -106,6 +106,8 @@ class AppendRequested(Event, frozen=True, gc=False):
 
     `values` are whole record values.  `epoch` is the leader epoch in which they were decided: in any other
     they are refused.  Atomic ones become one batch; the rest may be cut into several at a size of 8 MiB.
+    Without values it is committed with everything appended before it: what a read waits for that must not
+    show what could still be undone.
     """
 
     append_id: AppendId
@@ -115,16 +117,6 @@ class AppendRequested(Event, frozen=True, gc=False):
 
     def __repr__(self) -> str:
         return f"<AppendRequested {self.append_id} {len(self.values)} records in epoch {self.epoch}>"
-
-
-class CommitAwaited(Event, frozen=True, gc=False):
-    """Tell when everything appended so far is committed: answered like an AppendRequested without records.
-
-    What a read does that must not show what could still be undone.
-    """
-
-    append_id: AppendId
-    epoch: int
 
 
 class KRaftVersionUpgradeRequested(Event, frozen=True, gc=False):

@@ -1,10 +1,15 @@
 """Answering fetches, those that were parked included (KIP-595, KIP-1166).
 
-Two keys in the purgatory: fetches of voters wait for the log end, those of observers for the synced end of
-the leader's log; both are woken by every move of the high watermark.  A voter may so write a record while the
-leader itself still syncs it, which halves the time to commit, and commits it without a leader whose disk is
-slow.  That is safe: the leader counts itself only up to what it has synced, and having lost a tail it never
-leads that epoch again.
+Two keys in the purgatory: fetches of voters wait for the log end, those of observers for the high watermark;
+every move of the high watermark wakes both.
+
+A voter may write a record while the leader itself still syncs it.  That halves the time to commit, and a
+slow disk of the leader holds up no commit.  It is safe: the leader counts itself only up to what it has
+synced, and having lost a tail it never leads that epoch again.
+
+An observer reads committed records only, and the answer that brings them brings the high watermark that
+covers them: one wake-up instead of two.  An observer below Fetch v18 cannot say which high watermark it
+knows.  Given a record before its commit, it would ask again after the commit and wait with the news unheard.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ BY_OBSERVER = "fetches of observers"
 
 
 class FetchAsked(Struct, frozen=True, gc=False):
-    """A Fetch that passed all checks: who, from where, and how it is to be answered."""
+    """A Fetch that passed all checks: who, from where, how it is to be answered, and until when."""
 
     request_id: RequestId
     version: int
@@ -37,17 +42,18 @@ class FetchAsked(Struct, frozen=True, gc=False):
     last_fetched_epoch: int
     max_bytes: int
     high_watermark: int
+    deadline_ms: int
 
 
-def queue_of(leader: Leader, key: ReplicaKey) -> str:
-    return BY_VOTER if leader.progress.is_voter(key) else BY_OBSERVER
+def readable_end(replica: Replica, *, is_voter: bool) -> int:
+    """The offset up to which another replica may read: a voter all, an observer what is committed."""
+    return replica.log.end_offset if is_voter else replica.high_watermark
 
 
-def readable_end(replica: Replica, leader: Leader, key: ReplicaKey) -> int:
-    """The offset up to which that replica may read: a voter all, others what no crash takes back."""
-    if leader.progress.is_voter(key):
-        return replica.log.end_offset
-    return max(replica.log.synced_end_offset, leader.high_watermark)
+def park(replica: Replica, leader: Leader, fetch: FetchAsked) -> None:
+    """Keep a fetch until there is something to answer it with, or until its deadline."""
+    queue = BY_VOTER if leader.progress.is_voter(fetch.key) else BY_OBSERVER
+    replica.fetches.park(fetch.request_id, fetch, [(queue, fetch.offset + 1)], fetch.deadline_ms)
 
 
 def answer(
@@ -90,8 +96,9 @@ def answer(
 
 
 def nothing(replica: Replica, leader: Leader, version: int, listener: str) -> Message:
-    """The answer of a leader that has nothing new, by far the most frequent of all: one object, as long as it
-    would be the same, for whoever asks.  Nobody may change it."""
+    """The answer of a leader that has nothing new, by far the most frequent of all: one object for all
+    fetches, as long as it would be the same. It must not be changed.
+    """
     high_watermark, log_start_offset = leader.high_watermark, replica.log.start_offset
     known = leader.empty_fetches.get((version, listener))
     if known is not None and known[0] == high_watermark and known[1] == log_start_offset:
@@ -104,9 +111,9 @@ def nothing(replica: Replica, leader: Leader, version: int, listener: str) -> Me
 def wake(replica: Replica, leader: Leader, fetches: list[FetchAsked]) -> None:
     """Answer fetches that left the purgatory for a reason; they count as fetches of this moment."""
     for fetch in fetches:
-        end_offset = readable_end(replica, leader, fetch.key)
         if fetch.key.id >= 0:
-            leader.progress.fetched(fetch.key, fetch.offset, end_offset, replica.now_ms)
+            leader.progress.fetched(fetch.key, fetch.offset, replica.log.end_offset, replica.now_ms)
+        end_offset = readable_end(replica, is_voter=leader.progress.is_voter(fetch.key))
         position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
         answer(replica, leader, fetch, position, end_offset, may_park=False)
 
@@ -116,12 +123,17 @@ def records_appended(replica: Replica, leader: Leader) -> None:
     wake(replica, leader, replica.fetches.reach(BY_VOTER, replica.log.end_offset))
 
 
-def records_synced(replica: Replica, leader: Leader) -> None:
-    wake(replica, leader, replica.fetches.reach(BY_OBSERVER, replica.log.synced_end_offset))
+def voters_changed(replica: Replica, leader: Leader) -> None:
+    """An observer that has become a voter may read on at once: the commit of that change may need it."""
+    for fetch in replica.fetches.complete_all(BY_OBSERVER):
+        if leader.progress.is_voter(fetch.key):
+            wake(replica, leader, [fetch])
+        else:
+            park(replica, leader, fetch)
 
 
 def high_watermark_moved(replica: Replica, leader: Leader) -> None:
-    """Everybody hears of it, whatever the version of the request (KIP-1166)."""
+    """Notify every replica, whatever the version of its request (KIP-1166)."""
     for queue in (BY_VOTER, BY_OBSERVER):
         wake(replica, leader, replica.fetches.complete_all(queue))
 
@@ -131,7 +143,7 @@ def expire(replica: Replica) -> None:
     for fetch in replica.fetches.expire(replica.now_ms):
         leader = replica.role
         if isinstance(leader, Leader):
-            end_offset = readable_end(replica, leader, fetch.key)
+            end_offset = readable_end(replica, is_voter=leader.progress.is_voter(fetch.key))
             position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
             answer(replica, leader, fetch, position, end_offset, may_park=False)
         else:
@@ -144,7 +156,7 @@ def refuse(replica: Replica, fetch: FetchAsked, error: ErrorCode) -> None:
 
 
 def refuse_all(replica: Replica, error: ErrorCode) -> None:
-    """The leadership is over: whoever is parked must look for the next leader."""
+    """The leadership is over: replicas with a parked fetch must look for the next leader."""
     for queue in (BY_VOTER, BY_OBSERVER):
         for fetch in replica.fetches.complete_all(queue):
             refuse(replica, fetch, error)

@@ -18,9 +18,9 @@ from kraftd.raft.events import RequestReceived
 from kraftd.raft.fetch_answers import FetchAsked
 from kraftd.raft.leader import advance_high_watermark, heard_from
 from kraftd.raft.log_view import VALID
+from kraftd.raft.quorum.voters import replica_key
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Leader
-from kraftd.raft.voters import replica_key
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC_ID
 from kraftd.wire.error_code import ErrorCode
 
@@ -63,27 +63,21 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
         asked.last_fetched_epoch,
         message.max_bytes,
         asked.high_watermark,
-    )
-    position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
-    end_offset = fetch_answers.readable_end(replica, leader, fetch.key)
-    if position.fit is VALID and fetch.key.id >= 0:
-        if fetch.key.id == replica.config.node_id:  # a replica does not fetch from itself
-            fetch_answers.refuse(replica, fetch, ErrorCode.UNKNOWN_SERVER_ERROR)
-            return
-        _note_progress(replica, leader, fetch, end_offset)
-    if fetch_answers.answer(replica, leader, fetch, position, end_offset, may_park=message.max_wait_ms > 0):
-        return
-    replica.fetches.park(
-        fetch.request_id,
-        fetch,
-        [(fetch_answers.queue_of(leader, fetch.key), fetch.offset + 1)],
         replica.now_ms + message.max_wait_ms,
     )
-
-
-def _note_progress(replica: Replica, leader: Leader, fetch: FetchAsked, end_offset: int) -> None:
-    """A replica's fetch whose position is on this log says how far it has synced (S12)."""
-    leader.progress.fetched(fetch.key, fetch.offset, end_offset, replica.now_ms)
-    if leader.progress.is_voter(fetch.key):
-        heard_from(replica, leader, fetch.key)
-        advance_high_watermark(replica, leader)
+    is_voter = leader.progress.is_voter(fetch.key)
+    position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
+    if position.fit is VALID and replica_id >= 0:
+        if replica_id == replica.config.node_id:  # a replica does not fetch from itself
+            fetch_answers.refuse(replica, fetch, ErrorCode.UNKNOWN_SERVER_ERROR)
+            return
+        # Its position is on this log: so far it has synced (S12).
+        leader.progress.fetched(fetch.key, fetch.offset, replica.log.end_offset, replica.now_ms)
+        if is_voter:
+            heard_from(replica, leader, fetch.key)
+            advance_high_watermark(replica, leader)
+    end_offset = fetch_answers.readable_end(replica, is_voter=is_voter)
+    if not fetch_answers.answer(
+        replica, leader, fetch, position, end_offset, may_park=message.max_wait_ms > 0
+    ):
+        fetch_answers.park(replica, leader, fetch)

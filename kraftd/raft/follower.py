@@ -1,7 +1,8 @@
 """Following: fetching from the leader, appending and syncing what it sends, truncating where the logs part.
 
-An unattached replica and an observer fetch the same way, from whoever may know the leader.  The next fetch
-leaves only once what the last one brought is synced, for its offset is counted as synced by the leader (S12).
+An unattached replica and an observer fetch the same way, from a node that may know the leader.  The next
+fetch leaves only once what the last one brought is synced, for its offset is counted as synced by the leader
+(S12).
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def fetch_from_anyone(replica: Replica) -> None:
 
 
 def fetch_from_leader(replica: Replica, role: Follower) -> None:
-    """Ask the leader; somebody else while the leader does not answer."""
+    """Ask the leader; another voter while the leader does not answer."""
     leader, now_ms = replica.leader_destination(), replica.now_ms
     if leader is None:
         fetch_from_anyone(replica)
@@ -143,7 +144,9 @@ def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
     offset = replica.log.truncation_offset(diverging)
     if min(offset, diverging.offset) < replica.high_watermark:
         raise ConsensusBroken(
-            f"{replica!r} is asked to truncate to {offset}, below its high watermark {replica.high_watermark}"
+            f"{replica!r} is asked to truncate to {offset}, below its high watermark "
+            f"{replica.high_watermark}: the quorum was recovered, or restored, without records that this "
+            "node knows as committed. Format its directory anew and let it join"
         )
     if offset >= replica.log.end_offset:
         return
@@ -157,7 +160,7 @@ def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
 def append_fetched(replica: Replica, data: memoryview) -> None:
     """Append the leading batches that continue the log and are whole and sound; leave the rest.
 
-    A leader may cut its last batch short, and batches of a later epoch than this replica's belong to a leader
+    A leader may cut its last batch short. Batches of a later epoch than this replica's belong to a leader
     that it does not follow yet.
     """
     start_offset = replica.log.end_offset
@@ -220,8 +223,9 @@ def on_connection_lost(replica: Replica, node_id: int) -> None:
     """The leader's process is gone, or the link to it: ask the others soon instead of after the fetch
     timeout.
 
-    The voters take turns by id, so that one of them is asked for its pre-vote while it has not stood itself.
-    A replica whose own link broke is told by the others' refusals, and doubles its patience each time.
+    The voters take turns by id, so that one of them is asked for its pre-vote before it starts an election
+    itself. A replica whose own link broke is told by the others' refusals, and doubles its patience each
+    time.
     """
     role = replica.role
     if not isinstance(role, Follower) or node_id != replica.leader_id or not replica.may_stand:

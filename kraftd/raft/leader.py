@@ -19,7 +19,6 @@ from kraftd.messages.begin_quorum_epoch_request import (
 from kraftd.messages.kraft_version_record import KRaftVersionRecord
 from kraftd.messages.leader_change_message import LeaderChangeMessage, Voter
 from kraftd.raft import fetch_answers
-from kraftd.raft.config import MAX_BATCH_BYTES
 from kraftd.raft.effects import (
     AppendAborted,
     AppendAccepted,
@@ -27,9 +26,9 @@ from kraftd.raft.effects import (
     AppendRefused,
     HighWatermarkMoved,
 )
-from kraftd.raft.events import AppendId, AppendRequested, CommitAwaited
-from kraftd.raft.majority import majority
-from kraftd.raft.progress import Progress
+from kraftd.raft.events import AppendId, AppendRequested
+from kraftd.raft.quorum.majority import majority
+from kraftd.raft.quorum.progress import Progress
 from kraftd.raft.replica import ConsensusBroken, Replica
 from kraftd.raft.roles import Candidate, Leader, Resigned
 from kraftd.raft.transitions import Cause
@@ -65,8 +64,9 @@ def become_leader(replica: Replica) -> None:
 
 
 def start_of_epoch_records(replica: Replica, granting: Sequence[int]) -> list[ControlRecord]:
-    """LeaderChange; under kraft.version 1 also KRaftVersion and Voters when the voters stand in no log yet
-    (they come from the bootstrap checkpoint), or this replica is reached otherwise than they say."""
+    """LeaderChange; under kraft.version 1 also KRaftVersion and Voters in two cases. The voters are in no log
+    yet (they come from the bootstrap checkpoint), or their address of this replica is wrong.
+    """
     change = LeaderChangeMessage(
         leader_id=replica.config.node_id,
         voters=[Voter(node_id) for node_id in replica.voters.ids],
@@ -129,6 +129,8 @@ def append_control(replica: Replica, records: Sequence[ControlRecord]) -> int:
     replica.append(data, base_offset, base_offset + len(records), replica.epoch)
     replica.read_control_records(data)
     _appended(replica, len(records))
+    assert isinstance(replica.role, Leader)
+    fetch_answers.voters_changed(replica, replica.role)
     return log.end_offset
 
 
@@ -137,7 +139,7 @@ def on_append_requested(replica: Replica, event: AppendRequested) -> None:
     if not _accepts_appends(replica, event.epoch):
         replica.emit(AppendRefused(event.append_id, ErrorCode.NOT_CONTROLLER))
         return
-    batches = _cut(event.values, event.atomic)
+    batches = _cut(event.values, replica.config.max_batch_bytes, event.atomic)
     if batches is None:
         replica.emit(AppendRefused(event.append_id, ErrorCode.RECORD_LIST_TOO_LARGE))
         return
@@ -153,33 +155,24 @@ def on_append_requested(replica: Replica, event: AppendRequested) -> None:
         _appended(replica, len(event.values))
 
 
-def on_commit_awaited(replica: Replica, event: CommitAwaited) -> None:
-    """An append of nothing: it commits with everything before it."""
-    if not _accepts_appends(replica, event.epoch):
-        replica.emit(AppendRefused(event.append_id, ErrorCode.NOT_CONTROLLER))
-        return
-    end_offset = replica.log.end_offset
-    replica.emit(AppendAccepted(event.append_id, end_offset, end_offset, replica.epoch))
-    _await_commit(replica, event.append_id)
-
-
 def _accepts_appends(replica: Replica, epoch: int) -> bool:
     return isinstance(replica.role, Leader) and replica.epoch == epoch and not replica.shutting_down
 
 
-def _cut(values: list[bytes], atomic: bool) -> list[list[bytes]] | None:
+def _cut(values: list[bytes], max_batch_bytes: int, atomic: bool) -> list[list[bytes]] | None:
     """The batches that these values make; None when they must be one and are too large for that."""
     if not values:
         return []
-    if sum(map(len, values)) < MAX_BATCH_BYTES // 2 and len(values) < 100_000:
+    if sum(map(len, values)) < max_batch_bytes // 2 and len(values) < max_batch_bytes // 80:
         return [values]
-    if batch_size_bytes(values) <= MAX_BATCH_BYTES:
+    if batch_size_bytes(values) <= max_batch_bytes:
         return [values]
     if atomic or len(values) == 1:
         return None
     middle = len(values) // 2
-    parts = _cut(values[:middle], atomic), _cut(values[middle:], atomic)
-    return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
+    first = _cut(values[:middle], max_batch_bytes, atomic)
+    second = _cut(values[middle:], max_batch_bytes, atomic)
+    return None if first is None or second is None else first + second
 
 
 def _await_commit(replica: Replica, append_id: AppendId) -> None:
@@ -200,29 +193,28 @@ def _appended(replica: Replica, count: int) -> None:
 
 
 def on_records_synced(replica: Replica, leader: Leader, end_offset: int) -> None:
-    """The leader's own log counts from now on up to there, and its observers may read it."""
+    """The leader's own log counts from now on up to there."""
     if replica.synced(end_offset):
         leader.progress.local_synced(replica.log.synced_end_offset)
-        if not advance_high_watermark(replica, leader):
-            fetch_answers.records_synced(replica, leader)
+        advance_high_watermark(replica, leader)
     replica.ask_sync()
 
 
 # --- the high watermark -------------------------------------------------------------------------------
 
 
-def advance_high_watermark(replica: Replica, leader: Leader) -> bool:
+def advance_high_watermark(replica: Replica, leader: Leader) -> None:
     """Commit what a majority of the voters has synced, once it reaches into the epoch.
 
     This leader is one of them and no more: where its own disk is the slowest, the others commit without it.
-    Records of older epochs commit only together with one of this epoch (S8).  Returns whether it moved.
+    Records of older epochs commit only together with one of this epoch (S8).
     """
     offset = leader.progress.committable()
     if offset is None:
-        return False
+        return
     offset = min(offset, replica.log.end_offset)
     if offset <= leader.epoch_start_offset or offset <= leader.high_watermark:
-        return False
+        return
     leader.high_watermark = offset
     replica.measured.leader_committed(offset, replica.now_ms)
     if offset > replica.high_watermark:
@@ -234,7 +226,6 @@ def advance_high_watermark(replica: Replica, leader: Leader) -> bool:
     for append_id in replica.appends.reach(COMMITTED, offset):
         replica.emit(AppendCommitted(append_id, offset))
     fetch_answers.high_watermark_moved(replica, leader)
-    return True
 
 
 # --- holding the quorum -------------------------------------------------------------------------------

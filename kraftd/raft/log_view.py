@@ -103,8 +103,8 @@ class LogView:
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
         """The largest epoch at or below `epoch` and the offset at which it ended here.
 
-        An epoch above all of the log's is answered with the log's end, one below all of them with its own
-        number and the start of the lowest.
+        An epoch above all of the log's is answered with the log's end. One below all of them is answered with
+        its own number and the start of the lowest.
         """
         epochs = self._epochs
         if not epochs or epoch >= epochs[-1].epoch:

@@ -25,10 +25,10 @@ from kraftd.raft.becoming import on_common_response
 from kraftd.raft.effects import AppendAccepted, AppendCommitted, AppendRefused, Destination
 from kraftd.raft.events import KRaftVersionUpgradeRequested, RequestId, RequestReceived
 from kraftd.raft.leader import COMMITTED, ControlRecord, append_control, heard_from
+from kraftd.raft.quorum.voters import VoterNode, VoterSet, bare, listener_endpoint, replica_key
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Follower, Leader, VoterChange
-from kraftd.raft.voter_change import answer_voter_change, finish_voter_change
-from kraftd.raft.voters import VoterNode, VoterSet, bare, listener_endpoint, replica_key
+from kraftd.raft.voter_change import answer_voter_change, cut, finish_voter_change
 from kraftd.types import ZERO_UUID, Endpoint, ReplicaKey
 from kraftd.wire.batch import ControlRecordType
 from kraftd.wire.error_code import ErrorCode, error_name
@@ -154,7 +154,7 @@ def _ids(voters: VoterSet) -> str:
 def _refuse_change(replica: Replica, cluster_id: str | None) -> tuple[ErrorCode, str | None] | None:
     error = checks.cluster_id(replica, cluster_id)
     if error:
-        return error, f"the cluster id is {replica.config.cluster_id}, not {cluster_id}"
+        return error, cut(f"the cluster id is {replica.config.cluster_id}, not {cluster_id}")
     error = checks.leader_only(replica, replica.epoch)
     return (error, "") if error else None
 
@@ -187,7 +187,7 @@ def append_voters(replica: Replica, voters: VoterSet) -> int:
 
 
 def forget_request(replica: Replica, request_id: RequestId) -> None:
-    """Who asked for the change is gone: it goes on, and nobody is answered."""
+    """The connection that asked for the change is gone: the change goes on, without an answer."""
     change = replica.role.voter_change if isinstance(replica.role, Leader) else None
     if change is not None and change.request_id == request_id:
         change.request_id = None

@@ -22,10 +22,10 @@ from kraftd.raft.effects import (
     SyncLog,
     VotersChanged,
 )
-from kraftd.raft.metrics import Measured
+from kraftd.raft.measured import Measured
+from kraftd.raft.quorum.voters import Listeners, VoterSet, listener_endpoint, replica_key
 from kraftd.raft.roles import Download, Follower, Leader, Resigned, Role, Unattached
 from kraftd.raft.transitions import Cause, State
-from kraftd.raft.voters import Listeners, VoterSet, listener_endpoint, replica_key
 from kraftd.types import ZERO_UUID, ReplicaKey
 from kraftd.wire.message import Message
 
@@ -72,6 +72,8 @@ class Replica:
         self.shut_down = False
         self.measured = Measured()
         self.quick_rounds = 0  # pre-votes of this epoch that a lost connection to the leader has led to
+        self.unreached: set[int] = set()  # voters that did not answer where they were asked last
+        self.searches: dict[int, int] = {}  # which voter each bootstrap server is asked for next: a count
         self.split_votes = 0  # elections in a row in which others voted otherwise, until a leader is found
         self._syncing = False
         self._sync_limit: int | None = None  # of the sync under way, where the log was cut meanwhile
@@ -108,7 +110,8 @@ class Replica:
 
     @property
     def may_stand(self) -> bool:
-        """Whether this replica may be elected: a voter, or one whose removal is not known to be committed.
+        """Return whether this replica may be elected: a voter, or one whose removal is not known to be
+        committed.
 
         The latter holds the record of its own removal, which those that stay may not have: without it they
         could not outvote it, nor elect anybody (Raft, thesis 4.2.2; Apache Kafka's controllers wait for ever
@@ -149,8 +152,9 @@ class Replica:
         return None if endpoint is None else Destination(node_id, endpoint.host, endpoint.port)
 
     def bootstrap_destinations(self) -> list[Destination]:
-        """Who may know the leader: the configured bootstrap servers, else the static voters; the voters of
-        the log besides, for none of the former may be left among them.  Never this node."""
+        """The nodes that may know the leader: the configured bootstrap servers, else the static voters; the
+        voters of the log besides, for none of the former may be left among them.  Never this node.
+        """
         own = {(one.host, one.port) for one in self.config.listeners}
         if self.config.bootstrap_servers:
             found = [Destination(-2 - i, *one) for i, one in enumerate(self.config.bootstrap_servers)]
@@ -260,10 +264,8 @@ class Replica:
         if isinstance(self.role, Leader):
             alone = len(self.role.progress.voters) == 1
             self.role.progress.set_voters(self.voters)
-            if alone:  # nobody else had to be heard until now
+            if alone:  # no other voter had to be heard until now
                 self.role.check_quorum_deadline_ms = self.check_quorum_deadline_ms()
-        elif isinstance(self.role, Unattached) and self.may_stand and self.role.deadline_ms is None:
-            self.role.deadline_ms = self.now_ms + self.random_election_timeout_ms()
         self.emit(VotersChanged())
 
     def drop_partial(self) -> None:

@@ -23,10 +23,10 @@ from kraftd.raft import answers, checks, fetch_answers
 from kraftd.raft.becoming import learn, move_leader, partition_answered
 from kraftd.raft.effects import Destination, ShutdownCompleted
 from kraftd.raft.events import RequestReceived
+from kraftd.raft.quorum.voters import Listeners
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Follower, Leader, Resigned, Unattached
 from kraftd.raft.transitions import Cause
-from kraftd.raft.voters import Listeners
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
 from kraftd.wire.error_code import ErrorCode
 
@@ -91,7 +91,7 @@ def on_end_quorum_epoch_request(
             error = ErrorCode.INVALID_REQUEST
         elif isinstance(replica.role, Follower) and replica.leader_id == told.leader_id:
             replica.role.fetch_deadline_ms = replica.now_ms + _succession_wait_ms(replica, told)
-            replica.role.connection_lost = True  # it will not lead again: whoever asks may have the pre-vote
+            replica.role.connection_lost = True  # it will not lead again: any candidate may have the pre-vote
     answers.respond(replica, request, answers.end_quorum_epoch(replica, request, error))
 
 
@@ -136,8 +136,9 @@ def on_end_quorum_epoch_response(
 
 
 def poll_resigned(replica: Replica, role: Resigned) -> int | None:
-    """Tell the voters; after an election timeout let the epoch go, by raising it, and be a voter like any
-    other, that has waited for an election timeout by now."""
+    """Notify the voters. After an election timeout raise the epoch and be a voter like any other, one that
+    has waited for an election timeout by now.
+    """
     if not replica.shutting_down and replica.now_ms >= role.deadline_ms:
         fresh = Unattached(replica.now_ms if replica.may_stand else None)
         replica.become(Cause.ELECTION_TIMEOUT, fresh, epoch=replica.epoch + 1)
@@ -151,14 +152,17 @@ def poll_resigned(replica: Replica, role: Resigned) -> int | None:
 
 
 def poll_shutdown(replica: Replica) -> None:
-    """Complete a graceful shutdown as soon as nobody needs this replica: it does not vote and has told so who
-    followed it, another leads, or it is alone and has synced and committed everything."""
+    """Complete a graceful shutdown as soon as no other replica needs this one.
+
+    That is so if it does not vote and has told its followers, or if another leads. It is so, too, if it is
+    alone and has synced and committed everything.
+    """
     if replica.shutdown_deadline_ms is None or replica.shut_down:
         return
     if replica.is_only_voter:
         done = replica.log.synced_end_offset >= replica.log.end_offset
         if done and isinstance(replica.role, Leader):
-            fetch_answers.high_watermark_moved(replica, replica.role)  # nobody is left waiting
+            fetch_answers.high_watermark_moved(replica, replica.role)  # no fetch is left waiting
     else:
         another = replica.leader_id is not None and replica.leader_id != replica.config.node_id
         role = replica.role

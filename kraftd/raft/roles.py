@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import ClassVar
 
-from kraftd.raft.majority import Votes
-from kraftd.raft.progress import Progress
+from kraftd.raft.quorum.majority import Votes
+from kraftd.raft.quorum.progress import Progress
+from kraftd.raft.quorum.voters import Listeners, VoterSet
 from kraftd.raft.transitions import State
-from kraftd.raft.voters import Listeners, VoterSet
 from kraftd.types import OffsetAndEpoch, ReplicaKey
 from kraftd.wire.message import Message
 
@@ -36,7 +36,7 @@ class Prospective:
 
 
 class Candidate:
-    """Stands for leader in a new epoch.  `refused`: by somebody, which made its deadline an early one."""
+    """A candidate for leader in a new epoch. `refused`: by a voter, which made its deadline an early one."""
 
     state: ClassVar = State.CANDIDATE
     __slots__ = ("deadline_ms", "refused", "votes")
@@ -50,8 +50,8 @@ class Candidate:
 class Download:
     """A snapshot that is being fetched; `finishing` from its last byte until the runner has named it.
 
-    It outlives its leader and its process: `tail` are the last bytes before `position`, `unchecked` those of
-    them that another leader's copy has yet to be compared with before more of it is written behind them.
+    It outlives its leader and its process: `tail` are the last bytes before `position`. `unchecked` are those
+    of them that must be compared with another leader's copy before more of it is written behind them.
     """
 
     __slots__ = ("finishing", "position", "size_bytes", "snapshot_id", "tail", "unchecked")
@@ -145,9 +145,10 @@ class Leader:
     """Leads its epoch.
 
     `high_watermark` is -1 until a majority has passed the epoch's start.  `fetched_voters` are those heard
-    since the last check-quorum, `begin_deadline_ms` the next BeginQuorumEpoch round.  `kraft_version_voters`
-    collects what UpdateRaftVoter tells of the voters of a static quorum, for the upgrade to kraft.version 1.
-    `empty_fetches` are the answers to fetches that found nothing (`fetch_answers.nothing`).
+    since the last check-quorum.  It was elected at `since_ms`, and the next BeginQuorumEpoch round is at
+    `begin_deadline_ms`.  `kraft_version_voters` collects what UpdateRaftVoter tells of the voters of a static
+    quorum, for the upgrade to kraft.version 1.  `empty_fetches` are the answers to fetches that found
+    nothing (`fetch_answers.nothing`).
     """
 
     state: ClassVar = State.LEADER
@@ -162,6 +163,7 @@ class Leader:
         "kraft_version_voters",
         "progress",
         "resign_requested",
+        "since_ms",
         "voter_change",
     )
 
@@ -170,12 +172,12 @@ class Leader:
         progress: Progress,
         epoch_start_offset: int,
         check_quorum_deadline_ms: int,
-        begin_deadline_ms: int,
+        since_ms: int,
     ) -> None:
         self.progress = progress
         self.epoch_start_offset = epoch_start_offset
         self.check_quorum_deadline_ms = check_quorum_deadline_ms
-        self.begin_deadline_ms = begin_deadline_ms
+        self.begin_deadline_ms = self.since_ms = since_ms
         self.high_watermark = -1
         self.fetched_voters: set[int] = set()
         self.announced = False

@@ -1,7 +1,8 @@
 """Snapshots over the wire: FetchSnapshot (59), v0-1, as a leader serves it and as a follower asks (KIP-630).
 
 Errors of the whole request: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (neither one topic nor one partition).
-Of several partitions the log's is answered, with its even share of MaxBytes. Of the partition:
+Of several partitions the log's is answered; the others have no bytes, so that their shares are its to use.
+A response carries at most the smaller of MaxBytes and replica.fetch.response.max.bytes. Of the partition:
 UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER,
 BROKER_NOT_AVAILABLE (shutting down), SNAPSHOT_NOT_FOUND (the bootstrap checkpoint too: it is never
 replicated), POSITION_OUT_OF_RANGE.
@@ -40,9 +41,9 @@ from kraftd.raft.events import (
 )
 from kraftd.raft.leader import heard_from
 from kraftd.raft.log_view import BOOTSTRAP_SNAPSHOT
+from kraftd.raft.quorum.voters import replica_key
 from kraftd.raft.replica import ConsensusBroken, Replica
 from kraftd.raft.roles import Download, Follower, Leader
-from kraftd.raft.voters import replica_key
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
 
@@ -83,7 +84,8 @@ def on_fetch_snapshot_request(
     partition.snapshot_id = ResponseSnapshotId(snapshot_id.offset, snapshot_id.epoch)
     partition.size = size_bytes
     partition.position = asked.position
-    max_bytes = max(0, min(message.max_bytes // len(asked_for), size_bytes - asked.position))
+    response_max_bytes = min(message.max_bytes, replica.config.fetch_response_max_bytes)
+    max_bytes = max(0, min(response_max_bytes, size_bytes - asked.position))
     replica.emit(
         RespondSnapshot(request.request_id, response, request.version, snapshot_id, asked.position, max_bytes)
     )

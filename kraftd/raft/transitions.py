@@ -2,8 +2,8 @@
 
 Rules.
 1. An epoch never goes back.
-2. At most one vote an epoch, and it is durable before it is told; who returns to a state in the same epoch
-   keeps the vote.
+2. At most one vote an epoch, and it is durable before it is told; a replica that returns to a state in the
+   same epoch keeps the vote.
 3. Only a voter, or one whose removal may not be committed, leaves Unattached or Follower towards Prospective;
    an observer waits for a leader for ever.
 4. Only the winner of a pre-vote stands: nobody disturbs an epoch that a majority is content with (KIP-996).

@@ -9,6 +9,13 @@ from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Leader, VoterChange
 from kraftd.wire.error_code import ErrorCode
 
+MAX_TEXT_LENGTH = 2_000  # characters
+
+
+def cut(text: str) -> str:
+    """A text for an answer, which may repeat what was sent, cut to 2,000 characters."""
+    return text if len(text) <= MAX_TEXT_LENGTH else text[: MAX_TEXT_LENGTH - 1] + "…"
+
 
 def answer_voter_change(
     replica: Replica, change: VoterChange, error: ErrorCode, message: str | None = None
@@ -18,7 +25,7 @@ def answer_voter_change(
         return
     text = message if message is not None or not error else error.message
     response = (AddRaftVoterResponse if change.is_add else RemoveRaftVoterResponse)(
-        error_code=error, error_message=text
+        error_code=error, error_message=None if text is None else cut(text)
     )
     replica.emit(Respond(change.request_id, response, change.version))
     change.request_id = None

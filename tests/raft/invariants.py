@@ -38,7 +38,7 @@ class Invariants:
     def started(self, node: Node) -> None:
         self.incarnation[node.id] = self.incarnation.get(node.id, 0) + 1
         newest = max((one.offset for one in node.disk.snapshots), default=0)
-        if newest:  # what a snapshot holds was committed before, by whoever led then
+        if newest:  # what a snapshot holds was committed before, by the leader of that time
             self.high_watermark[node.id, self.incarnation[node.id]] = newest
 
     def persisting(self, node: Node, effect: PersistElection) -> None:
@@ -154,7 +154,7 @@ class Invariants:
 
 
 def _holds(disk: Any, of: Any, end_offset: int) -> bool:
-    """Whether a disk has synced the records of another up to there."""
+    """Return whether a disk has synced the records of another up to there."""
     if disk.synced_end < end_offset:
         return False
     mine = [one for one in disk.batches if one[1] <= end_offset]

@@ -27,10 +27,10 @@ from kraftd.raft.events import (
     ResponseReceived,
     Started,
 )
-from kraftd.raft.history import ControlRecordHistory
 from kraftd.raft.log_view import LogView
+from kraftd.raft.quorum.history import ControlRecordHistory
+from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
 from kraftd.raft.transitions import State
-from kraftd.raft.voters import NO_VOTERS, VoterSet
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.message import Message
 from tests.raft.world import (

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from kraftd.fetch.purgatory import Purgatory
-from kraftd.raft import election, fetch_answers, fetching, follower, leader, majority, progress, snapshots
+from kraftd.raft import election, fetch_answers, fetching, follower, leader, snapshots
 from kraftd.raft.effects import Respond, TruncateLog
 from kraftd.raft.log_view import LogView
+from kraftd.raft.quorum import majority, progress
 from kraftd.raft.replica import Replica
 
 Patch = Callable[[Any], None]  # takes pytest's monkeypatch

@@ -6,9 +6,9 @@ import base64
 
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.raft.config import DurableState, RaftConfig
-from kraftd.raft.history import ControlRecordHistory
 from kraftd.raft.leader import start_of_epoch_records
 from kraftd.raft.log_view import LogView
+from kraftd.raft.quorum.history import ControlRecordHistory
 from kraftd.raft.replica import Replica
 from kraftd.wire.batch import build_control_batch, iter_batches
 from tests.raft.world import SeededDice, bootstrap_batch

@@ -43,11 +43,11 @@ from kraftd.raft.events import (
     SnapshotTaken,
     Started,
 )
-from kraftd.raft.history import ControlRecordHistory
 from kraftd.raft.log_view import LogView
+from kraftd.raft.quorum.history import ControlRecordHistory
+from kraftd.raft.quorum.voters import VoterSet
 from kraftd.raft.replica import ConsensusBroken
 from kraftd.raft.transitions import State
-from kraftd.raft.voters import VoterSet
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
 from tests.raft import mutants

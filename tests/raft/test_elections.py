@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from msgspec import structs
 
 from kraftd.messages.quorum_state_data import QuorumStateData
-from kraftd.raft.effects import LeadershipChanged, PersistElection
+from kraftd.raft.effects import Effect, LeadershipChanged, PersistElection
 from kraftd.raft.events import ResignRequested, SendFailed, ShutdownRequested
 from kraftd.raft.replica import TURN_MS
 from kraftd.raft.transitions import State
@@ -172,7 +173,7 @@ def test_pre_vote_is_granted_by_whom_no_leader_keeps_content__kip996(
     "state",
     [unattached, voted, prospective, candidate, follower_that_has_fetched, leader, resigned, observer],
 )
-def test_request_of_a_higher_epoch_is_judged_anew_by_whoever_learns_of_it(
+def test_request_of_a_higher_epoch_is_judged_anew_by_the_replica_that_learns_of_it(
     state: Callable[[], Lone], pre_vote: bool
 ) -> None:
     for last, granted in (((99, EPOCH), True), (OLD_LOG, False)):
@@ -427,7 +428,7 @@ def test_only_voter_leads_at_once_whatever_quorum_state_tells(
 
 
 @pytest.mark.parametrize("static", [True, False])
-def test_vote_is_persisted_with_the_voters_of_a_static_quorum_or_the_directory_of_a_dynamic_one(
+def test_vote_is_persisted_with_static_voters_or_the_directory_of_a_dynamic_quorum(
     static: bool,
 ) -> None:
     """`quorum-state` versions 0 and 1."""
@@ -479,3 +480,27 @@ def test_leader_of_before_that_reaches_nobody_lets_its_epoch_go_and_stands_again
 def test_nobody_is_said_to_lead_while_this_replica_only_stands() -> None:
     lone = candidate()
     assert LeadershipChanged(EPOCH, None) in lone.effects
+
+
+def test_each_bootstrap_server_is_asked_for_every_voter_that_is_not_reached__kip1347() -> None:
+    """However the servers are ordered: with as many servers as voters a common count never gets round."""
+    for addresses in ((("m2", 1), ("m3", 2)), (("m3", 2), ("m2", 1))):
+        lone = Lone()
+        replica = lone.core._replica
+        replica.config = structs.replace(replica.config, bootstrap_servers=addresses)
+        asked: set[tuple[str, int]] = set()
+        lone.stand()
+        for _ in range(20):
+            sends = lone.sent("Vote")
+            asked |= {(one.destination.host, one.message.voter_id) for one in sends}  # type: ignore[attr-defined]
+            found: list[Effect] = []
+            for send in sends:
+                if send.destination.node_id >= 0:
+                    found += lone.step(SendFailed(send.send_id))
+                else:
+                    error = ErrorCode.INVALID_VOTER_KEY
+                    found += lone.tell(send, vote_answer(EPOCH, granted=False, error=error))
+            lone.effects = found + lone.wait(50)
+        assert {(host, voter) for host, voter in asked if host.startswith("m")} == {
+            (host, voter) for host in ("m2", "m3") for voter in (2, 3)
+        }

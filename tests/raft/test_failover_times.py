@@ -1,5 +1,6 @@
-"""How long three voters are without a leader when theirs is killed, in simulated time, where news of it and
-votes arrive a few milliseconds sooner or later."""
+"""How long three voters are without a leader when theirs is killed, in simulated time. News of it and votes
+arrive a few milliseconds sooner or later.
+"""
 
 from __future__ import annotations
 

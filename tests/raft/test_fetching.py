@@ -223,13 +223,13 @@ def test_unknown_or_lower_high_watermark_is_answered_at_once__kip1166(world: Wor
 
 
 @pytest.mark.parametrize("version", range(13, 18))
-def test_versions_that_tell_no_high_watermark_are_parked_whenever_there_is_nothing__kip1166(
+def test_versions_without_a_high_watermark_are_parked_when_there_is_nothing__kip1166(
     world: World, version: int
 ) -> None:
     assert fetch(world, at_end(world, ANY_MARK), version=version) is None
 
 
-def test_unknown_high_watermark_is_parked_while_the_leader_knows_none_either__kip1166() -> None:
+def test_unknown_high_watermark_is_parked_while_the_leader_knows_none__kip1166() -> None:
     world = World()
     world.autosync = False
     world.add_voters([1])
@@ -291,7 +291,7 @@ def test_leader_does_not_fetch_from_itself(world: World) -> None:
     assert partition_of(answer).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_fetch_in_the_leaders_own_name_that_does_not_continue_the_log_is_told_where_they_part(
+def test_fetch_in_the_leaders_name_that_does_not_continue_its_log_is_told_where(
     world: World,
 ) -> None:
     """As in Apache Kafka, which looks at who asks once there is something to note."""

@@ -209,14 +209,14 @@ def test_voter_stands_at_once_when_the_leaders_connection_is_lost(follower: Lone
     assert follower.core.state is State.PROSPECTIVE
 
 
-def test_connection_of_somebody_else_says_nothing_of_the_leader(follower: Lone) -> None:
+def test_connection_of_another_node_says_nothing_of_the_leader(follower: Lone) -> None:
     follower.step(ConnectionLost(3))
     assert follower.core.state is State.FOLLOWER
 
 
 @pytest.mark.parametrize("voters", [(1, 2, 3), (2, 3, 4)])
 @pytest.mark.parametrize("failure", ["BROKER_NOT_AVAILABLE in the answer", "connection", "request timeout"])
-def test_somebody_else_is_asked_while_the_leader_does_not_answer(
+def test_another_voter_is_asked_while_the_leader_does_not_answer(
     voters: tuple[int, ...], failure: str
 ) -> None:
     lone = Lone(voters=voters, request_timeout_ms=300, fetch_timeout_ms=60_000).follow(2)
@@ -272,7 +272,7 @@ def test_voter_that_is_unattached_asks_around_and_finds_the_leader() -> None:
     assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 3)
 
 
-def test_leader_that_is_known_without_address_is_followed_once_somebody_tells_it() -> None:
+def test_leader_that_is_known_without_address_is_followed_once_the_address_is_known() -> None:
     lone = Lone(QuorumStateData(leader_id=7, leader_epoch=EPOCH))
     assert (lone.core.state, lone.core.leader_id) == (State.UNATTACHED, 7)
     lone.ask(begin(7))

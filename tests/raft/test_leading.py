@@ -20,11 +20,11 @@ from kraftd.raft.effects import (
     RespondRecords,
     ShutdownCompleted,
 )
-from kraftd.raft.events import AppendRequested, CommitAwaited, ResignRequested, SendFailed, ShutdownRequested
-from kraftd.raft.history import ControlRecordHistory
+from kraftd.raft.events import AppendRequested, ResignRequested, SendFailed, ShutdownRequested
 from kraftd.raft.log_view import LogView
+from kraftd.raft.quorum.history import ControlRecordHistory
+from kraftd.raft.quorum.voters import VoterSet
 from kraftd.raft.transitions import State
-from kraftd.raft.voters import VoterSet
 from kraftd.types import METADATA_TOPIC, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
@@ -99,7 +99,7 @@ def test_fetch_of_a_voter_commits_what_a_majority_holds(leader: Lone) -> None:
     assert HighWatermarkMoved(END) in leader.effects
 
 
-def test_new_leader_is_not_announced_and_tells_no_high_watermark_before_its_epoch_has_committed() -> None:
+def test_new_leader_is_unannounced_and_has_no_high_watermark_before_its_first_commit() -> None:
     """It cannot know before what is committed: from then on its reads are linearizable."""
     lone = Lone().lead()
     announced = LeadershipChanged(LEADS, 1, is_local=True)
@@ -147,7 +147,7 @@ def test_disk_that_was_replaced_under_a_voters_id_does_not_count__kip853(leader:
 # --- losing it ----------------------------------------------------------------------------------------
 
 
-def test_leader_whom_no_majority_fetches_from_resigns_within_one_and_a_half_fetch_timeouts() -> None:
+def test_leader_without_fetches_of_a_majority_resigns_within_1_5_fetch_timeouts() -> None:
     leader = Lone().lead()
     leader.wait(2_999)
     assert leader.core.state is State.LEADER
@@ -199,7 +199,7 @@ def test_appends_are_aborted_and_fetches_refused_when_a_later_epoch_comes(
 ) -> None:
     committed(leader)
     leader.step(AppendRequested("a", [b"x"], LEADS))
-    leader.step(CommitAwaited("read", LEADS))
+    leader.step(AppendRequested("read", [], LEADS))
     assert leader.ask(fetch(9, LEADS, END, LEADS, high_watermark=99, max_wait_ms=500)) is None
     leader.ask(message)
     aborted = [one.append_id for one in leader.effects if isinstance(one, AppendAborted)]
@@ -351,7 +351,7 @@ def test_voters_of_the_log_win_over_configured_ones() -> None:
     assert (core.voters.ids, core.kraft_version) == ([1, 2], 1)
 
 
-def test_commit_is_told_by_whoever_fetches_at_the_new_end(leader: Lone) -> None:
+def test_commit_is_told_by_a_fetch_at_the_new_end(leader: Lone) -> None:
     committed(leader)
     leader.step(AppendRequested("a", [b"x"], LEADS))
     leader.sync()

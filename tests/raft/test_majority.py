@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftd.raft.majority import Votes, majority, majority_offset
+from kraftd.raft.quorum.majority import Votes, majority, majority_offset
 from kraftd.types import ReplicaKey
 
 

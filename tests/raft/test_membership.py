@@ -17,7 +17,7 @@ from kraftd.messages.update_raft_voter_request import KRaftVersionFeature, Updat
 from kraftd.messages.update_raft_voter_request import Listener as UpdateListener
 from kraftd.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
 from kraftd.raft.effects import AppendCommitted, AppendRecords, Respond
-from kraftd.raft.events import KRaftVersionUpgradeRequested, RequestAbandoned, ShutdownRequested
+from kraftd.raft.events import KRaftVersionUpgradeRequested, RequestAbandoned, SendFailed, ShutdownRequested
 from kraftd.raft.transitions import State
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
@@ -99,7 +99,7 @@ def commit(leader: Lone, *voters: int) -> None:
 # --- adding -------------------------------------------------------------------------------------------
 
 
-def test_new_voter_is_asked_what_it_supports_then_written_then_committed_then_answered(leader: Lone) -> None:
+def test_new_voter_is_asked_what_it_supports_then_written_committed_and_answered(leader: Lone) -> None:
     probed(leader)
     assert leader.core.voters.ids == [1, 2, 3, 4]  # in force before it is committed
     assert error_of(leader) is None
@@ -243,7 +243,7 @@ def test_update_before_a_commit_in_the_epoch_is_told_to_come_again() -> None:
 # --- updating -----------------------------------------------------------------------------------------
 
 
-def test_leader_that_is_reached_elsewhere_than_the_voters_say_writes_that_with_its_first_record() -> None:
+def test_leader_whose_address_differs_from_the_voters_writes_it_at_once() -> None:
     lone = Lone()
     port = lone.config.listeners[0].port
     assert lone.core.voters.listeners(1)[0].port == port
@@ -279,7 +279,7 @@ def test_voter_whose_record_is_right_says_nothing() -> None:
     assert serve(Lone().follow(2), 5_000, "UpdateRaftVoter") == []
 
 
-def test_voter_says_that_it_is_out_of_date_even_when_a_fetch_was_under_way_at_the_time() -> None:
+def test_voter_says_that_it_is_out_of_date_even_when_a_fetch_was_under_way() -> None:
     lone = Lone(max_kraft_version=2, fetch_timeout_ms=1_000, request_timeout_ms=5_000).follow(2)
     (first,) = lone.sent("Fetch")
     lone.wait(950)
@@ -301,6 +301,24 @@ def test_answer_to_an_update_that_names_a_later_leader_is_followed() -> None:
     assert (lone.core.state, lone.core.epoch, lone.core.leader_id) == (State.FOLLOWER, EPOCH + 1, 3)
 
 
+def test_a_later_leader_that_is_named_without_an_address_is_found_by_the_log() -> None:
+    lone = Lone(max_kraft_version=2, fetch_max_wait_ms=10).follow(2)
+    (send,) = serve(lone, 2_100, "UpdateRaftVoter", answer=False)
+    leader = CurrentLeader(3, EPOCH + 1)
+    lone.tell(send, UpdateRaftVoterResponse(error_code=ErrorCode.FENCED_LEADER_EPOCH, current_leader=leader))
+    found = lone.core.leader_endpoint("CONTROLLER")
+    assert found is not None and (lone.core.leader_id, found.host, found.port) == (3, "n3", 9003)
+
+
+def test_a_leader_that_knows_no_updates_of_voters_is_asked_again_a_timeout_later() -> None:
+    lone = Lone(static=True, fetch_max_wait_ms=10).follow(2)
+    (send,) = serve(lone, 2_100, "UpdateRaftVoter", answer=False)
+    lone.step(SendFailed(send.send_id, ErrorCode.UNSUPPORTED_VERSION))
+    assert lone.core.state is State.FOLLOWER
+    assert serve(lone, 1_800, "UpdateRaftVoter") == []
+    assert len(serve(lone, 400, "UpdateRaftVoter", answer=False)) == 1
+
+
 def test_voter_of_a_static_quorum_tells_every_leader_what_it_supports_once() -> None:
     lone = Lone(static=True, fetch_max_wait_ms=10).follow(2)
     assert len(serve(lone, 10_000, "UpdateRaftVoter")) == 1
@@ -308,7 +326,7 @@ def test_voter_of_a_static_quorum_tells_every_leader_what_it_supports_once() -> 
     assert len(serve(lone, 10_000, "UpdateRaftVoter", leader=3, epoch=EPOCH + 1)) == 1
 
 
-def test_upgrade_writes_the_voters_as_they_told_of_themselves_and_updates_go_on__kip853() -> None:
+def test_upgrade_writes_the_voters_as_they_described_themselves__kip853() -> None:
     lone = Lone(static=True, fetch_timeout_ms=60_000).lead()
     lone.sync()
     lone.ask(fetch(2, LEADS, lone.core.log_end_offset, LEADS))

@@ -8,7 +8,7 @@ import pytest
 
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.events import AppendRequested, ResignRequested
-from kraftd.raft.metrics import WINDOW_MS, Recent
+from kraftd.raft.measured import WINDOW_MS, Recent
 from kraftd.raft.transitions import State
 from kraftd.types import uuid_text
 from kraftd.wire.batch import build_batch

@@ -237,7 +237,7 @@ def test_fetch_snapshot_brings_a_piece_and_the_size_of_the_whole(
     assert isinstance(effect, RespondSnapshot)
 
 
-def test_of_several_partitions_the_logs_is_answered_with_its_share_of_max_bytes__kip630(
+def test_of_several_partitions_the_logs_is_answered_with_the_spare_bytes__kip630(
     with_snapshot: World,
 ) -> None:
     request = snapshot_request(max_bytes=40)
@@ -245,12 +245,12 @@ def test_of_several_partitions_the_logs_is_answered_with_its_share_of_max_bytes_
     other = snapshot.PartitionSnapshot(1, 1, asked.snapshot_id, 0, asked.replica_directory_id)
     request.topics[0].partitions.insert(0, other)
     told = partition(answer(with_snapshot, request))
-    assert (told.index, len(told.unaligned_records)) == (0, 20)
+    assert (told.index, len(told.unaligned_records)) == (0, 40)
     request.topics.append(snapshot.TopicSnapshot("other", [other]))
     assert answer(with_snapshot, request).error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_fetch_snapshot_of_another_cluster_or_without_a_partition_is_refused_as_a_whole(world: World) -> None:
+def test_fetch_snapshot_of_another_cluster_or_without_a_partition_is_refused(world: World) -> None:
     assert answer(world, snapshot_request(cluster="x")).error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
     empty = snapshot.FetchSnapshotRequest("cluster", 7, 40, [])
     assert answer(world, empty).error_code == ErrorCode.INVALID_REQUEST

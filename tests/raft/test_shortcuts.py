@@ -34,7 +34,7 @@ def trace(seed: int, patch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_calm_leader_that_skips_what_is_not_due_does_the_same_as_one_that_always_looks(
+def test_calm_leader_that_skips_what_is_not_due_does_the_same_as_one_that_polls_all(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick = trace(seed, monkeypatch)

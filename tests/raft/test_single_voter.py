@@ -25,7 +25,6 @@ from kraftd.raft.effects import (
 )
 from kraftd.raft.events import (
     AppendRequested,
-    CommitAwaited,
     RecordsSynced,
     ResignRequested,
     ShutdownRequested,
@@ -38,12 +37,12 @@ from tests.raft.nemesis import broker_fetch
 from tests.raft.world import World, directory_id
 
 
-def one_voter(*, static: bool = False, autosync: bool = True) -> tuple[World, list[Effect]]:
+def one_voter(*, static: bool = False, autosync: bool = True, **options: int) -> tuple[World, list[Effect]]:
     world = World()
     world.autosync = autosync
     seen: list[Effect] = []
     world.log = lambda node_id, effect: seen.append(effect)
-    world.add_voters([1], static=static)
+    world.add_voters([1], static=static, **options)
     world.start(1)
     return world, seen
 
@@ -65,7 +64,7 @@ def test_single_voter_leads_in_its_first_step__kip595(static: bool) -> None:
     assert seen == [HighWatermarkMoved(core.log_end_offset), LeadershipChanged(1, 1, True)]
 
 
-def test_first_batch_of_a_dynamic_quorum_holds_leader_change_kraft_version_and_voters__kip853() -> None:
+def test_first_batch_of_a_dynamic_quorum_has_kraft_version_and_voters__kip853() -> None:
     world, seen = one_voter()
     appended = next(effect for effect in seen if isinstance(effect, AppendRecords))
     (batch,) = iter_batches(appended.data)
@@ -132,14 +131,28 @@ def test_awaiting_commit_waits_for_what_was_appended_before() -> None:
     world, seen = one_voter()
     world.run(10)
     seen.clear()
-    world.step(1, CommitAwaited("now", 1))
+    world.step(1, AppendRequested("now", [], 1))
     assert seen == [AppendAccepted("now", 3, 3, 1), AppendCommitted("now", 3)]
     world.autosync = False
     world.step(1, AppendRequested("a", [b"x"], 1))
-    world.step(1, CommitAwaited("read", 1))
+    world.step(1, AppendRequested("read", [], 1))
     assert AppendCommitted("read", 4) not in seen
     world.sync(1)
     assert AppendCommitted("read", 4) in seen
+
+
+def test_a_batch_holds_no_more_bytes_than_the_configured_maximum() -> None:
+    world, seen = one_voter(max_batch_bytes=1000)
+    world.run(10)
+    seen.clear()
+    values = [bytes(100)] * 12
+    world.step(1, AppendRequested("atomic", values, 1))
+    assert seen == [AppendRefused("atomic", ErrorCode.RECORD_LIST_TOO_LARGE)]
+    seen.clear()
+    world.step(1, AppendRequested("any", values, 1, atomic=False))
+    appended = [one for one in seen if isinstance(one, AppendRecords)]
+    assert len(appended) == 2
+    assert all(len(one.data) <= 1000 for one in appended)
 
 
 @pytest.mark.parametrize("epoch", [0, 2])
@@ -256,7 +269,7 @@ def test_describe_quorum_shows_leader_and_observers_with_their_times__kip836(ver
         assert [(node.node_id, node.listeners[0].name) for node in answer.nodes] == [(1, "CONTROLLER")]
 
 
-def test_describe_quorum_of_another_partition_is_unknown_and_of_a_follower_not_leader() -> None:
+def test_describe_quorum_of_another_partition_is_unknown_of_a_follower_not_leader() -> None:
     world, _ = one_voter()
     world.run(10)
     world.ask(1, "other", DescribeQuorumRequest([TopicData("other", [PartitionData(3)])]))
@@ -271,7 +284,7 @@ def test_describe_quorum_of_another_partition_is_unknown_and_of_a_follower_not_l
     assert answer.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_sync_that_began_before_a_truncation_does_not_count_for_what_was_written_since() -> None:
+def test_sync_that_began_before_a_truncation_does_not_count_for_later_writes() -> None:
     world, _ = one_voter()
     world.run(10)
     world.autosync = False

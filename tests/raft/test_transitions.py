@@ -36,7 +36,7 @@ def test_every_state_and_cause_is_a_way_of_the_table_or_an_error(
         assert new_epoch >= epoch
 
 
-def test_only_a_candidate_becomes_leader_and_only_a_winner_of_pre_votes_becomes_candidate() -> None:
+def test_only_a_candidate_becomes_leader_and_only_a_pre_vote_winner_a_candidate() -> None:
     into = {target: {state for (state, _), to in TRANSITIONS.items() if to is target} for target in State}
     assert into[State.LEADER] == {State.CANDIDATE}
     assert into[State.CANDIDATE] == {State.PROSPECTIVE}

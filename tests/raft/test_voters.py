@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kraftd.raft.history import ControlRecordHistory
-from kraftd.raft.voters import NO_VOTERS, VoterNode, VoterSet, replica_key
+from kraftd.raft.quorum.history import ControlRecordHistory
+from kraftd.raft.quorum.voters import NO_VOTERS, VoterNode, VoterSet, replica_key
 from kraftd.types import Endpoint, ReplicaKey
 from kraftd.wire.batch import ControlRecordType, build_batch, build_control_batch
 from kraftd.wire.codec import decode, encode_bytes
@@ -89,7 +89,7 @@ def test_forgetting_the_past_keeps_what_is_in_force_at_the_new_start() -> None:
     assert history.voters == voters(1, 2, 3)
 
 
-def test_voters_that_the_first_record_of_the_log_changes_are_known_until_that_is_committed() -> None:
+def test_voters_that_the_first_record_changes_are_known_until_that_is_committed() -> None:
     history = ControlRecordHistory()
     for offset, one in ((5, voters(1, 2)), (8, voters(1, 2, 3))):
         history.read(batch(offset, one))

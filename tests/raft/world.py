@@ -48,9 +48,9 @@ from kraftd.raft.events import (
     SnapshotTaken,
     Started,
 )
-from kraftd.raft.history import ControlRecordHistory
 from kraftd.raft.log_view import LogView
-from kraftd.raft.voters import NO_VOTERS, VoterSet
+from kraftd.raft.quorum.history import ControlRecordHistory
+from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
 from kraftd.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from kraftd.wire.batch import ControlRecordType, build_control_batch, iter_batches
 from kraftd.wire.codec import decode, encode_bytes
@@ -226,6 +226,9 @@ class World:
         self.invariants = Invariants() if check else None
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
+        self.fetch_versions: dict[
+            int, int
+        ] = {}  # the highest that a node offers, where that is not the newest
         self._incarnation: dict[int, int] = {}
         self._in_flight: dict[Source, int] = {}  # -> to whom
 
@@ -463,6 +466,8 @@ class World:
         if self.invariants:
             self.invariants.sending(node, effect)
         version = version_of(effect.message)
+        if isinstance(effect.message, FetchRequest):
+            version = min(version, self.fetch_versions.get(target.id, version))
         message = over_the_wire(effect.message, version)
         source: Source = node.id, self._incarnation[node.id], effect.send_id
         if target.id in self.puppets:

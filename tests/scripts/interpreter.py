@@ -10,9 +10,10 @@ append 1 a b c [epoch=E] [size=BYTES]      have records appended by the leader 1
 hold 1 | sync 1 | release 1                hold back syncs of 1; end the one that is held; sync freely again
 cut 1 2 | cut 1->2                         lose messages between two, or one way
 partition 1 | 2 3                          only those of one group hear each other
-heal                                       everybody hears everybody
+heal                                       every replica hears every other
 crash 1 | vanish 1                         kill -9 (connections are reset); or the host is gone, silently
 resign 1 [epoch=E] | shutdown 1            give up leading; leave gracefully
+offer 1 Fetch=17                           1 is older: it offers no later version of Fetch
 move 2 [told]                              2 gets another port while it is down; bootstrap servers follow
 wipe 2                                     2 gets an empty disk with another directory id while it is down
 snapshot 1                                 1 makes a snapshot at its high watermark and drops the log below
@@ -303,6 +304,9 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotComm
         epoch = int(options.get("epoch", self.world.core(node_id).epoch))
         records = [one.encode().ljust(size_bytes) for one in values]
         self.world.step(node_id, AppendRequested(" ".join(values), records, epoch))
+
+    def do_offer(self, words: list[str], options: dict[str, str]) -> None:
+        self.world.fetch_versions[int(words[0])] = int(options["Fetch"])
 
     def do_hold(self, words: list[str], options: dict[str, str]) -> None:
         self.world.held |= {int(one) for one in words}

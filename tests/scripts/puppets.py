@@ -62,7 +62,8 @@ class PuppetCommands(Stage):
         match message:
             case FetchRequest():
                 asked = message.topics[0].partitions[0]
-                mark = "unknown" if asked.high_watermark < 0 else asked.high_watermark
+                known = {-1: "unknown", (1 << 63) - 1: "any"}  # any: the version has no place for it
+                mark = known.get(asked.high_watermark, asked.high_watermark)
                 at = f"{asked.fetch_offset}@{asked.last_fetched_epoch}"
                 told += f" epoch={asked.current_leader_epoch} offset={at} hw={mark}{_limit(message)}"
             case FetchSnapshotRequest():

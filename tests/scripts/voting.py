@@ -19,8 +19,8 @@ configured 1 as 1 2                        1 is configured with these static vot
 show states                                the same as state, whenever it changes
 anew                                       another world: nothing of what was told before is left
 
-`voter` and `directory` (of that replica) say for whom the request is meant.  `generation` is that of the disk
-of whoever stands: 0 for its first.
+`voter` and `directory` (of that replica) say for whom the request is meant.  `generation` is that of the
+candidate's disk: 0 for its first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kraftd.messages.end_quorum_epoch_response import EndQuorumEpochResponse
 from kraftd.messages.quorum_state_data import QuorumStateData, Voter
 from kraftd.messages.vote_response import VoteResponse
 from kraftd.raft.events import SendFailed
-from kraftd.raft.voters import VoterSet
+from kraftd.raft.quorum.voters import VoterSet
 from kraftd.types import METADATA_TOPIC, OffsetAndEpoch
 from kraftd.wire.batch import build_batch
 from kraftd.wire.error_code import ErrorCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kraftd.raft.voters import matches
+from kraftd.raft.quorum.voters import matches
 from kraftd.types import ReplicaKey
 
 
@@ -33,7 +33,9 @@ class Votes:
         self.record(local_id, True)
 
     def record(self, voter_id: int, granted: bool) -> None:
-        """Count one answer; who is no voter does not count, and an answer does not change."""
+        """Count one answer; that of a replica that is no voter does not count, and an answer does not
+        change.
+        """
         if voter_id in self.voters:
             self._granted.setdefault(voter_id, granted)
 

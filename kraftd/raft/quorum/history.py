@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from kraftd.messages.kraft_version_record import KRaftVersionRecord
 from kraftd.messages.voters_record import VotersRecord
-from kraftd.raft.voters import NO_VOTERS, VoterSet
+from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
 from kraftd.wire.batch import Batch, control_records, iter_batches
 
 V = TypeVar("V")

@@ -7,6 +7,7 @@ ids unknown, so that a voter matches by its node id alone).  Values; every chang
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -30,13 +31,16 @@ def bare(listeners: Listeners) -> Listeners:
     return tuple(sorted(Endpoint(one.listener, one.host, one.port) for one in listeners))
 
 
+@lru_cache(maxsize=4096)  # every fetch of the same replicas asks for the same keys
 def replica_key(replica_id: int, directory_id: bytes) -> ReplicaKey:
     """A key as messages carry it: the zero uuid means that the directory is unknown."""
     return ReplicaKey(replica_id, None if directory_id == ZERO_UUID else directory_id)
 
 
 def matches(known: ReplicaKey, other: ReplicaKey) -> bool:
-    """Whether `other` is the replica that `known` names; a known key without a directory id matches by id."""
+    """Return whether `other` is the replica that `known` names; a known key without a directory id matches by
+    id.
+    """
     return known.id == other.id and (known.directory_id is None or known.directory_id == other.directory_id)
 
 
@@ -141,7 +145,7 @@ class VoterSet:
         return len(self) == 1 and self.has_voter(key)
 
     def needs_update(self, node: VoterNode) -> bool:
-        """Whether that voter is here with other endpoints or versions."""
+        """Return whether that voter is here with other endpoints or versions."""
         voter = self._by_id.get(node.key.id)
         return voter is not None and matches(voter.key, node.key) and voter != node
 

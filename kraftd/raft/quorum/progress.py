@@ -1,18 +1,19 @@
 """How far each replica has fetched, as its leader sees it: the log ends, fetch times and caught-up times.
 
 Voters and observers (brokers, replicas that want to join) are kept apart: only voters ever count (S14), and a
-replica counts as a voter by its whole key, so a disk that was replaced under a voter's id is an observer.
+replica counts as a voter by its whole key. So a disk that was replaced under a voter's id is an observer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraftd.raft.majority import majority_offset
-from kraftd.raft.voters import Listeners, VoterSet, matches
+from kraftd.raft.quorum.majority import majority_offset
+from kraftd.raft.quorum.voters import Listeners, VoterSet, matches
 from kraftd.types import ReplicaKey
 
 OBSERVER_SESSION_MS = 300_000  # an observer that has not fetched for so long is forgotten
+LIVE_REPLICA_MS = 30_000  # a replica that has fetched within that time is live, as in replica.lag.time.max.ms
 CAUGHT_UP_WINDOW_MS = (
     3_600_000  # a replica that is to join must have fetched, caught up, within the last hour
 )
@@ -41,7 +42,7 @@ class ReplicaProgress:
     def fetched(self, offset: int, leader_end_offset: int, now_ms: int) -> None:
         """It fetched at `offset`: its log ends there, synced.
 
-        It is caught up now when that is the leader's end, and was at its previous fetch when it has since got
+        It is caught up now when that is the leader's end. It was at its previous fetch when it has since got
         all that the leader had then.
         """
         if offset >= leader_end_offset:
@@ -68,7 +69,9 @@ class Progress:
         self.set_voters(voters)
 
     def set_voters(self, voters: VoterSet) -> None:
-        """Another voter set is in force: who left is an observer, who came keeps what is known of it."""
+        """Another voter set is in force: a replica that left is an observer, one that came keeps what is
+        known of it.
+        """
         before, now = self.voters, dict[int, ReplicaProgress]()
         for voter in voters:
             replica = self.find(voter.key) or ReplicaProgress(voter.key)
@@ -120,6 +123,17 @@ class Progress:
         )
         return iter(others)
 
+    def slowest_live_end(self, now_ms: int) -> int | None:
+        """The smallest log end of the other live replicas, observers included; None without any."""
+        ends = [
+            one.end_offset
+            for one in (*self.voters.values(), *self.observers.values())
+            if one.end_offset is not None
+            and one.last_fetch_ms > now_ms - LIVE_REPLICA_MS
+            and not matches(one.key, self.local)
+        ]
+        return min(ends, default=None)
+
     def forget_silent_observers(self, now_ms: int) -> None:
         for key in [
             key
@@ -129,7 +143,7 @@ class Progress:
             del self.observers[key]
 
     def is_caught_up(self, key: ReplicaKey, now_ms: int) -> bool:
-        """Whether an observer may be added as a voter: it has been level with the leader and still
+        """Return whether an observer may be added as a voter: it has been level with the leader and still
         fetches."""
         replica = self.observers.get(key)
         return (

@@ -1,0 +1,48 @@
+"""Voters and observers as one replica sees them, for people who look at a quorum."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kraftd.raft.quorum.progress import ReplicaProgress
+from kraftd.raft.replica import Replica
+from kraftd.raft.roles import Leader
+from kraftd.types import ReplicaKey
+
+
+class ReplicaView(Struct, frozen=True):
+    """A voter or an observer. Offset and times (ms) are None where they are not known here.
+
+    A leader sees every replica that fetches from it. Any other replica sees the voters, and its own log.
+    """
+
+    key: ReplicaKey
+    is_voter: bool
+    is_leader: bool
+    end_offset: int | None = None
+    last_fetch_ms: int | None = None
+    last_caught_up_ms: int | None = None
+
+
+def replica_views(replica: Replica, now_ms: int) -> list[ReplicaView]:
+    """The voters by id, then the observers by id."""
+    leader, own_id = replica.role, replica.config.node_id
+    own_end = replica.log.end_offset
+    if not isinstance(leader, Leader):
+        leader_id, ends = replica.leader_id_or_none, {own_id: own_end}
+        keys = [voter.key for voter in replica.voters]
+        return [ReplicaView(key, True, key.id == leader_id, ends.get(key.id)) for key in keys]
+    views = [_view(one, True) for one in sorted(leader.progress.voters.values(), key=_id)]
+    views += [_view(one, False) for one in sorted(leader.progress.observers.values(), key=_id)]
+    own = ReplicaView(replica.config.key, True, True, own_end, now_ms, now_ms)
+    return [own if one.is_voter and one.key.id == own_id else one for one in views]
+
+
+def _id(one: ReplicaProgress) -> int:
+    return one.key.id
+
+
+def _view(one: ReplicaProgress, is_voter: bool) -> ReplicaView:
+    fetched_ms = one.last_fetch_ms if one.last_fetch_ms >= 0 else None
+    caught_up_ms = one.last_caught_up_ms if one.last_caught_up_ms >= 0 else None
+    return ReplicaView(one.key, is_voter, False, one.end_offset, fetched_ms, caught_up_ms)

@@ -1,0 +1,134 @@
+"""Cases at a boundary that no story comes to: a zero, an equal offset, what is told twice, or not at all."""
+
+from __future__ import annotations
+
+from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse, PartitionSnapshot, TopicSnapshot
+from kraftd.messages.fetch_snapshot_response import LeaderIdAndEpoch as SnapshotLeader
+from kraftd.messages.fetch_snapshot_response import SnapshotId as PieceId
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.raft.connections import Connections
+from kraftd.raft.effects import (
+    AppendCommitted,
+    BeginSnapshot,
+    Destination,
+    PersistElection,
+    RespondRecords,
+    TruncateLog,
+)
+from kraftd.raft.events import KRaftVersionUpgradeRequested, SnapshotFinished
+from kraftd.raft.measured import Recent
+from kraftd.raft.quorum.voters import VoterSet
+from kraftd.raft.transitions import State
+from kraftd.types import METADATA_TOPIC, OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
+from tests.raft.lone import EPOCH, Lone, begin, fetch, fetch_answer, vote, vote_answer
+from tests.raft.world import bootstrap_batch, node_config
+
+LEADS = EPOCH + 1
+END = 11
+
+
+def test_a_node_that_is_left_alone_does_not_take_anothers_request_along() -> None:
+    connections = Connections(2000, 20)
+    send_id = connections.sent(Destination(2, "n2", 9002), fetch(1, 1, 0, 0), 0)
+    connections.back_off(3, 0)
+    connections.reset(3)
+    sent = connections.answered(send_id)
+    assert sent is not None and sent.destination.node_id == 2
+    assert repr(sent) == f"<Sent FetchRequest to {sent.destination}>"
+
+
+def test_a_prospective_that_grants_a_vote_waits_a_timeout_of_its_own_anew() -> None:
+    lone = Lone()
+    lone.stand()
+    lone.ask(vote(2, EPOCH))
+    assert lone.persisted[0].voted_id == 2
+    assert lone.core.state is State.PROSPECTIVE
+    lone.wait(900)
+    assert (lone.core.state, lone.asks("Vote")) == (State.PROSPECTIVE, [])
+
+
+def test_a_log_that_diverges_from_its_first_epoch_on_is_cut_to_nothing() -> None:
+    lone = Lone().follow()
+    (send,) = lone.sent("Fetch")
+    lone.tell(send, fetch_answer(EPOCH, diverging=OffsetAndEpoch(0, 0)))
+    assert TruncateLog(0) in lone.effects
+
+
+def test_an_upgrade_to_the_kraft_version_in_force_commits_at_once_under_its_id() -> None:
+    lone = Lone().lead()
+    lone.sync()
+    lone.ask(fetch(2, LEADS, END, LEADS))
+    lone.step(KRaftVersionUpgradeRequested("upgrade", 1, LEADS))
+    assert AppendCommitted("upgrade", END) in lone.effects
+
+
+def test_a_sync_counts_up_to_the_lowest_point_that_the_log_was_cut_to_meanwhile() -> None:
+    replica = Lone().core._replica
+    replica.append(b"", 10, 12, EPOCH)
+    replica.ask_sync()
+    for cut, end in ((4, 9), (6, 12)):
+        replica.log.truncate_to(cut)
+        replica.truncated()
+        replica.append(b"", cut, end, EPOCH)
+    assert replica.log.synced_end_offset == 4
+    replica.synced(12)
+    assert replica.log.synced_end_offset == 4
+
+
+def test_an_observer_whose_snapshot_makes_it_a_voter_may_start_an_election() -> None:
+    lone = Lone(QuorumStateData(leader_id=-1, leader_epoch=EPOCH), voters=(2, 3))
+    assert lone.core.state is State.UNATTACHED
+    voters = VoterSet.of(*(node_config(one).voter_node for one in (1, 2, 3)))
+    lone.step(SnapshotFinished(OffsetAndEpoch(20, EPOCH), 100, (bootstrap_batch(voters),)))
+    lone.wait_for(State.PROSPECTIVE)
+
+
+def test_a_snapshot_that_ends_where_the_log_begins_is_not_fetched() -> None:
+    lone = Lone(log_start=5).follow()
+    (send,) = lone.sent("Fetch")
+    lone.tell(send, fetch_answer(EPOCH, snapshot=OffsetAndEpoch(5, 4)))
+    assert not [one for one in lone.effects if isinstance(one, BeginSnapshot)]
+    later = Lone(log_start=5).follow()
+    (send,) = later.sent("Fetch")
+    later.tell(send, fetch_answer(EPOCH, snapshot=OffsetAndEpoch(6, 4)))
+    assert BeginSnapshot(OffsetAndEpoch(6, 4)) in later.effects
+
+
+def test_a_leader_that_fails_to_serve_a_snapshot_is_not_asked_again_at_once() -> None:
+    lone = Lone().follow()
+    (send,) = lone.sent("Fetch")
+    lone.tell(send, fetch_answer(EPOCH, snapshot=OffsetAndEpoch(50, EPOCH)))
+    (asked,) = lone.sent("FetchSnapshot")
+    failed = PartitionSnapshot(
+        0, ErrorCode.UNKNOWN_SERVER_ERROR, PieceId(50, EPOCH), SnapshotLeader(2, EPOCH)
+    )
+    lone.tell(asked, FetchSnapshotResponse(topics=[TopicSnapshot(METADATA_TOPIC, [failed])]))
+    assert lone.asks("FetchSnapshot") == []
+
+
+def test_an_answer_of_records_shows_its_span() -> None:
+    lone = Lone().lead()
+    lone.sync()
+    lone.ask(fetch(2, LEADS, 10, 4))
+    (records,) = (one for one in lone.effects if isinstance(one, RespondRecords))
+    assert "[10, 11)" in repr(records)
+    assert not any(isinstance(one, PersistElection) for one in lone.effects)
+
+
+def test_a_second_refusal_of_one_candidacy_lengthens_no_wait() -> None:
+    lone = Lone(voters=(1, 2, 3, 4, 5))
+    for send in lone.stand()[:2]:
+        lone.tell(send, vote_answer(EPOCH, True))
+    assert lone.core.state is State.CANDIDATE
+    for send in lone.sent("Vote")[:2]:
+        lone.tell(send, vote_answer(lone.core.epoch, False))
+    assert lone.core._replica.split_votes == 1
+    lone.ask(begin(3, lone.core.epoch))
+    assert lone.core._replica.split_votes == 0
+
+
+def test_windows_of_metrics_begin_where_the_first_value_came() -> None:
+    recent = Recent()
+    recent.record(10, 1_000)
+    assert recent.per_second(31_500) == 10 / 30.5
