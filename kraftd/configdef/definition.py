@@ -80,7 +80,7 @@ class ConfigKey(NamedTuple):
         return value
 
     def default_value(self) -> Value:
-        """The value when nobody sets the key, which Kafka checks as well. Raises InvalidValue."""
+        """The value when the key is not set, which Kafka checks as well. Raises InvalidValue."""
         return self.parse(self.default)
 
     def wanted(self) -> str:

@@ -17,13 +17,13 @@ _MAX_SECONDS = (1 << 63) - 1
 
 
 def is_throttled_replicas(items: Sequence[str]) -> bool:
-    """Whether a list is ``*`` alone or names replicas as partition:broker (KIP-73)."""
+    """Return whether a list is ``*`` alone or names replicas as partition:broker (KIP-73)."""
     trimmed = [trim(item) for item in items]
     return all(_REPLICA.fullmatch(item) for item in trimmed) or "".join(trimmed) == "*"
 
 
 def is_share_auto_offset_reset(text: str) -> bool:
-    """Whether a text is a reset strategy of share groups: earliest, latest or by_duration:<ISO 8601>
+    """Return whether a text is a reset strategy of share groups: earliest, latest or by_duration:<ISO 8601>
     (KIP-932).
     """
     if text in ("earliest", "latest"):

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraftd.controller.config_elr import config_record
-from kraftd.controller.config_resources import CLUSTER, MIN_INSYNC_REPLICAS
-from kraftd.controller.config_values import node_config
+from kraftd.controller.configs.elr import config_record
+from kraftd.controller.configs.resources import CLUSTER, MIN_INSYNC_REPLICAS
+from kraftd.controller.configs.values import node_config
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord

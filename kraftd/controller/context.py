@@ -8,7 +8,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from kraftd.controller.heartbeats import BrokerHeartbeats
+from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
+from kraftd.controller.policies import NO_POLICIES, Policies
+from kraftd.controller.quotas.mutation import MutationQuotas
+from kraftd.controller.tokens.secrets import TokenSecrets
 from kraftd.metadata.image import Image
 from kraftd.metadata.partition_index import PartitionWalk
 
@@ -21,6 +24,18 @@ class Dice(Protocol):
 
     def uuid(self) -> bytes:
         """A random version 4 uuid, 16 bytes."""
+
+
+class TokenSettings(Struct, frozen=True, kw_only=True):
+    """The `delegation.token.*` keys, with Kafka's defaults; without a secret key there are no tokens."""
+
+    secret_key: str = ""
+    max_lifetime_ms: int = 604_800_000
+    expiry_time_ms: int = 86_400_000
+    expiry_check_interval_ms: int = 3_600_000
+
+    def __repr__(self) -> str:
+        return f"<TokenSettings {'enabled' if self.secret_key else 'disabled'}>"  # never the key
 
 
 class ControllerSettings(Struct, frozen=True, kw_only=True):
@@ -37,9 +52,14 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     unclean_election_check_interval_ms: int = 300_000  # unclean.leader.election.interval.ms
     topic_deletion: bool = True  # delete.topic.enable
     unstable_features: bool = False  # unstable.feature.versions.enable
-    unstable_apis: bool = False  # unstable.api.versions.enable
+    tokens: TokenSettings = TokenSettings()
+    mutation_quota_window_ms: int = 1_000  # controller.quota.window.size.seconds
+    mutation_quota_window_count: int = 11  # controller.quota.window.num
     static_voter_ids: tuple[int, ...] = ()  # of controller.quorum.voters
     static_config: Mapping[str, str] = {}  # the node's own .properties as text
+
+    def __repr__(self) -> str:
+        return f"<ControllerSettings of node {self.node_id}>"  # never the texts, which may hold secrets
 
 
 @dataclass(slots=True)
@@ -59,6 +79,15 @@ class Context:
     next_offset: int = 0
     kraft_version: int = 0
     walks: dict[str, PartitionWalk] = field(default_factory=dict)
+    policies: Policies = NO_POLICIES
+    token_secrets: TokenSecrets = field(init=False)
+    mutations: MutationQuotas = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.mutations = MutationQuotas(
+            self.settings.mutation_quota_window_ms, self.settings.mutation_quota_window_count
+        )
+        self.token_secrets = TokenSecrets(self.settings.tokens.secret_key)
 
     def __repr__(self) -> str:
         return f"<Context at {self.now_ms} ms, next offset {self.next_offset}, {self.image!r}>"

@@ -37,16 +37,20 @@ class Decision(Generic[A]):
 MAX_MESSAGE_LENGTH = 2_000
 
 
+def cut(message: str) -> str:
+    """A text for an answer, which may repeat what was sent, cut to 2,000 characters."""
+    return message if len(message) <= MAX_MESSAGE_LENGTH else message[: MAX_MESSAGE_LENGTH - 1] + "…"
+
+
 class Refusal(Exception):
     """Refuses a whole request with an error code and a text that goes into the answer where it has room
     for one.
 
-    The text is cut at 2,000 characters: it may repeat what was sent, and has to fit one of Kafka's strings.
+    The text is cut at 2,000 characters.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
-        if message is not None and len(message) > MAX_MESSAGE_LENGTH:
-            message = message[: MAX_MESSAGE_LENGTH - 1] + "…"
+        message = None if message is None else cut(message)
         super().__init__(code, message)
         self.code = code
         self.message = message

@@ -1,4 +1,5 @@
-"""Work that may be too long for one turn of the loop, written as generators that break off between turns.
+"""Work that may be too long for one event loop callback (a turn), written as generators that pause between
+turns.
 
 Called, such a function does all of it at once; its ``begin`` gives the generator, which returns the same. The
 image must not change between its turns. What needs little work never breaks off.
@@ -30,7 +31,7 @@ class Pace:
         self._left = WORK_A_TURN
 
     def spent(self, work: int) -> bool:
-        """Whether enough for a turn has been done; then the next one begins."""
+        """Return whether enough for a turn has been done; then the next one begins."""
         self._left -= work
         if self._left > 0:
             return False

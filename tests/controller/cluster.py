@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from kraftd.configdef.node import NodeConfig
+from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
 from kraftd.controller.context import Context, ControllerSettings
 from kraftd.controller.decision import Decision
-from kraftd.controller.heartbeats import BrokerHeartbeats
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.partition_record import PartitionRecord
-from kraftd.messages.register_broker_record import RegisterBrokerRecord
+from kraftd.messages.register_broker_record import BrokerFeature, RegisterBrokerRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import (
@@ -99,6 +100,8 @@ class Cluster:
         fenced: bool = False,
         directories: int = 1,
         epoch: int | None = None,
+        cordoned: tuple[bytes, ...] | None = None,
+        supports: Mapping[str, tuple[int, int]] = MappingProxyType({}),
     ) -> Cluster:
         """Register a broker, unfenced unless said otherwise; its epoch is 100 more than its id."""
         version = register_broker_record_version(self.image.metadata_version)
@@ -108,7 +111,9 @@ class Cluster:
             incarnation_id=bytes(12) + broker_id.to_bytes(4, "big"),
             rack=rack,
             fenced=True,
+            features=[BrokerFeature(name, *levels) for name, levels in supports.items()],
             log_dirs=tuple(directory(broker_id, n) for n in range(directories)) if version >= 3 else (),
+            cordoned_log_dirs=cordoned,
         )
         self.apply([VersionedRecord(record, version)])
         if not fenced:

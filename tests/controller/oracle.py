@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from kraftd.wire.record_frame import VersionedRecord, decode_record, encode_record
-from tests.kafka.java import QUICK_START, classpath, compile_java, find_java, find_javac
+from testkit.java import QUICK_START, classpath, compile_java, find_java, find_javac
 
 PACKAGE = "org.apache.kafka.controller"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kraftd.controller.activation import ActivationError, activate, write_no_op
+from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
 from kraftd.controller.context import Context, ControllerSettings
-from kraftd.controller.heartbeats import BrokerHeartbeats
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.feature_level_record import FeatureLevelRecord

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller import broker_states
 from kraftd.controller.activation import activate
-from kraftd.controller.broker_states import (
+from kraftd.controller.brokers import states as broker_states
+from kraftd.controller.brokers.states import (
     broker_heartbeat,
     fence_stale_broker,
     hear_heartbeat,
@@ -40,7 +40,7 @@ def beat(cluster: Cluster, broker_id: int, now_ms: int = 1_000, **wanted: Any) -
 
 
 def expire(cluster: Cluster, now_ms: int) -> list[int]:
-    """Fence whoever is stale; the brokers that are fenced then."""
+    """Fence the stale brokers; the brokers that are fenced then."""
     for _ in range(10):
         decision = fence_stale_broker(replace(cluster.ctx, now_ms=now_ms))
         cluster.apply(decision.records)
@@ -179,7 +179,7 @@ def test_brokers_are_fenced_one_at_a_time_so_that_the_next_sees_it() -> None:
 
 
 @pytest.mark.parametrize("elr", [False, True])
-def test_a_silent_broker_with_many_partitions_leaves_some_a_call_and_is_fenced_with_the_last(
+def test_a_silent_broker_leaves_some_partitions_a_call_and_is_fenced_with_the_last(
     elr: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def silent() -> Cluster:
@@ -234,7 +234,7 @@ def test_what_a_load_noted_of_a_silent_broker_is_put_in_its_place_before_it_leav
 
 
 @pytest.mark.parametrize("elr", [False, True])
-def test_a_broker_with_many_partitions_that_shuts_down_leaves_some_a_call_and_may_go_when_all_know(
+def test_a_broker_that_shuts_down_leaves_a_few_partitions_a_call_until_all_know(
     elr: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopping() -> Cluster:
@@ -269,7 +269,7 @@ def test_a_broker_with_many_partitions_that_shuts_down_leaves_some_a_call_and_ma
     assert in_parts.image.brokers[1].fenced
 
 
-def test_a_broker_that_leaves_many_partitions_leaves_those_too_that_it_gets_meanwhile(
+def test_a_broker_that_leaves_many_partitions_also_leaves_those_it_gets_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(broker_states, "PARTITIONS_A_CALL", 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftd.controller import broker_transitions as transitions
+from kraftd.controller.brokers import transitions
 from kraftd.metadata.state import NO_LEADER, RECOVERING, PartitionState
 from tests.controller.cluster import Cluster, directory, partition
 
@@ -124,7 +124,7 @@ def test_after_unclean_shutdowns_of_all_the_last_known_leader_may_lead_again__ki
     assert (now.leader, now.isr, now.leader_recovery_state) == (0, (0,), RECOVERING)
 
 
-def test_a_clean_shutdown_keeps_a_broker_eligible_and_an_unclean_one_does_not__kip966(elr: Cluster) -> None:
+def test_a_clean_shutdown_keeps_a_broker_eligible_an_unclean_one_does_not__kip966(elr: Cluster) -> None:
     elr.topic("a", (0, 1))
     elr.topic("b", (0, 1))
     elr.apply(transitions.handle_broker_shutdown(elr.ctx, 1, clean=True))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller.brokers import check_broker_epoch, register_broker, unregister_broker
+from kraftd.controller.brokers.registration import check_broker_epoch, register_broker, unregister_broker
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Refusal
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener

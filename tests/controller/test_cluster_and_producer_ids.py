@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kraftd.controller.brokers.producer_ids import allocate_producer_ids
 from kraftd.controller.cluster import describe_cluster
-from kraftd.controller.controllers import register_controller
 from kraftd.controller.decision import Refusal
-from kraftd.controller.producer_ids import allocate_producer_ids
+from kraftd.controller.features.controllers import register_controller
 from kraftd.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraftd.messages.controller_registration_request import ControllerRegistrationRequest, Listener
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest

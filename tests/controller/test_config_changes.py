@@ -7,18 +7,17 @@ from typing import Any
 import pytest
 
 from kraftd.configdef.node import NodeConfig
-from kraftd.controller.config_changes import (
+from kraftd.controller.configs.changes import (
     alter_configs,
     incremental_alter_configs,
     new_topic_configs,
 )
-from kraftd.controller.config_description import describe_configs
-from kraftd.controller.config_elr import elr_safety_records
-from kraftd.controller.config_values import (
+from kraftd.controller.configs.description import describe_configs
+from kraftd.controller.configs.elr import elr_safety_records
+from kraftd.controller.configs.values import (
     effective_topic_config,
     effective_topic_configs,
-    min_insync_replicas,
-    unclean_leader_election_enabled,
+    election_settings,
 )
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.messages import alter_configs_request as legacy
@@ -190,7 +189,7 @@ def test_a_new_topic_may_have_configs_before_it_exists(cluster: Cluster) -> None
     assert new_topic_configs(cluster.ctx, "new", {}) == []
 
 
-def test_with_elr_a_change_of_min_insync_replicas_clears_the_elrs_that_it_made_wrong__kip966() -> None:
+def test_a_change_of_min_insync_replicas_clears_the_elrs_that_it_made_wrong__kip966() -> None:
     cluster = Cluster(elr=True)
     cluster.topic("t", (1,))
     setting = [("min.insync.replicas", SET, "2")]
@@ -209,7 +208,7 @@ def test_with_elr_no_single_broker_has_its_own_min_insync_replicas__kip966() -> 
     ]
 
 
-def test_before_elr_is_turned_on_the_cluster_gets_a_number_and_brokers_lose_theirs__kip966(
+def test_before_elr_is_on_the_cluster_gets_a_number_and_brokers_lose_theirs__kip966(
     cluster: Cluster,
 ) -> None:
     cluster.apply([VersionedRecord(ConfigRecord(BROKER, "1", "min.insync.replicas", "2"), 0)])
@@ -247,16 +246,11 @@ def test_effective_configs_are_made_once_for_topics_with_the_same_configs(cluste
 
 
 def test_what_elections_ask_of_configs_is_answered_typed(cluster: Cluster) -> None:
-    assert (min_insync_replicas(cluster.ctx, "t"), unclean_leader_election_enabled(cluster.ctx, "t")) == (
-        1,
-        False,
-    )
+    assert election_settings(cluster.ctx, "t") == (1, False)
     cluster.config("min.insync.replicas", "2")
     cluster.config("unclean.leader.election.enable", "TRUE", topic="t")
-    assert (min_insync_replicas(cluster.ctx, "t"), unclean_leader_election_enabled(cluster.ctx, "t")) == (
-        2,
-        True,
-    )
+    assert election_settings(cluster.ctx, "t") == (2, True)
+    assert election_settings(cluster.ctx, "another") == (2, False)
 
 
 def test_an_unknown_kind_of_resource_refuses_the_whole_description(cluster: Cluster) -> None:

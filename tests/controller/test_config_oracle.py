@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from kraftd.configdef import facts
 from kraftd.configdef.definition import ConfigDef, client_metrics_def, group_def, topic_def
 from kraftd.configdef.node import NodeConfig
-from kraftd.controller.config_changes import (
+from kraftd.controller.configs.changes import (
     alter_configs,
     incremental_alter_configs,
     new_topic_configs,
 )
-from kraftd.controller.config_description import describe_configs
-from kraftd.controller.config_values import effective_topic_configs
+from kraftd.controller.configs.description import describe_configs
+from kraftd.controller.configs.values import effective_topic_configs
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Refusal
 from kraftd.messages import alter_configs_request as legacy

@@ -9,14 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from kraftd.controller import broker_transitions as transitions
+from kraftd.controller.brokers import transitions
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.directories import assign_replicas_to_dirs
-from kraftd.controller.election import balance_leaders, elect_leaders, elect_unclean_leaders
-from kraftd.controller.isr import alter_partition
-from kraftd.controller.partitions_create import create_partitions
-from kraftd.controller.reassignment import alter_partition_reassignments, list_partition_reassignments
-from kraftd.controller.topics import create_topics
+from kraftd.controller.partitions.directories import assign_replicas_to_dirs
+from kraftd.controller.partitions.election import balance_leaders, elect_leaders, elect_unclean_leaders
+from kraftd.controller.partitions.isr import alter_partition
+from kraftd.controller.partitions.reassignment import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
+from kraftd.controller.topics.create_partitions import create_partitions
+from kraftd.controller.topics.create_topics import create_topics
 from kraftd.messages import (
     alter_partition_reassignments_request,
     alter_partition_request,

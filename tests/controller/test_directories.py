@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kraftd.controller.decision import Refusal
-from kraftd.controller.directories import assign_replicas_to_dirs
+from kraftd.controller.partitions.directories import assign_replicas_to_dirs
 from kraftd.messages.assign_replicas_to_dirs_request import (
     AssignReplicasToDirsRequest,
     DirectoryData,
@@ -31,7 +31,7 @@ def assign(cluster: Cluster, place: bytes, *partitions: tuple[bytes, int], epoch
     return [ErrorCode(p.error_code) for topic in answered.topics for p in topic.partitions]
 
 
-def test_a_replica_of_a_broker_with_several_directories_is_assigned_when_it_says_where(
+def test_a_replica_of_a_broker_with_many_directories_is_assigned_when_it_says_where(
     cluster: Cluster,
 ) -> None:
     topic = cluster.topic("a", partition((0, 1), directories=(DIRECTORY_UNASSIGNED, directory(1))))

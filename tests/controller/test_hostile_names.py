@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kraftd.controller.election import elect_leaders
-from kraftd.controller.partitions_create import create_partitions
-from kraftd.controller.reassignment import alter_partition_reassignments
-from kraftd.controller.topics import create_topics, delete_topics
+from kraftd.controller.partitions.election import elect_leaders
+from kraftd.controller.partitions.reassignment import alter_partition_reassignments
+from kraftd.controller.topics.create_partitions import create_partitions
+from kraftd.controller.topics.create_topics import create_topics
+from kraftd.controller.topics.delete_topics import delete_topics
 from kraftd.messages import alter_partition_reassignments_request as reassign
 from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraftd.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kraftd.controller.decision import Refusal
-from kraftd.controller.isr import alter_partition
+from kraftd.controller.partitions.isr import alter_partition
 from kraftd.messages.alter_partition_request import (
     AlterPartitionRequest,
     BrokerState,
@@ -160,7 +160,7 @@ def test_the_isr_that_completes_a_reassignment_takes_the_leadership_from_its_sen
     assert (now.leader_epoch, now.partition_epoch, now.is_reassigning) == (1, 1, False)
 
 
-def test_below_min_insync_replicas_whoever_leaves_stays_eligible__kip966() -> None:
+def test_below_min_insync_replicas_a_replica_that_leaves_stays_eligible__kip966() -> None:
     cluster = Cluster(elr=True).brokers(0, 1, 2)
     cluster.topic("a", (0, 1, 2))
     cluster.config("min.insync.replicas", "2", topic="a")

@@ -12,12 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraftd.controller import broker_transitions as transitions
-from kraftd.controller import isr, partition_change, partition_edits, reassignment, topics
+from kraftd.controller.brokers import transitions
 from kraftd.controller.decision import Refusal
-from kraftd.controller.directories import assign_replicas_to_dirs
-from kraftd.controller.election import balance_leaders, elect_leaders, elect_unclean_leaders
-from kraftd.controller.partitions_create import create_partitions
+from kraftd.controller.partitions import change as partition_change
+from kraftd.controller.partitions import edits as partition_edits
+from kraftd.controller.partitions import isr, reassignment
+from kraftd.controller.partitions.directories import assign_replicas_to_dirs
+from kraftd.controller.partitions.election import balance_leaders, elect_leaders, elect_unclean_leaders
+from kraftd.controller.topics.create_partitions import create_partitions
+from kraftd.controller.topics.create_topics import create_topics
+from kraftd.controller.topics.delete_topics import delete_topics
 from kraftd.messages import alter_partition_reassignments_request as reassign_request
 from kraftd.messages import alter_partition_request as isr_request
 from kraftd.messages import assign_replicas_to_dirs_request as directories_request
@@ -96,12 +100,12 @@ class Life:
     def create(self) -> None:
         name = self.rng.choice(("a", "b", "c.d", "c_d"))
         topic = create_request.CreatableTopic(name, self.rng.randint(1, 3), self.rng.randint(1, 3))
-        self.decide(topics.create_topics, create_request.CreateTopicsRequest([topic]), 7)
+        self.decide(create_topics, create_request.CreateTopicsRequest([topic]), 7)
 
     def delete(self) -> None:
         if self.rng.random() < 0.3 and self.image.topics:
             topic_id = self.rng.choice(list(self.image.topics))
-            self.decide(topics.delete_topics, DeleteTopicsRequest([DeleteTopicState(None, topic_id)]), 6)
+            self.decide(delete_topics, DeleteTopicsRequest([DeleteTopicState(None, topic_id)]), 6)
 
     def grow(self) -> None:
         if self.image.topics:
@@ -156,7 +160,7 @@ class Life:
         )
         self.decide(reassignment.alter_partition_reassignments, request, 1)
         # One that changes another under way keeps what that adds or removes where it adds or removes nothing
-        # itself, as Kafka does, and so may come out otherwise.
+        # itself. So does Kafka, and so it may come out otherwise.
         if len(moves) == 1 and moves[0].replicas is not None and not before.is_reassigning:
             now = self.image.partition(topic_id, index)
             assert now.is_reassigning or now.replicas == moves[0].replicas, "done, but not as wanted"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftd.controller.decision import Refusal
-from kraftd.controller.placement import Racks, Striper, place
+from kraftd.controller.topics.placement import Racks, Striper, place
 from kraftd.metadata.state import BrokerState
 from kraftd.wire.error_code import ErrorCode
 from tests.controller.cluster import SeededDice, directory

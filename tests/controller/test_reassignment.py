@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller.reassignment import alter_partition_reassignments, list_partition_reassignments
+from kraftd.controller.partitions.reassignment import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
 from kraftd.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftd.controller.topic_names import folded, may_collide, topic_name_problem
+from kraftd.controller.topics.names import folded, may_collide, topic_name_problem
 
 
 @pytest.mark.parametrize(

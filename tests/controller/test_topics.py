@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from kraftd.controller.decision import Refusal
-from kraftd.controller.partitions_create import create_partitions
-from kraftd.controller.topics import create_topics, delete_topics
+from kraftd.controller.topics.create_partitions import create_partitions
+from kraftd.controller.topics.create_topics import create_topics
+from kraftd.controller.topics.delete_topics import delete_topics
 from kraftd.messages.create_partitions_request import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -58,7 +59,7 @@ def test_a_created_topic_is_answered_with_its_id_size_and_effective_configs(clus
     assert cluster.image.config(2, "a") == {"retention.ms": "1000"}
 
 
-def test_a_new_partition_is_in_sync_led_by_its_first_replica_and_in_its_brokers_only_directory(
+def test_a_new_partition_is_in_sync_led_by_its_first_replica_in_the_only_directory(
     cluster: Cluster,
 ) -> None:
     create(cluster, CreatableTopic("a", 1, 3))
@@ -153,7 +154,7 @@ def test_a_replica_assigned_to_a_fenced_broker_is_not_in_sync_and_does_not_lead(
 
 
 @pytest.mark.parametrize("count", [10_001, 2**31 - 1])
-def test_more_than_ten_thousand_partitions_at_once_are_refused_before_anything_is_placed(
+def test_over_ten_thousand_partitions_at_once_are_refused_before_anything_is_placed(
     cluster: Cluster, count: int
 ) -> None:
     request = CreateTopicsRequest([CreatableTopic("a", 1, 1), CreatableTopic("b", count, 1)])
@@ -169,7 +170,7 @@ def test_more_than_ten_thousand_records_at_once_are_refused(cluster: Cluster) ->
     assert len(create(cluster, *[CreatableTopic(f"t{i}", 1, 1) for i in range(5_000)])) == 5_000
 
 
-def test_only_authorized_names_are_created_and_only_described_ones_show_their_configs(
+def test_only_authorized_names_are_created_only_described_ones_show_their_configs(
     cluster: Cluster,
 ) -> None:
     seen, hidden, refused = create(

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from kraftd.controller.controllers import register_controller
-from kraftd.controller.features import FeatureUpdate, UpgradeType, refused, update_features
+from kraftd.controller.features.controllers import register_controller
+from kraftd.controller.features.update import FeatureUpdate, UpgradeType, refused, update_features
 from kraftd.messages.controller_registration_request import ControllerRegistrationRequest, Feature
 from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.no_op_record import NoOpRecord
+from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.messages.register_broker_record import RegisterBrokerRecord
 from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraftd.metadata.features import supported_features
 from kraftd.wire.error_code import ErrorCode
-from tests.controller.cluster import ELR, Cluster
+from kraftd.wire.record_frame import VersionedRecord
+from tests.controller.cluster import ELR, Cluster, directory
 
 UP, SAFE, UNSAFE = UpgradeType
 
@@ -24,6 +29,14 @@ def update(
         validate_only=validate_only,
     )
     return update_features(cluster.ctx, request, version)
+
+
+def in_the_way(cluster: Cluster, level: int) -> list[str]:
+    """What a downgrade of metadata.version is refused with."""
+    answer = update(cluster, ("metadata.version", level, SAFE), validate_only=True).answer
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    text = str(answer.error_message).partition("what is in force: ")[2]
+    return text.removesuffix(".").split("; ")
 
 
 def levels(decision: FeatureUpdate) -> dict[str, int]:
@@ -54,8 +67,8 @@ def test_validate_only_writes_nothing() -> None:
     ("level", "kind", "allowed"),
     [
         (29, UP, False),
-        (29, SAFE, False),  # 30 brought new fields
-        (29, UNSAFE, False),
+        (29, SAFE, True),
+        (29, UNSAFE, True),
         (31, UP, False),  # not stable yet
         (30, UP, True),
         (30, SAFE, True),
@@ -72,7 +85,44 @@ def test_a_downgrade_across_unchanged_records_is_safe() -> None:
     assert levels(update(Cluster(metadata_version=29), ("metadata.version", 24, SAFE))) == {
         "metadata.version": 24
     }
-    assert update(Cluster(metadata_version=29), ("metadata.version", 22, SAFE)).answer.error_code == 95
+
+
+def test_a_downgrade_names_each_record_that_stands_in_the_way() -> None:
+    cluster = Cluster(elr=True)
+    cluster.broker(1, cordoned=(directory(1),), supports=supported_features())
+    cluster.topic("orders", (1,))
+    assert in_the_way(cluster, 29) == ["broker 1 has cordoned directories (empty its cordoned.log.dirs)"]
+    assert in_the_way(cluster, 22)[0] == f"feature {ELR} is 1 (downgrade it to 0 first)"
+    topic_id = cluster.image.topic_names()["orders"]
+    change = PartitionChangeRecord(0, topic_id, eligible_leader_replicas=(1,))
+    cluster.apply([VersionedRecord(change, 2)])
+    assert "partition orders-0 has eligible leader replicas" in in_the_way(cluster, 22)
+    told = in_the_way(cluster, 16)
+    assert "broker 1 has told its log directories" in told
+    assert "topic orders has replicas that are assigned to directories" in told
+
+
+def test_so_many_records_in_the_way_are_counted() -> None:
+    cluster = Cluster(metadata_version=30)
+    for broker_id in range(1, 14):
+        cordoned = (directory(broker_id),)
+        cluster.broker(broker_id, cordoned=cordoned, supports=supported_features())
+    told = in_the_way(cluster, 29)
+    assert len(told) == 11
+    assert told[-1] == "and 3 more"
+
+
+def test_a_downgrade_writes_registrations_without_the_field_that_says_nothing() -> None:
+    cluster = Cluster().broker(1, cordoned=(), supports=supported_features())
+    decision = update(cluster, ("metadata.version", 29, SAFE))
+    assert [(type(one.message), one.version) for one in decision.records] == [
+        (RegisterBrokerRecord, 3),
+        (FeatureLevelRecord, 0),
+    ]
+    before = cluster.image.brokers[1]
+    cluster.apply(decision.records)
+    assert cluster.image.brokers[1] == replace(before, cordoned_directories=None)
+    assert list(cluster.image.records())  # a snapshot of that level can be written
 
 
 def test_a_level_that_a_broker_does_not_support_is_refused() -> None:

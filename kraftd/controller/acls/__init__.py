@@ -1,0 +1,1 @@
+"""ACLs: creation, deletion and description, with Kafka's filters (KIP-290)."""

@@ -1,0 +1,99 @@
+"""DeleteAcls: what each filter matches is removed, all of a request in one batch.
+
+Facts: AclControlManager of Apache Kafka 4.3.1, which ends the connection for a filter with a number 0.
+"""
+
+from __future__ import annotations
+
+from kraftd.controller.acls.filters import AclFilter
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.record_limit import MAX_RECORDS_PER_REQUEST
+from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
+from kraftd.messages.delete_acls_response import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsResponse,
+)
+from kraftd.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from kraftd.metadata.state import AclState
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.record_frame import VersionedRecord
+
+ACLS_A_LOOK = 250  # that a filter is held against before the pace is asked
+LOOK_US = 250
+MAX_MATCHES = 100_000  # named in one answer, by all its filters
+
+
+@InTurns
+def delete_acls(
+    ctx: Context, request: DeleteAclsRequest, version: int
+) -> Turns[Decision[DeleteAclsResponse]]:
+    """The ACLs removed, and per filter those that it matched, or why it is refused (INVALID_REQUEST).
+
+    An ACL that several filters match is in the answer of each. Raises Refusal(INVALID_REQUEST) for more than
+    10,000 ACLs to remove, or for more matches than an answer may name.
+    """
+    answer = DeleteAclsResponse(filter_results=[])
+    doomed: dict[bytes, None] = {}
+    match_count = 0
+    pace = Pace()
+    for asked in request.filters:
+        wanted = acl_filter(asked)
+        problem = wanted.problem()
+        if problem is not None:
+            result = DeleteAclsFilterResult(ErrorCode.INVALID_REQUEST, problem)
+            answer.filter_results.append(result)
+            continue
+        matches = wanted.matcher()
+        result = DeleteAclsFilterResult(ErrorCode.NONE, None, [])
+        for looked_at, (acl_id, acl) in enumerate(ctx.image.acls.items(), 1):
+            if looked_at % ACLS_A_LOOK == 0 and pace.spent(LOOK_US):
+                yield
+            if matches(acl):
+                doomed[acl_id] = None
+                match_count += 1
+                _check_count(len(doomed), match_count)
+                result.matching_acls.append(_matching(acl))
+        answer.filter_results.append(result)
+        if pace.spent(10):
+            yield
+    records = [VersionedRecord(RemoveAccessControlEntryRecord(acl_id), 0) for acl_id in doomed]
+    return Decision(answer, records)
+
+
+def acl_filter(asked: DeleteAclsFilter) -> AclFilter:
+    return AclFilter(
+        asked.resource_type_filter,
+        asked.resource_name_filter,
+        asked.pattern_type_filter,
+        asked.principal_filter,
+        asked.host_filter,
+        asked.operation,
+        asked.permission_type,
+    )
+
+
+def _check_count(removed_count: int, match_count: int) -> None:
+    """Refuse the whole request: that only a part went could be missed in a long answer."""
+    if removed_count > MAX_RECORDS_PER_REQUEST:
+        text = f"Cannot remove more than {MAX_RECORDS_PER_REQUEST} acls in a single delete operation."
+        raise Refusal(ErrorCode.INVALID_REQUEST, text)
+    if match_count > MAX_MATCHES:
+        text = f"The filters match more than {MAX_MATCHES} ACLs together; send fewer filters at once."
+        raise Refusal(ErrorCode.INVALID_REQUEST, text)
+
+
+def _matching(acl: AclState) -> DeleteAclsMatchingAcl:
+    return DeleteAclsMatchingAcl(
+        ErrorCode.NONE,
+        None,
+        acl.resource_type,
+        acl.resource_name,
+        acl.pattern_type,
+        acl.principal,
+        acl.host,
+        acl.operation,
+        acl.permission_type,
+    )

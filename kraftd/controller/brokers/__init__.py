@@ -1,0 +1,1 @@
+"""Brokers: registration, heartbeats, states, departures, producer ids."""

@@ -1,0 +1,222 @@
+"""What the state of a broker means for its partitions: fenced, set free, stopping, gone, disks lost.
+
+Each function returns the records of the partitions it concerns and, with them, that of the broker.  Called
+where that state changes: heartbeats, sessions that time out, registrations.  Those that may concern very many
+partitions do so in turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from kraftd.controller.configs.elr import elr_enabled
+from kraftd.controller.context import Context
+from kraftd.controller.partitions.change import Election
+from kraftd.controller.partitions.edits import A_CHANGE, PartitionEdits
+from kraftd.controller.turns import InTurns, Pace, Turns, at_once
+from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraftd.metadata.image import Image
+from kraftd.metadata.metadata_version import allows_cordoned_directories, allows_directory_assignment
+from kraftd.metadata.partition_index import TopicPartition
+from kraftd.metadata.state import NO_LEADER, BrokerState, PartitionState
+from kraftd.wire.record_frame import VersionedRecord
+
+# The values of BrokerRegistrationChangeRecord's fenced and inControlledShutdown; 0 is no change.
+FENCE = 1
+UNFENCE = -1
+IN_CONTROLLED_SHUTDOWN = 1
+
+
+@InTurns
+def handle_broker_fenced(ctx: Context, broker_id: int) -> Turns[list[VersionedRecord]]:
+    """A broker leaves every ISR and leads no more, then is fenced.  Raises KeyError if unregistered."""
+    records = yield from leave(ctx, ctx.image.partitions_of(broker_id), broker_id)
+    return records + fence(ctx.image.brokers[broker_id])
+
+
+def fence(broker: BrokerState) -> list[VersionedRecord]:
+    """The broker is fenced; it has left its partitions already."""
+    return [VersionedRecord(BrokerRegistrationChangeRecord(broker.id, broker.epoch, FENCE), 0)]
+
+
+def handle_broker_leaves(
+    ctx: Context, broker_id: int, partitions: Iterable[tuple[bytes, int]]
+) -> list[VersionedRecord]:
+    """A part of what `handle_broker_fenced` does: the broker leaves the ISR of these partitions."""
+    return at_once(changes(ctx, partitions, leaving=broker_id))
+
+
+@InTurns
+def handle_broker_unfenced(ctx: Context, broker_id: int, broker_epoch: int) -> Turns[list[VersionedRecord]]:
+    """A broker is set free and leads what had no leader and can now have one."""
+    unfence = VersionedRecord(BrokerRegistrationChangeRecord(broker_id, broker_epoch, UNFENCE), 0)
+    leaderless = ctx.image.partitions_without_leader()
+    return [unfence, *(yield from changes(ctx, leaderless, joining=broker_id))]
+
+
+@InTurns
+def handle_broker_in_controlled_shutdown(
+    ctx: Context, broker_id: int, broker_epoch: int
+) -> Turns[list[VersionedRecord]]:
+    """A broker that wants to stop: marked so once, and out of every ISR where others can go on (KIP-841)."""
+    records = mark_controlled_shutdown(ctx, broker_id, broker_epoch)
+    return records + (yield from leave(ctx, ctx.image.partitions_of(broker_id), broker_id))
+
+
+def mark_controlled_shutdown(ctx: Context, broker_id: int, broker_epoch: int) -> list[VersionedRecord]:
+    """The record by which everybody knows that the broker wants to stop; none if it is known."""
+    broker = ctx.image.brokers.get(broker_id)
+    if broker is not None and broker.in_controlled_shutdown:
+        return []
+    change = BrokerRegistrationChangeRecord(
+        broker_id, broker_epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
+    )
+    return [VersionedRecord(change, 1)]
+
+
+@InTurns
+def handle_broker_unregistered(
+    ctx: Context, broker_id: int, broker_epoch: int
+) -> Turns[list[VersionedRecord]]:
+    """A broker leaves every ISR and is forgotten; its replicas stay assigned to it."""
+    while not ctx.image.settle_hosted(broker_id):
+        yield
+    records = yield from leave(ctx, ctx.image.partitions_of(broker_id), broker_id)
+    records += yield from leave_elr(ctx, broker_id)
+    records.append(VersionedRecord(UnregisterBrokerRecord(broker_id, broker_epoch), 0))
+    return records
+
+
+@InTurns
+def handle_broker_shutdown(ctx: Context, broker_id: int, clean: bool) -> Turns[list[VersionedRecord]]:
+    """What a broker's registration tells of its last end; the record of the registration is the caller's.
+
+    After an unclean one it may have lost what it had not synced, so with ELR it is neither in sync nor
+    eligible.
+    """
+    unclean = not clean and elr_enabled(ctx)
+    while not ctx.image.settle_hosted(broker_id):
+        yield
+    records = yield from leave(ctx, _may_be_in_isr(ctx.image, broker_id), broker_id, unclean=unclean)
+    if unclean:
+        records += yield from leave_elr(ctx, broker_id, unclean=True)
+    return records
+
+
+def _may_be_in_isr(image: Image, broker_id: int) -> Iterator[tuple[bytes, int]]:
+    """Where a broker that has ended may be in the ISR. A fenced one stays in none but as the last, and leads
+    nothing: so only what has no leader is looked at, and not all that it hosts.
+    """
+    broker = image.brokers.get(broker_id)
+    if broker is None or not broker.fenced:
+        return image.partitions_of(broker_id)
+    return image.partitions_without_leader()
+
+
+@InTurns
+def handle_directories_offline(
+    ctx: Context, broker_id: int, broker_epoch: int, offline_directories: Collection[bytes]
+) -> Turns[list[VersionedRecord]]:
+    """Directories that a broker has just lost: its replicas there leave their ISRs (KIP-858).
+
+    Nothing for directories that were known to be lost, nor before metadata.version 3.7-IV2.
+    """
+    image = ctx.image
+    if not offline_directories or not allows_directory_assignment(image.metadata_version):
+        return []
+    present = image.brokers[broker_id].directories
+    lost = frozenset(present).intersection(offline_directories)
+    if not lost:
+        return []
+    records = yield from changes(ctx, image.partitions_of(broker_id), leaving=broker_id, places=lost)
+    left = tuple([directory for directory in present if directory not in lost])
+    change = BrokerRegistrationChangeRecord(broker_id, broker_epoch, log_dirs=left)
+    records.append(VersionedRecord(change, 2))
+    return records
+
+
+def handle_directories_cordoned(
+    ctx: Context, broker_id: int, broker_epoch: int, cordoned_directories: Collection[bytes] | None
+) -> list[VersionedRecord]:
+    """Directories that shall get no new replicas (KIP-1066), if they changed; None: not known yet."""
+    image = ctx.image
+    if cordoned_directories is None or not allows_cordoned_directories(image.metadata_version):
+        return []
+    before = image.brokers[broker_id].cordoned_directories
+    if before is not None and set(before) == set(cordoned_directories):
+        return []
+    change = BrokerRegistrationChangeRecord(
+        broker_id, broker_epoch, cordoned_log_dirs=tuple(cordoned_directories)
+    )
+    return [VersionedRecord(change, 3)]
+
+
+def _lives_in(partition: PartitionState, broker_id: int, places: Collection[bytes]) -> bool:
+    """Return whether the broker's replica, if it has one, is in one of these directories."""
+    return broker_id in partition.replicas and partition.directory(broker_id) in places
+
+
+def leave(
+    ctx: Context, partitions: Iterable[TopicPartition], broker_id: int, *, unclean: bool = False
+) -> Turns[list[VersionedRecord]]:
+    """The broker leaves the ISR of those of the partitions that have it there."""
+    return changes(ctx, partitions, leaving=broker_id, members=True, unclean=unclean)
+
+
+def leave_elr(ctx: Context, broker_id: int, *, unclean: bool = False) -> Turns[list[VersionedRecord]]:
+    """The broker leaves every ELR."""
+    with_it = ctx.image.partitions_with_elr_member(broker_id)
+    return changes(ctx, with_it, leaving=broker_id, unclean=unclean)
+
+
+def changes(
+    ctx: Context,
+    partitions: Iterable[TopicPartition],
+    *,
+    leaving: int = NO_LEADER,
+    joining: int = NO_LEADER,
+    unclean: bool = False,
+    members: bool = False,
+    places: Collection[bytes] | None = None,
+) -> Turns[list[VersionedRecord]]:
+    """Each partition without the leaving broker in its ISR, and with a leader that may lead.
+
+    unclean: the broker may have lost what it had not synced, so it is not eligible either.  members: only
+    where it is in the ISR.  places: only where its replica is in one of these directories.
+    """
+    edits, pace = PartitionEdits(ctx, leaving=leaving, joining=joining), Pace()
+    topics, brokers = ctx.image.topics, ctx.image.brokers
+    alive = {broker.id for broker in brokers.values() if broker.is_active or broker.id == joining} - {leaving}
+    elr = edits.rules.elr
+    for topic_id, index in partitions:
+        topic = topics[topic_id]
+        partition = topic.partitions[index]
+        isr = partition.isr
+        if (
+            (members and leaving not in isr)
+            or (places is not None and not _lives_in(partition, leaving, places))
+            or (
+                # Most of what has no leader when a broker comes back: no replica in sync is there.
+                partition.leader == NO_LEADER
+                and leaving not in isr
+                and not elr
+                and not partition.is_reassigning
+                and alive.isdisjoint(isr)
+                and edits.election(topic) is Election.ONLINE
+            )
+        ):
+            if pace.spent(1):
+                yield
+            continue
+        edits.change(
+            topic,
+            index,
+            partition,
+            election=edits.election(topic),
+            isr=tuple([member for member in isr if member != leaving]) if leaving in isr else isr,
+            unclean_shutdown=leaving if unclean else NO_LEADER,
+        )
+        if pace.spent(A_CHANGE):
+            yield
+    return edits.records

@@ -1,0 +1,1 @@
+"""Configs: resources, values, validation, changes, descriptions."""

@@ -1,0 +1,282 @@
+"""Changes of resource configs: IncrementalAlterConfigs (44), AlterConfigs (33), and the configs of a new
+topic.
+
+Each resource is changed wholly or not at all, and answered by itself. Facts: KIP-339, KIP-226, KIP-966,
+and the ConfigurationControlManager of Apache Kafka 4.3.1. Differs from it: an unknown operation, or an APPEND
+or SUBTRACT of null, is INVALID_REQUEST for its resource. Kafka's controller fails the request and gives up
+its leadership.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from kraftd.configdef.definition import broker_def, topic_def
+from kraftd.configdef.text import split, utf16_length
+from kraftd.controller.configs.cordoned import check_cordoned_log_dirs
+from kraftd.controller.configs.dynamic import server_config
+from kraftd.controller.configs.elr import check_min_insync_replicas, clear_elr_records
+from kraftd.controller.configs.resources import MIN_INSYNC_REPLICAS, Operation, ResourceType
+from kraftd.controller.configs.validation import invalid_config, invalid_request, validate_resource
+from kraftd.controller.configs.values import known_configs, node_config
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.policies import ConfigChange
+from kraftd.controller.record_limit import check_record_count
+from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.messages import alter_configs_request as legacy
+from kraftd.messages import alter_configs_response as legacy_answer
+from kraftd.messages import incremental_alter_configs_request as incremental
+from kraftd.messages import incremental_alter_configs_response as incremental_answer
+from kraftd.messages.config_record import ConfigRecord
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.record_frame import VersionedRecord
+
+MAX_VALUE_LENGTH = 32767  # UTF-16 code units, and as many bytes of UTF-8 that a string field can hold
+
+A_RESOURCE, A_CONFIG = 8, 4  # microseconds, for the pace
+
+DUPLICATE_RESOURCE = "The request names this resource more than once."
+
+
+Asked = TypeVar("Asked", incremental.AlterConfigsResource, legacy.AlterConfigsResource)
+
+
+class Resource(NamedTuple):
+    type: int
+    name: str
+
+
+class Change(NamedTuple):
+    """What one key becomes: a text, or None when the resource shall no longer have it."""
+
+    name: str
+    value: str | None
+
+
+class Outcome(NamedTuple):
+    """How a resource fared; NONE and no text when its changes were taken."""
+
+    resource: Resource
+    code: ErrorCode
+    message: str | None
+
+
+@InTurns
+def incremental_alter_configs(
+    ctx: Context, request: incremental.IncrementalAlterConfigsRequest, *, forwarded: bool
+) -> Turns[Decision[incremental_answer.IncrementalAlterConfigsResponse]]:
+    """Set, delete, append to or subtract from single configs. ``forwarded``: a broker has checked the
+    request.
+
+    Raises Refusal(POLICY_VIOLATION) when it would write more records than one request may.
+    """
+
+    def changes_of(resource: Resource, asked: incremental.AlterConfigsResource) -> list[Change]:
+        if resource.type == ResourceType.BROKER_LOGGER:
+            check_loggers(ctx, resource, asked)
+            return []
+        current = known_configs(ctx, resource.type, resource.name)
+        latest = {
+            config.name: config for config in asked.configs
+        }  # a key that is named twice: the last counts
+        return [
+            Change(name, changed_value(resource, current.get(name), config))
+            for name, config in latest.items()
+        ]
+
+    records, outcomes = yield from alter(ctx, request.resources, changes_of, forwarded, keep_others=True)
+    answers = [
+        incremental_answer.AlterConfigsResourceResponse(code, message, resource.type, resource.name)
+        for resource, code, message in outcomes
+    ]
+    answer = incremental_answer.IncrementalAlterConfigsResponse(responses=answers)
+    return Decision(answer, [] if request.validate_only else records)
+
+
+@InTurns
+def alter_configs(
+    ctx: Context, request: legacy.AlterConfigsRequest, *, forwarded: bool
+) -> Turns[Decision[legacy_answer.AlterConfigsResponse]]:
+    """Give each resource exactly the configs of the request; what it had besides is deleted.
+
+    Raises Refusal(POLICY_VIOLATION) when it would write more records than one request may.
+    """
+
+    def changes_of(resource: Resource, asked: legacy.AlterConfigsResource) -> list[Change]:
+        if resource.type == ResourceType.BROKER_LOGGER:
+            raise invalid_request("Log levels are changed with IncrementalAlterConfigs.")
+        return [Change(*change) for change in {config.name: config.value for config in asked.configs}.items()]
+
+    records, outcomes = yield from alter(ctx, request.resources, changes_of, forwarded, keep_others=False)
+    answers = [
+        legacy_answer.AlterConfigsResourceResponse(code, message, resource.type, resource.name)
+        for resource, code, message in outcomes
+    ]
+    answer = legacy_answer.AlterConfigsResponse(responses=answers)
+    return Decision(answer, [] if request.validate_only else records)
+
+
+def new_topic_configs(ctx: Context, name: str, configs: Mapping[str, str]) -> list[VersionedRecord]:
+    """The records that give a topic, which does not exist yet, these configs. Raises Refusal as Kafka
+    refuses them.
+    """
+    if not configs:
+        return []
+    changes = [Change(*config) for config in configs.items()]
+    records = resource_records(ctx, Resource(ResourceType.TOPIC, name), changes, (), forwarded=False)
+    return records + clear_elr_records(ctx, records)
+
+
+def alter(
+    ctx: Context,
+    asked_resources: Sequence[Asked],
+    changes_of: Callable[[Resource, Asked], list[Change]],
+    forwarded: bool,
+    keep_others: bool,
+) -> Turns[tuple[list[VersionedRecord], list[Outcome]]]:
+    """Records and outcomes of a request's resources, in their order; what is named twice is changed by
+    none of both.
+    """
+    records: list[VersionedRecord] = []
+    outcomes: list[Outcome] = []
+    counts: dict[Resource, int] = {}
+    by_resource: dict[Resource, Asked] = {}
+    pace = Pace()
+    for asked in asked_resources:
+        if pace.spent(1):
+            yield
+        resource = Resource(asked.resource_type, asked.resource_name)
+        counts[resource] = counts.get(resource, 0) + 1
+        by_resource[resource] = asked
+    for resource, asked in by_resource.items():
+        if pace.spent(A_RESOURCE + A_CONFIG * len(asked.configs)):
+            yield
+        try:
+            if not is_resource_type(resource.type):
+                raise Refusal(ErrorCode.UNSUPPORTED_VERSION, f"There is no resource type {resource.type}.")
+            if counts[resource] > 1:
+                raise invalid_request(DUPLICATE_RESOURCE)
+            changes = changes_of(resource, asked)
+            if resource.type != ResourceType.BROKER_LOGGER:
+                gone = () if keep_others else absent_keys(ctx, resource, changes)
+                records += resource_records(
+                    ctx, resource, changes, gone, forwarded=forwarded, must_exist=True
+                )
+            outcomes.append(Outcome(resource, ErrorCode.NONE, None))
+        except Refusal as refusal:
+            outcomes.append(Outcome(resource, refusal.code, refusal.message))
+        check_record_count(len(records))
+    records += clear_elr_records(ctx, records)
+    check_record_count(len(records))
+    return records, outcomes
+
+
+def is_resource_type(number: int) -> bool:
+    return number in ResourceType._value2member_map_
+
+
+def check_loggers(ctx: Context, resource: Resource, asked: incremental.AlterConfigsResource) -> None:
+    """Changes of this node's log levels. Raises Refusal for all of them: kraftd has no loggers of Kafka's
+    names.
+    """
+    if resource.name != str(ctx.settings.node_id):
+        raise invalid_request(f"This is node {ctx.settings.node_id}, not {resource.name!r}.")
+    for config in asked.configs:
+        if config.config_operation in (Operation.SET, Operation.DELETE):
+            raise invalid_config(f"There is no logger {config.name!r}.")
+        raise invalid_request("A log level can be set or deleted, nothing else.")
+
+
+def absent_keys(ctx: Context, resource: Resource, changes: Iterable[Change]) -> tuple[str, ...]:
+    """The keys that the resource has and the changes do not name."""
+    named = {change.name for change in changes}
+    return tuple(name for name in known_configs(ctx, resource.type, resource.name) if name not in named)
+
+
+def changed_value(resource: Resource, current: str | None, config: incremental.AlterableConfig) -> str | None:
+    """What an operation makes of a config's text. Raises Refusal."""
+    if config.config_operation == Operation.SET:
+        return config.value
+    if config.config_operation == Operation.DELETE:
+        return None
+    if config.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
+        raise invalid_request(f"There is no operation {config.config_operation} on a config.")
+    operation = Operation(config.config_operation).name
+    # Only the keys of topics and servers are known to be lists; of groups and client metrics Kafka's
+    # schema has none.
+    definition = {ResourceType.TOPIC: topic_def, ResourceType.BROKER: broker_def}.get(
+        ResourceType(resource.type)
+    )
+    key = definition().get(config.name) if definition else None
+    if key is None or key.type != "list":
+        raise invalid_config(f"Cannot {operation} to {config.name}: it is not a list.")
+    if config.value is None:
+        raise invalid_request(f"{operation} to {config.name} needs a value.")
+    items = [item for item in split(key.default or "" if current is None else current, ",") if item]
+    for item in split(config.value, ","):
+        if operation == "APPEND" and item not in items:
+            items.append(item)
+        elif operation == "SUBTRACT" and item in items:
+            items.remove(item)
+    return ",".join(items)
+
+
+def resource_records(
+    ctx: Context,
+    resource: Resource,
+    changes: Iterable[Change],
+    gone: Iterable[str],
+    *,
+    forwarded: bool,
+    must_exist: bool = False,
+) -> list[VersionedRecord]:
+    """The records of one resource's changes, and of the keys that go. Raises Refusal when Kafka would not
+    take them.
+
+    A change to what is there already writes nothing, except of a node, which
+    reads files again that its configs name.
+    """
+    current = known_configs(ctx, resource.type, resource.name)
+    after = dict(current)
+    effective = [
+        change
+        for change in changes
+        if current.get(change.name) != change.value or resource.type == ResourceType.BROKER
+    ]
+    removed = [Change(name, None) for name in gone]
+    for name, value in (*effective, *removed):
+        if resource.type == ResourceType.BROKER:
+            if name == MIN_INSYNC_REPLICAS:
+                check_min_insync_replicas(ctx, resource.name, value)
+            check_cordoned_log_dirs(ctx, name, value, current, forwarded=forwarded)
+        if value is None:
+            after.pop(name, None)
+        elif utf16_length(value) > MAX_VALUE_LENGTH or len(value.encode()) > MAX_VALUE_LENGTH:
+            raise invalid_config(f"The value of {name} is longer than {MAX_VALUE_LENGTH} bytes.")
+        else:
+            after[name] = value
+    validate_resource(resource.type, resource.name, after, current, server_config(ctx))
+    if must_exist:
+        check_existence(ctx, resource)
+    if ctx.policies.alter_config is not None:
+        asked = {change.name: change.value for change in effective}  # not what goes besides: KAFKA-14195
+        change = ConfigChange(resource_type=resource.type, resource_name=resource.name, configs=asked)
+        ctx.policies.check_configs(change)
+    return [
+        VersionedRecord(ConfigRecord(resource.type, resource.name, name, value), 0)
+        for name, value in (*effective, *removed)
+    ]
+
+
+def check_existence(ctx: Context, resource: Resource) -> None:
+    """Raise Refusal when a topic or node is not there to have configs."""
+    if resource.type == ResourceType.TOPIC:
+        if ctx.image.topic_named(resource.name) is None:
+            raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {resource.name!r}.")
+    elif resource.type == ResourceType.BROKER and resource.name:
+        node_id = int(resource.name)
+        known = node_id in ctx.image.brokers or node_id in ctx.image.controllers
+        if not known and node_id not in node_config(ctx).voter_ids:
+            raise Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"There is no node with id {node_id}.")

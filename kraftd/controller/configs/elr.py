@@ -1,0 +1,66 @@
+"""min.insync.replicas while eligible leader replicas are on (KIP-966): who may set it, and what a change
+clears.
+
+An ELR stays right only while every node agrees on the least number of in-sync replicas: so it is set for
+topics and for the cluster, never for one broker. A change of it empties the ELRs that were made under the old
+number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kraftd.controller.configs.resources import CLUSTER, ELR_FEATURE, MIN_INSYNC_REPLICAS, ResourceType
+from kraftd.controller.configs.validation import invalid_config
+from kraftd.controller.configs.values import cluster_configs, node_config
+from kraftd.controller.context import Context
+from kraftd.messages.clear_elr_record import ClearElrRecord
+from kraftd.messages.config_record import ConfigRecord
+from kraftd.wire.record_frame import VersionedRecord
+
+
+def elr_enabled(ctx: Context) -> bool:
+    return ctx.image.features.get(ELR_FEATURE, 0) > 0
+
+
+def check_min_insync_replicas(ctx: Context, node_name: str, value: str | None) -> None:
+    """Raise Refusal when the config of a node, or of the cluster (name ""), may not become this."""
+    if not elr_enabled(ctx):
+        return
+    if node_name != CLUSTER:
+        raise invalid_config(f"{MIN_INSYNC_REPLICAS} of a single broker cannot be changed while ELR is on.")
+    if value is None:
+        raise invalid_config(f"{MIN_INSYNC_REPLICAS} of the cluster cannot be removed while ELR is on.")
+
+
+def clear_elr_records(ctx: Context, records: Iterable[VersionedRecord]) -> list[VersionedRecord]:
+    """What must follow these records: the ELRs of a topic, or of all, are cleared with its
+    min.insync.replicas.
+    """
+    if not elr_enabled(ctx):
+        return []
+    cleared = []
+    for message, _ in records:
+        if isinstance(message, ConfigRecord) and message.name == MIN_INSYNC_REPLICAS:
+            topic = message.resource_name if message.resource_type == ResourceType.TOPIC else ""
+            cleared.append(VersionedRecord(ClearElrRecord(topic_name=topic), 0))
+    return cleared
+
+
+def elr_safety_records(ctx: Context) -> list[VersionedRecord]:
+    """What must come before ELR is turned on: the cluster has a min.insync.replicas of its own, single
+    brokers none.
+    """
+    records = []
+    if MIN_INSYNC_REPLICAS not in cluster_configs(ctx):
+        least = node_config(ctx).integer(MIN_INSYNC_REPLICAS)
+        records.append(config_record(CLUSTER, str(least)))
+    for resource_type, name in sorted(ctx.image.configs):
+        single = resource_type == ResourceType.BROKER and name != CLUSTER
+        if single and MIN_INSYNC_REPLICAS in ctx.image.config(resource_type, name):
+            records.append(config_record(name, None))
+    return records
+
+
+def config_record(node_name: str, value: str | None) -> VersionedRecord:
+    return VersionedRecord(ConfigRecord(ResourceType.BROKER, node_name, MIN_INSYNC_REPLICAS, value), 0)

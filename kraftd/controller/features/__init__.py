@@ -1,0 +1,1 @@
+"""Features and the controllers that register what they support."""

@@ -1,0 +1,1 @@
+"""Partitions: ISR, elections, reassignments, directories."""

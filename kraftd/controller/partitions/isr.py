@@ -1,0 +1,150 @@
+"""AlterPartition: a partition leader proposes who is in sync (KIP-497, KIP-704, KIP-841, KIP-903)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache, partial
+from itertools import repeat
+
+from kraftd.controller.brokers.registration import check_broker_epoch
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision
+from kraftd.controller.partitions.change import Election, Replicas
+from kraftd.controller.partitions.edits import PartitionEdits
+from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.messages.alter_partition_request import AlterPartitionRequest, PartitionData
+from kraftd.messages.alter_partition_response import AlterPartitionResponse
+from kraftd.messages.alter_partition_response import PartitionData as PartitionAnswer
+from kraftd.messages.alter_partition_response import TopicData as TopicAnswer
+from kraftd.metadata.image import Image
+from kraftd.metadata.state import (
+    NO_LEADER_CHANGE,
+    RECOVERED,
+    RECOVERING,
+    PartitionState,
+    TopicState,
+)
+from kraftd.wire.error_code import ErrorCode
+
+ANY_EPOCH = -1  # of a member whose broker epoch the leader does not know: not checked
+A_PROPOSAL = 5  # microseconds, for the pace
+
+
+@InTurns
+def alter_partition(
+    ctx: Context, request: AlterPartitionRequest, version: int
+) -> Turns[Decision[AlterPartitionResponse]]:
+    """The new ISRs that can be had, and per partition what holds now or why not.
+
+    Raises Refusal(STALE_BROKER_EPOCH) for a sender that is not registered under its epoch.  Per partition:
+    UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_CONTROLLER (the sender knows newer epochs than this
+    controller), FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, INVALID_REQUEST, INELIGIBLE_REPLICA.
+    NEW_LEADER_ELECTED says that the change was made and took the leadership from the sender.
+    """
+    if not request.topics:
+        return Decision(AlterPartitionResponse(), atomic=False)
+    image = ctx.image
+    check_broker_epoch(ctx, request.broker_id, request.broker_epoch)
+    edits, pace = PartitionEdits(ctx), Pace()
+    answer = AlterPartitionResponse(topics=[])
+    may_join = cache(partial(may_join_isr, image))  # the same few brokers are in most ISRs of a request
+    for wanted in request.topics:
+        topic = image.topic(wanted.topic_id)
+        election = Election.ONLINE if topic is None else edits.election(topic)
+        rows = []
+        for proposal in wanted.partitions:
+            if pace.spent(A_PROPOSAL):
+                yield
+            if topic is None:
+                rows.append(PartitionAnswer(proposal.partition_index, ErrorCode.UNKNOWN_TOPIC_ID))
+            else:
+                isr, epochs = _members(proposal, version)
+                active = all(map(may_join, isr, epochs))
+                rows.append(_alter(edits, request.broker_id, topic, election, proposal, isr, active))
+        answer.topics.append(TopicAnswer(wanted.topic_id, rows))
+    return Decision(answer, edits.records, atomic=False)
+
+
+def _members(proposal: PartitionData, version: int) -> tuple[Replicas, Iterable[int]]:
+    """The proposed ISR, and the broker epoch of each member."""
+    if version < 3:
+        return tuple(proposal.new_isr), repeat(ANY_EPOCH)
+    members = proposal.new_isr_with_epochs
+    return tuple([one.broker_id for one in members]), [one.broker_epoch for one in members]
+
+
+def _alter(
+    edits: PartitionEdits,
+    sender: int,
+    topic: TopicState,
+    election: Election,
+    proposal: PartitionData,
+    isr: Replicas,
+    may_join: bool,
+) -> PartitionAnswer:
+    """Make one change, if it can be had. `may_join` tells whether every member may be in sync."""
+    index = proposal.partition_index
+    partition = topic.partitions.get(index)
+    if partition is None:
+        return PartitionAnswer(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    error = _proposal_error(partition, sender, proposal, isr)
+    if error is ErrorCode.NONE and not may_join:
+        error = ErrorCode.INELIGIBLE_REPLICA
+    if error is not ErrorCode.NONE:
+        return PartitionAnswer(index, error)
+    change = edits.change(
+        topic,
+        index,
+        partition,
+        election=election,
+        isr=isr,
+        recovery_state=proposal.leader_recovery_state,
+    )
+    if change is not None:
+        if change.leader not in (sender, NO_LEADER_CHANGE):
+            # The new ISR completed a reassignment that takes the sender away: it must hear of its successor
+            # first.
+            return PartitionAnswer(index, ErrorCode.NEW_LEADER_ELECTED)
+        partition = partition.merged(change)
+    return PartitionAnswer(
+        index,
+        ErrorCode.NONE,
+        partition.leader,
+        partition.leader_epoch,
+        partition.isr,
+        partition.leader_recovery_state,
+        partition.partition_epoch,
+    )
+
+
+def _proposal_error(
+    partition: PartitionState, sender: int, proposal: PartitionData, isr: Replicas
+) -> ErrorCode:
+    """What is wrong with a proposal in itself; the order of the checks is Kafka's."""
+    if proposal.leader_epoch > partition.leader_epoch or proposal.partition_epoch > partition.partition_epoch:
+        return (
+            ErrorCode.NOT_CONTROLLER
+        )  # the sender has seen more than we have: another one must lead the quorum
+    if proposal.leader_epoch < partition.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if sender != partition.leader:
+        return ErrorCode.INVALID_REQUEST
+    if proposal.partition_epoch < partition.partition_epoch:
+        return ErrorCode.INVALID_UPDATE_VERSION
+    members = set(isr)
+    if len(members) != len(isr) or not members.issubset(partition.replicas) or sender not in members:
+        return ErrorCode.INVALID_REQUEST
+    recovery_state = proposal.leader_recovery_state
+    if recovery_state not in (RECOVERED, RECOVERING):
+        return ErrorCode.INVALID_REQUEST
+    if recovery_state == RECOVERING and (len(isr) > 1 or partition.leader_recovery_state == RECOVERED):
+        return ErrorCode.INVALID_REQUEST  # a leader alone recovers, and once it has, it stays so
+    return ErrorCode.NONE
+
+
+def may_join_isr(image: Image, broker_id: int, broker_epoch: int) -> bool:
+    """Return whether a broker may be in sync: active, and the incarnation that was meant (KIP-841,
+    KIP-903).
+    """
+    broker = image.brokers.get(broker_id)
+    return broker is not None and broker.is_active and broker_epoch in (ANY_EPOCH, broker.epoch)

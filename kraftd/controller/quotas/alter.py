@@ -1,0 +1,91 @@
+"""AlterClientQuotas: each entity is changed wholly or not at all, and answered by itself (KIP-546).
+
+Facts: ClientQuotaControlManager of Apache Kafka 4.3.1. Differs from it: an entity that is named twice is
+changed by neither, where Kafka refuses it and applies the first change; a NaN is refused; an ip is an
+address, not a host name that would have to be looked up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.quotas.entities import check_value, keys_of
+from kraftd.controller.record_limit import check_record_count
+from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.messages.alter_client_quotas_request import AlterClientQuotasRequest, OpData
+from kraftd.messages.alter_client_quotas_request import EntryData as Asked
+from kraftd.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
+from kraftd.messages.client_quota_record import ClientQuotaRecord
+from kraftd.messages.client_quota_record import EntityData as RecordEntity
+from kraftd.metadata.state import QuotaEntity
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.record_frame import VersionedRecord
+
+ENTITY_US, OP_US = 8, 4
+
+
+@InTurns
+def alter_client_quotas(
+    ctx: Context, request: AlterClientQuotasRequest, version: int
+) -> Turns[Decision[AlterClientQuotasResponse]]:
+    """The records of all changes in one batch, and per entity why it is refused (INVALID_REQUEST).
+
+    With validate_only the same answer and no records. Raises Refusal(POLICY_VIOLATION) for more than 10,000
+    records.
+    """
+    answer = AlterClientQuotasResponse(entries=[])
+    records: list[VersionedRecord] = []
+    counts = Counter([entity_of(asked) for asked in request.entries])
+    pace = Pace()
+    for asked in request.entries:
+        if pace.spent(ENTITY_US + OP_US * len(asked.ops)):
+            yield
+        entity = entity_of(asked)
+        count = counts.pop(entity, 0)
+        if not count:
+            continue  # answered where it was named first
+        code, message = ErrorCode.NONE, None
+        try:
+            if count > 1:
+                raise Refusal(ErrorCode.INVALID_REQUEST, f"The request names {_text(entity)} more than once")
+            records += _records(ctx, entity, asked.ops)
+        except Refusal as refusal:
+            code, message = refusal.code, refusal.message
+        answer.entries.append(EntryData(code, message, [EntityData(*part) for part in entity]))
+        check_record_count(len(records))
+    return Decision(answer, [] if request.validate_only else records)
+
+
+def entity_of(asked: Asked) -> QuotaEntity:
+    """The entity as the image has it: pairs sorted by type, of which the last of a type counts."""
+    return tuple(sorted({part.entity_type: part.entity_name for part in asked.entity}.items()))
+
+
+def _records(ctx: Context, entity: QuotaEntity, ops: list[OpData]) -> list[VersionedRecord]:
+    """The records of one entity's changes; what is so already needs none. Raises Refusal."""
+    if not entity or len({op.key for op in ops}) == len(ops):
+        keys = keys_of(entity)
+    else:
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"A quota key is named twice for {_text(entity)}")
+    current = ctx.image.quotas.get(entity, {})
+    records = []
+    for op in ops:
+        if op.remove:
+            if op.key in current:
+                records.append(_record(entity, op.key, 0.0, remove=True))
+            continue
+        check_value(keys, op.key, op.value)
+        if current.get(op.key) != op.value:
+            records.append(_record(entity, op.key, op.value, remove=False))
+    return records
+
+
+def _record(entity: QuotaEntity, key: str, value: float, *, remove: bool) -> VersionedRecord:
+    named = [RecordEntity(kind, name) for kind, name in entity]
+    return VersionedRecord(ClientQuotaRecord(named, key, value, remove), 0)
+
+
+def _text(entity: QuotaEntity) -> str:
+    return ", ".join(f"{kind} {'<default>' if name is None else name}" for kind, name in entity)

@@ -1,0 +1,120 @@
+"""The controller mutation quota (KIP-599): how many partitions a client may create and delete a second.
+
+A token bucket for each entity with a ``controller_mutation_rate``, full at first. A strict charge refuses a
+topic once the bucket is below zero, with THROTTLING_QUOTA_EXCEEDED; a permissive one, of older versions, only
+tells the client how long to wait. Buckets are soft state of the active controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kraftd.controller.decision import Refusal
+from kraftd.controller.quotas.entities import CLIENT_ID, MUTATION_RATE, USER
+from kraftd.metadata.state import QuotaEntity
+from kraftd.wire.error_code import ErrorCode
+
+MAX_BUCKETS: Final = 10_000  # those that are full again are forgotten beyond that
+Quotas = Mapping[QuotaEntity, Mapping[str, float]]
+Bucket = tuple[str | None, str | None]  # user and client id, None where the quota is not by it
+
+
+class MutationQuotas:
+    """The buckets, each with its tokens and when they were counted."""
+
+    def __init__(self, window_ms: int = 1_000, window_count: int = 11) -> None:
+        self._burst_s = window_ms * window_count / 1_000
+        self._tokens: dict[Bucket, tuple[float, int]] = {}
+
+    def charge(self, quotas: Quotas, user: str, client_id: str, now_ms: int, *, strict: bool) -> Charge:
+        """What one request of a client may use; nothing is used up before ``Charge.commit``."""
+        found = limit_of(quotas, user, client_id) if quotas else None
+        if found is None:
+            return UNLIMITED
+        bucket, rate = found
+        burst = rate * self._burst_s
+        tokens, counted_ms = self._tokens.get(bucket, (burst, now_ms))
+        tokens = min(burst, tokens + rate * (now_ms - counted_ms) / 1_000)
+        return Charge(self, bucket, rate, tokens, now_ms, strict=strict)
+
+    def put(self, bucket: Bucket, tokens: float, now_ms: int) -> None:
+        self._tokens[bucket] = (tokens, now_ms)
+        if len(self._tokens) > MAX_BUCKETS:
+            since_ms = now_ms - self._burst_s * 1_000
+            self._tokens = {
+                key: kept for key, kept in self._tokens.items() if kept[0] < 0 or kept[1] > since_ms
+            }
+            if len(self._tokens) > MAX_BUCKETS:
+                del self._tokens[next(iter(self._tokens))]
+
+    def __repr__(self) -> str:
+        return f"<MutationQuotas {len(self._tokens)} buckets>"
+
+
+class Charge:
+    """The use of one bucket by one request."""
+
+    __slots__ = ("_bucket", "_now_ms", "_quotas", "_rate", "_strict", "_tokens", "throttle_ms")
+
+    def __init__(
+        self,
+        quotas: MutationQuotas | None,
+        bucket: Bucket,
+        rate: float,
+        tokens: float,
+        now_ms: int,
+        *,
+        strict: bool,
+    ) -> None:
+        self._quotas = quotas
+        self._bucket = bucket
+        self._rate = rate
+        self._tokens = tokens
+        self._now_ms = now_ms
+        self._strict = strict
+        self.throttle_ms = 0  # how long the client has to wait, for its answer
+
+    def take(self, partition_count: int) -> None:
+        """Use tokens. Raises Refusal(THROTTLING_QUOTA_EXCEEDED) where a strict quota is used up already."""
+        if self._quotas is None:
+            return
+        if self._strict and self._tokens < 0:
+            self._note_throttle()
+            raise Refusal(ErrorCode.THROTTLING_QUOTA_EXCEEDED)  # no text, as Kafka
+        self._tokens -= partition_count
+        if not self._strict and self._tokens < 0:
+            self._note_throttle()
+
+    def commit(self, end_offset: int = 0) -> None:
+        """The request counts from now on; to be called once it is decided."""
+        if self._quotas is not None:
+            self._quotas.put(self._bucket, self._tokens, self._now_ms)
+
+    def _note_throttle(self) -> None:
+        self.throttle_ms = min(2**31 - 1, round(-self._tokens / self._rate * 1_000))
+
+    def __repr__(self) -> str:
+        if self._quotas is None:
+            return "<Charge unlimited>"
+        return f"<Charge of {self._bucket} {self._tokens:.1f} tokens at {self._rate:g}/s>"
+
+
+UNLIMITED: Final = Charge(None, (None, None), 0.0, 0.0, 0, strict=False)
+
+
+def limit_of(quotas: Quotas, user: str, client_id: str) -> tuple[Bucket, float] | None:
+    """The bucket and the rate of a client, by Kafka's order of precedence; None where nothing limits it."""
+    for user_name in (user, None):
+        for client_name in (client_id, None):
+            rate = quotas.get(((CLIENT_ID, client_name), (USER, user_name)), {}).get(MUTATION_RATE)
+            if rate is not None:
+                return (user, client_id), rate
+        rate = quotas.get(((USER, user_name),), {}).get(MUTATION_RATE)
+        if rate is not None:
+            return (user, None), rate
+    for client_name in (client_id, None):
+        rate = quotas.get(((CLIENT_ID, client_name),), {}).get(MUTATION_RATE)
+        if rate is not None:
+            return (None, client_id), rate
+    return None

@@ -1,0 +1,1 @@
+"""SCRAM credentials of users (KIP-554)."""

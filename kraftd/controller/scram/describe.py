@@ -1,0 +1,56 @@
+"""DescribeUserScramCredentials: which mechanisms users have, and never their keys (KIP-554).
+
+Any controller answers from its image. Facts: ScramImage of Apache Kafka 4.3.1, whose brokers answer with it;
+its controllers advertise the API and answer UNKNOWN_SERVER_ERROR, or not at all for null users.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision, cut
+from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+from kraftd.messages.describe_user_scram_credentials_response import (
+    CredentialInfo,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from kraftd.wire.error_code import ErrorCode
+
+USER_US = 3
+
+
+@InTurns
+def describe_user_scram_credentials(
+    ctx: Context, request: DescribeUserScramCredentialsRequest, version: int
+) -> Turns[Decision[DescribeUserScramCredentialsResponse]]:
+    """The users that are named, all where none is; per user RESOURCE_NOT_FOUND or DUPLICATE_RESOURCE."""
+    by_user: dict[str, list[CredentialInfo]] = {}
+    pace = Pace()
+    for (mechanism, user), credential in ctx.image.scram.items():
+        if pace.spent(1):
+            yield
+        by_user.setdefault(user, []).append(CredentialInfo(mechanism, credential.iterations))
+    counts = Counter([user.name for user in request.users or ()]) or Counter(by_user.keys())
+    results = []
+    for user, count in counts.items():
+        if pace.spent(USER_US):
+            yield
+        result = DescribeUserScramCredentialsResult(user, ErrorCode.NONE, None, [])
+        if count > 1:
+            result.error_code = ErrorCode.DUPLICATE_RESOURCE
+            result.error_message = cut(
+                f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
+            )
+        elif user not in by_user:
+            result.error_code = ErrorCode.RESOURCE_NOT_FOUND
+            result.error_message = cut(f"Attempt to describe a user credential that does not exist: {user}")
+        else:
+            result.credential_infos = by_user[user]
+        results.append(result)
+    answer = DescribeUserScramCredentialsResponse(
+        error_code=ErrorCode.NONE, error_message=None, results=results
+    )
+    return Decision(answer)

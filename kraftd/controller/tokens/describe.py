@@ -1,0 +1,79 @@
+"""DescribeDelegationToken: the tokens that the sender may see, with their HMACs (KIP-48, KIP-373).
+
+Any controller answers from its image. Facts: DelegationTokenManager of Apache Kafka 4.3.1, whose brokers
+answer with it; its controllers advertise the API and answer UNKNOWN_SERVER_ERROR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision
+from kraftd.controller.tokens.change import FIRST_WITH_REQUESTER, may_renew
+from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
+from kraftd.messages.describe_delegation_token_response import (
+    DescribedDelegationToken,
+    DescribedDelegationTokenRenewer,
+    DescribeDelegationTokenResponse,
+)
+from kraftd.metadata.state import DelegationTokenState
+from kraftd.wire.error_code import ErrorCode
+
+TOKEN_US = 8
+
+
+@InTurns
+def describe_delegation_tokens(
+    ctx: Context,
+    request: DescribeDelegationTokenRequest,
+    version: int,
+    requester: str,
+    may_describe: Callable[[str, str], bool],
+) -> Turns[Decision[DescribeDelegationTokenResponse]]:
+    """The tokens whose owner or renewer is among the request's owners; of everybody where those are null.
+
+    The requester sees its own; others where ``may_describe(token id, owner)``. An empty list of owners is
+    answered with no token, as Kafka does. Error: DELEGATION_TOKEN_AUTH_DISABLED without a secret key.
+    """
+    if not ctx.token_secrets.enabled:
+        return Decision(DescribeDelegationTokenResponse(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, []))
+    answer = DescribeDelegationTokenResponse(ErrorCode.NONE, [])
+    owners = None
+    if request.owners is not None:
+        owners = {f"{owner.principal_type}:{owner.principal_name}" for owner in request.owners}
+        if not owners:
+            return Decision(answer)
+    pace = Pace()
+    for token_id, token in ctx.image.delegation_tokens.items():
+        if pace.spent(TOKEN_US):
+            yield
+        if owners is not None and owners.isdisjoint((token.owner, *token.renewers)):
+            continue
+        if may_renew(token, requester) or may_describe(token_id, token.owner):
+            answer.tokens.append(_described(ctx, version, token_id, token))
+    return Decision(answer)
+
+
+def _described(
+    ctx: Context, version: int, token_id: str, token: DelegationTokenState
+) -> DescribedDelegationToken:
+    requester = _parts(token.requester) if version >= FIRST_WITH_REQUESTER else ("", "")
+    renewers = [DescribedDelegationTokenRenewer(*_parts(renewer)) for renewer in token.renewers]
+    return DescribedDelegationToken(
+        *_parts(token.owner),
+        *requester,
+        token.issue_timestamp_ms,
+        token.expiration_timestamp_ms,
+        token.max_timestamp_ms,
+        token_id,
+        ctx.token_secrets.hmac(token_id),
+        renewers,
+    )
+
+
+def _parts(principal: str) -> tuple[str, str]:
+    """Type and name of a principal's text."""
+    kind, _, name = principal.partition(":")
+    return kind, name

@@ -1,0 +1,135 @@
+"""DeleteTopics: topics removed by name or by id (KIP-516)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.quotas.mutation import UNLIMITED, Charge
+from kraftd.controller.record_limit import check_record_count
+from kraftd.controller.topics.names import NameFilter, everything
+from kraftd.controller.topics.work import DELETED_US
+from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest
+from kraftd.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from kraftd.messages.remove_topic_record import RemoveTopicRecord
+from kraftd.types import ZERO_UUID
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.record_frame import VersionedRecord
+
+
+@InTurns
+def delete_topics(
+    ctx: Context,
+    request: DeleteTopicsRequest,
+    version: int,
+    *,
+    deletable: NameFilter = everything,
+    describable: NameFilter = everything,
+    charge: Charge = UNLIMITED,
+) -> Turns[Decision[DeleteTopicsResponse]]:
+    """The topics removed, named by name or by id (KIP-516), and per topic why one is not.
+
+    deletable and describable leave those names that the sender may delete, and may know of.  Raises Refusal:
+    TOPIC_DELETION_DISABLED (INVALID_REQUEST before version 3) where delete.topic.enable is false,
+    POLICY_VIOLATION for more than 10,000 topics.
+    """
+    if not ctx.settings.topic_deletion:
+        if version < 3:
+            raise Refusal(
+                ErrorCode.INVALID_REQUEST, "Topics cannot be deleted: delete.topic.enable is false."
+            )
+        raise Refusal(ErrorCode.TOPIC_DELETION_DISABLED)
+    image = ctx.image
+    pace = Pace()
+    answer = DeleteTopicsResponse(responses=[])
+    names, ids = _asked(request, answer)
+    by_id = {id_: image.topics[id_].name for id_, count in ids.items() if count == 1 and id_ in image.topics}
+    single_names = [name for name, count in names.items() if count == 1]
+    asked = {*single_names, *by_id.values()}
+    may_delete, may_describe = deletable(asked), describable(asked)
+
+    if pace.spent(len(asked)):
+        yield
+    doomed: dict[bytes, str] = {}
+    for topic_id, count in ids.items():
+        if pace.spent(DELETED_US):
+            yield
+        found = by_id.get(topic_id)
+        if count > 1:
+            continue
+        if found is None:
+            _refuse(answer, None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+        elif found not in may_delete:
+            shown = found if found in may_describe else None
+            _refuse(answer, shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        else:
+            doomed[topic_id] = found
+    refused_ids = {topic_id for topic_id, count in ids.items() if count > 1}
+    for name in single_names:
+        if pace.spent(DELETED_US):
+            yield
+        named = image.topic_named(name)
+        if name not in may_describe:
+            _refuse(answer, name, ZERO_UUID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif named is None:
+            _refuse(answer, name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        elif name not in may_delete:
+            _refuse(answer, name, ZERO_UUID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif named.id in refused_ids or named.id in doomed:
+            # Named twice, once by its id: what is not clear is not deleted.
+            refused_ids.add(named.id)
+            doomed.pop(named.id, None)
+            _refuse(answer, name, named.id, ErrorCode.INVALID_REQUEST, "This topic was also given by its id.")
+        else:
+            doomed[named.id] = name
+    check_record_count(len(doomed))
+    records = []
+    for topic_id, name in doomed.items():
+        partition_count = len(image.topics[topic_id].partitions)
+        if pace.spent(DELETED_US + partition_count):
+            yield  # and so what is much is also applied in turns
+        try:
+            charge.take(partition_count)
+        except Refusal as refusal:
+            _refuse(answer, name, topic_id, refusal.code, refusal.message)
+            continue
+        records.append(VersionedRecord(RemoveTopicRecord(topic_id), 0))
+        answer.responses.append(DeletableTopicResult(name, topic_id))
+    answer.throttle_time_ms = charge.throttle_ms
+    return Decision(answer, records, after=charge.commit)
+
+
+def _asked(request: DeleteTopicsRequest, answer: DeleteTopicsResponse) -> tuple[Counter[str], Counter[bytes]]:
+    """The names and ids of the request and how often it has each; what is given wrongly is refused."""
+    names: Counter[str] = Counter(request.topic_names)
+    ids: Counter[bytes] = Counter()
+    invalid = ErrorCode.INVALID_REQUEST
+    for topic in request.topics:
+        if topic.name is None and topic.topic_id == ZERO_UUID:
+            _refuse(answer, None, ZERO_UUID, invalid, "Neither a name nor an id was given.")
+        elif topic.name is None:
+            ids[topic.topic_id] += 1
+        elif topic.topic_id == ZERO_UUID:
+            names[topic.name] += 1
+        else:
+            message = "Either a name or an id can be given, not both."
+            _refuse(answer, topic.name, topic.topic_id, invalid, message)
+    for name, count in names.items():
+        if count > 1:
+            _refuse(answer, name, ZERO_UUID, invalid, "The request has this name more than once.")
+    for topic_id, count in ids.items():
+        if count > 1:
+            _refuse(answer, None, topic_id, invalid, "The request has this id more than once.")
+    return names, ids
+
+
+def _refuse(
+    answer: DeleteTopicsResponse,
+    name: str | None,
+    topic_id: bytes,
+    code: ErrorCode,
+    message: str | None = None,
+) -> None:
+    answer.responses.append(DeletableTopicResult(name, topic_id, code, message or code.message))

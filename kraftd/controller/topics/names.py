@@ -1,0 +1,43 @@
+"""Which names a topic may have: looked at before anything else is done with a name from outside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Set
+
+MAX_NAME_LENGTH = 249  # a partition's directory is the name, a dash and an index of up to five digits
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+_SHOWN_LENGTH = 300
+
+# Of some topic names, those that the sender may act on or see: where an authorizer will have its say.
+NameFilter = Callable[[Collection[str]], Set[str]]
+
+
+def everything(names: Collection[str]) -> Set[str]:
+    """The NameFilter that lets every name pass."""
+    return frozenset(names)
+
+
+def topic_name_problem(name: str) -> str | None:
+    """What is wrong with a topic's name, or None: 1 to 249 of a-z A-Z 0-9 . _ - and neither '.' nor '..'."""
+    if 0 < len(name) <= MAX_NAME_LENGTH and _LEGAL.fullmatch(name) and name not in (".", ".."):
+        return None
+    if not name:
+        return "A topic's name cannot be empty."
+    if len(name) > MAX_NAME_LENGTH:
+        shown = name if len(name) <= _SHOWN_LENGTH else name[:_SHOWN_LENGTH] + "…"
+        return f"Topic name {shown!r} has {len(name)} characters, the most is {MAX_NAME_LENGTH}."
+    if name in (".", ".."):
+        return f"A topic cannot be named '{name}'."
+    return f"Topic name {name!r} has characters other than ASCII letters and digits, '.', '_' and '-'."
+
+
+def may_collide(name: str) -> bool:
+    """Return whether the name has a character that metric names fold: there, '.' and '_' are the same."""
+    return "." in name or "_" in name
+
+
+def folded(name: str) -> str:
+    """The name as metrics show it: names that fold to the same text collide."""
+    return name.replace(".", "_")

@@ -1,0 +1,208 @@
+"""Where new replicas go: striped over racks, then over the brokers of a rack (KIP-36, KIP-631).
+
+Replicas of a partition go to different racks as far as there are racks; each next partition starts one rack
+further and takes the next brokers of each rack, so that both leaders and followers spread evenly.  The first
+replica, which will lead, is never on a fenced broker; the others are only where a rack has no unfenced one
+left. Where a stripe begins is thrown with the dice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from kraftd.controller.context import Dice
+from kraftd.controller.decision import Refusal
+from kraftd.metadata.state import BrokerState
+from kraftd.wire.error_code import ErrorCode
+
+PLACED_A_GO = 100
+
+
+class Racks:
+    """The usable brokers by rack, sorted: made once an operation, shared by the placement of all its topics.
+
+    A broker on its way out (in controlled shutdown, not yet fenced) or with all its directories cordoned gets
+    no new replica.  One that is fenced counts and may get some.
+    """
+
+    __slots__ = ("broker_count", "fenced", "unfenced", "unfenced_count")
+
+    def __init__(self, brokers: Iterable[BrokerState]) -> None:
+        racks: dict[str | None, tuple[list[int], list[int]]] = {}
+        for broker in brokers:
+            if broker.in_controlled_shutdown and not broker.fenced:
+                continue
+            if not broker.has_uncordoned_directory():
+                continue
+            racks.setdefault(broker.rack, ([], []))[broker.fenced].append(broker.id)
+        names = sorted(racks, key=lambda rack: (rack is not None, rack or ""))
+        self.unfenced = [sorted(racks[name][0]) for name in names]
+        self.fenced = [sorted(racks[name][1]) for name in names]
+        self.unfenced_count = sum(map(len, self.unfenced))
+        self.broker_count = self.unfenced_count + sum(map(len, self.fenced))
+
+    def check(self, replication_factor: int) -> None:
+        """Raises Refusal(INVALID_REPLICATION_FACTOR) when so many replicas cannot be placed."""
+        if replication_factor <= 0:
+            problem = f"a replication factor of {replication_factor} is not positive"
+        elif not self.unfenced_count:
+            problem = "every broker is fenced, shutting down or has all its log directories cordoned"
+        elif replication_factor > self.broker_count:
+            problem = (
+                f"a replication factor of {replication_factor} needs as many brokers, but only "
+                f"{self.broker_count} are registered and not shutting down or cordoned"
+            )
+        else:
+            return
+        raise Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
+
+    def __repr__(self) -> str:
+        return f"<{len(self.unfenced)} racks, {self.unfenced_count} of {self.broker_count} brokers unfenced>"
+
+
+class _Wheel:
+    """Some brokers in a ring; within one turn each is given once, and each turn starts one further."""
+
+    __slots__ = ("brokers", "given", "offset", "turn")
+
+    def __init__(self, brokers: list[int], dice: Dice) -> None:
+        self.brokers = brokers
+        self.given = 0
+        self.offset = dice.below(len(brokers)) if brokers else 0
+        self.turn = 0
+
+    def next(self, turn: int) -> int:
+        """The next broker of this turn, -1 when all were given."""
+        count = len(self.brokers)
+        if not count:
+            return -1
+        if self.turn != turn:
+            self.turn = turn
+            self.given = 0
+            self.offset = (self.offset + 1) % count
+        if self.given >= count:
+            return -1
+        broker = self.brokers[(self.given + self.offset) % count]
+        self.given += 1
+        return broker
+
+
+class Striper:
+    """Places the partitions of one topic, one after the other.
+
+    Raises Refusal(INVALID_REPLICATION_FACTOR) when there cannot be so many replicas.
+    """
+
+    __slots__ = (
+        "_dice",
+        "_fenced",
+        "_offset",
+        "_order",
+        "_racks",
+        "_replication_factor",
+        "_turn",
+        "_unfenced",
+    )
+
+    def __init__(self, racks: Racks, dice: Dice, replication_factor: int) -> None:
+        self._racks = racks
+        self._dice = dice
+        self._unfenced: list[_Wheel] = []
+        self._fenced: list[_Wheel] = []
+        for unfenced, fenced in zip(racks.unfenced, racks.fenced, strict=True):
+            self._fenced.append(_Wheel(fenced, dice))
+            self._unfenced.append(_Wheel(unfenced, dice))
+        self._order = list(range(len(self._unfenced)))
+        self._offset = dice.below(len(self._order)) if self._order else 0
+        self._turn = 0
+        self._replication_factor = replication_factor
+        racks.check(replication_factor)
+
+    def place(self) -> tuple[int, ...]:
+        """The replicas of the next partition, the preferred leader first."""
+        # When every unfenced broker has led once, shuffle: the next round should not pair the same brokers.
+        if self._turn == self._racks.unfenced_count and self._turn > 1:
+            self._shuffle()
+            self._turn = 0
+        order = self._order
+        rack_count = len(order)
+        if self._offset == rack_count:
+            self._offset = 0
+        turn = self._turn
+        leader_rack = self._offset
+        while (leader := self._unfenced[order[leader_rack]].next(turn)) < 0:
+            leader_rack = (leader_rack + 1) % rack_count
+        replicas = [leader]
+        rack = self._offset
+        skipped = False  # the leader's rack sits out its first turn: it has given already
+        while len(replicas) < self._replication_factor:
+            if rack == leader_rack and not skipped:
+                skipped = True
+            else:
+                broker = self._unfenced[order[rack]].next(turn)
+                if broker < 0:
+                    broker = self._fenced[order[rack]].next(turn)
+                if broker >= 0:
+                    replicas.append(broker)
+            rack = (rack + 1) % rack_count
+        self._turn += 1
+        self._offset += 1
+        return tuple(replicas)
+
+    def _shuffle(self) -> None:
+        self._order = shuffled(self._order, self._dice)
+        for fenced, unfenced in zip(self._fenced, self._unfenced, strict=True):
+            fenced.brokers = shuffled(fenced.brokers, self._dice)
+            unfenced.brokers = shuffled(unfenced.brokers, self._dice)
+
+
+def shuffled(items: list[int], dice: Dice) -> list[int]:
+    """A shuffled copy (the original is shared between topics)."""
+    mixed = list(items)
+    for last in range(len(mixed) - 1, 0, -1):
+        other = dice.below(last + 1)
+        mixed[last], mixed[other] = mixed[other], mixed[last]
+    return mixed
+
+
+def place(racks: Racks, dice: Dice, partition_count: int, replication_factor: int) -> list[tuple[int, ...]]:
+    """The replicas of so many new partitions.  Raises Refusal(INVALID_REPLICATION_FACTOR)."""
+    return list(chain.from_iterable(rounds(racks, dice, partition_count, replication_factor)))
+
+
+def rounds(
+    racks: Racks, dice: Dice, partition_count: int, replication_factor: int
+) -> Iterator[list[tuple[int, ...]]]:
+    """What ``place`` gives, some at a time."""
+    if len(racks.unfenced) == 1 and not racks.fenced[0]:
+        yield from _rounds_of_ring(racks, dice, partition_count, replication_factor)
+        return
+    striper = Striper(racks, dice, replication_factor)
+    for first in range(0, partition_count, PLACED_A_GO):
+        yield [striper.place() for _ in range(min(PLACED_A_GO, partition_count - first))]
+
+
+def _rounds_of_ring(
+    racks: Racks, dice: Dice, partition_count: int, replication_factor: int
+) -> Iterator[list[tuple[int, ...]]]:
+    """What a Striper places where there is one rack and no broker is fenced, a round of its ring at a
+    time.
+    """
+    brokers = racks.unfenced[0]
+    count = len(brokers)
+    first = dice.below(count) if count else 0
+    dice.below(1)  # which of the racks begins
+    racks.check(replication_factor)
+    left = partition_count
+    while True:
+        turns = range(min(count, left))
+        length = len(turns) + replication_factor - 1
+        ring = brokers[first : first + length]
+        while len(ring) < length:
+            ring += brokers[: length - len(ring)]
+        yield [tuple(ring[turn : turn + replication_factor]) for turn in turns]
+        left -= len(turns)
+        if not left:
+            return
+        brokers = shuffled(brokers, dice)  # where each leads once more, it has other company

@@ -1,0 +1,12 @@
+"""What work on topics costs, in microseconds for the pace, and how much is done before a look at it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PARTITIONS_A_GO: Final = 500  # of a topic
+TOPIC_US: Final = 12
+PLACED_US: Final = 1  # a partition that the placer places
+ASSIGNED_US: Final = 3  # a partition whose replicas the request names
+PARTITION_US: Final = 2  # a partition's record
+DELETED_US: Final = 3  # a topic

@@ -1,0 +1,180 @@
+"""Client quotas are changed wholly or not at all, entity by entity (KIP-546, KIP-612)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from kraftd.controller.decision import Refusal
+from kraftd.controller.quotas.alter import alter_client_quotas
+from kraftd.controller.quotas.describe import DEFAULT, EXACT, SPECIFIED, describe_client_quotas
+from kraftd.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from kraftd.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
+from kraftd.wire.error_code import ErrorCode
+from tests.controller.cluster import Cluster
+
+INVALID = ErrorCode.INVALID_REQUEST
+Entity = dict[str, str | None]
+
+
+def entry(entity: Entity, **ops: float | None) -> EntryData:
+    named = [EntityData(kind, name) for kind, name in entity.items()]
+    return EntryData(named, [OpData(key, value or 0.0, value is None) for key, value in ops.items()])
+
+
+def alter(cluster: Cluster, *entries: EntryData, validate_only: bool = False) -> list[tuple[int, Any]]:
+    request = AlterClientQuotasRequest(list(entries), validate_only)
+    answer = cluster.decide(alter_client_quotas, request, 1)
+    return [(one.error_code, one.error_message) for one in answer.entries]
+
+
+def test_a_quota_is_set_changed_and_removed() -> None:
+    cluster = Cluster()
+    alice: Entity = {"user": "alice", "client-id": None}
+    assert alter(cluster, entry(alice, producer_byte_rate=1000.0, request_percentage=0.5)) == [(0, None)]
+    key = (("client-id", None), ("user", "alice"))
+    assert cluster.image.quotas == {key: {"producer_byte_rate": 1000.0, "request_percentage": 0.5}}
+    applied = len(cluster.applied)
+    alter(cluster, entry(alice, producer_byte_rate=1000.0, consumer_byte_rate=None))
+    assert len(cluster.applied) == applied, "nothing changed, so nothing is written"
+    alter(cluster, entry(alice, producer_byte_rate=None, request_percentage=None))
+    assert cluster.image.quotas == {}
+
+
+def test_an_address_has_a_rate_of_connections_and_goes_with_nothing_else() -> None:
+    cluster = Cluster()
+    assert alter(cluster, entry({"ip": "10.0.0.1"}, connection_creation_rate=5.0)) == [(0, None)]
+    assert alter(cluster, entry({"ip": None}, connection_creation_rate=7.0)) == [(0, None)]
+    assert alter(cluster, entry({"ip": "::1"}, producer_byte_rate=7.0))[0][0] == INVALID
+    assert (
+        alter(cluster, entry({"ip": "10.0.0.1", "user": "a"}, connection_creation_rate=1.0))[0][0] == INVALID
+    )
+    ((code, message),) = alter(cluster, entry({"ip": "no.such.host"}, connection_creation_rate=1.0))
+    assert (code, message) == (
+        INVALID,
+        "no.such.host is not a valid IP; kraftd looks up no host names, give its address",
+    )
+    assert len(cluster.image.quotas) == 2
+
+
+@pytest.mark.parametrize(
+    ("entity", "ops", "message"),
+    [
+        ({}, {"producer_byte_rate": 1.0}, "Invalid empty client quota entity"),
+        ({"group": "a"}, {"producer_byte_rate": 1.0}, "Unhandled client quota entity type: group"),
+        ({"user": ""}, {"producer_byte_rate": 1.0}, "Empty user not supported"),
+        ({"user": "a"}, {"byte_rate": 1.0}, "Invalid configuration key byte_rate"),
+        (
+            {"user": "a"},
+            {"connection_creation_rate": 1.0},
+            "Invalid configuration key connection_creation_rate",
+        ),
+        ({"user": "a"}, {"producer_byte_rate": -1.0}, "Quota producer_byte_rate must be greater than 0"),
+        ({"user": "a"}, {"request_percentage": math.nan}, "Quota request_percentage must be greater than 0"),
+        ({"user": "a"}, {"producer_byte_rate": 1.5}, "producer_byte_rate cannot be a fractional value."),
+        (
+            {"user": "a"},
+            {"producer_byte_rate": math.inf},
+            "Proposed value for producer_byte_rate is too large for a LONG.",
+        ),
+        (
+            {"ip": "::1"},
+            {"connection_creation_rate": 2.0**31},
+            "Proposed value for connection_creation_rate is too large for an INT.",
+        ),
+    ],
+)
+def test_what_a_quota_cannot_be_is_refused_and_nothing_of_it_kept(
+    entity: Entity, ops: dict[str, float], message: str
+) -> None:
+    cluster = Cluster()
+    good: Entity = {"user": "good"}
+    answers = alter(
+        cluster, entry(entity, consumer_byte_rate=1.0, **ops), entry(good, consumer_byte_rate=1.0)
+    )
+    if entity.get("ip"):
+        answers = alter(cluster, entry(entity, **ops), entry(good, consumer_byte_rate=1.0))
+    assert answers == [(INVALID, message), (0, None)]
+    assert list(cluster.image.quotas) == [(("user", "good"),)]
+
+
+def test_an_entity_named_twice_is_answered_once_and_changed_by_neither() -> None:
+    cluster = Cluster()
+    user: Entity = {"user": "a"}
+    answers = alter(
+        cluster,
+        entry(user, producer_byte_rate=1.0),
+        entry(user, consumer_byte_rate=1.0),
+        entry({"client-id": "c"}, consumer_byte_rate=1.0),
+    )
+    assert answers == [(INVALID, "The request names user a more than once"), (0, None)]
+    assert list(cluster.image.quotas) == [(("client-id", "c"),)]
+
+
+def test_a_key_named_twice_refuses_its_entity() -> None:
+    cluster = Cluster()
+    twice = EntryData([EntityData("user", "a")], [OpData("request_percentage", 1.0)] * 2)
+    ((code, _),) = alter(cluster, twice)
+    assert code == INVALID
+    assert not cluster.image.quotas
+
+
+def test_validation_alone_answers_the_same_and_changes_nothing() -> None:
+    cluster = Cluster()
+    assert alter(cluster, entry({"user": "a"}, request_percentage=1.0), validate_only=True) == [(0, None)]
+    assert not cluster.image.quotas
+
+
+@pytest.fixture
+def filled() -> Cluster:
+    cluster = Cluster()
+    for entity in ({"user": "a"}, {"user": None}, {"user": "a", "client-id": "c"}, {"client-id": "c"}):
+        alter(cluster, entry(dict(entity), request_percentage=1.0))
+    alter(cluster, entry({"ip": "::1"}, connection_creation_rate=1.0))
+    return cluster
+
+
+def describe(cluster: Cluster, *components: tuple[str, int, str | None], strict: bool = False) -> list[Any]:
+    request = DescribeClientQuotasRequest([ComponentData(*one) for one in components], strict)
+    entries = cluster.decide(describe_client_quotas, request, 1).entries
+    return sorted(
+        sorted((part.entity_type, part.entity_name or "<default>") for part in one.entity) for one in entries
+    )
+
+
+def test_a_filter_matches_entities_that_have_its_components(filled: Cluster) -> None:
+    assert len(describe(filled)) == 5
+    assert describe(filled, strict=True) == []
+    assert describe(filled, ("user", EXACT, "a")) == [[("client-id", "c"), ("user", "a")], [("user", "a")]]
+    assert describe(filled, ("user", EXACT, "a"), strict=True) == [[("user", "a")]]
+    assert describe(filled, ("user", DEFAULT, None)) == [[("user", "<default>")]]
+    assert len(describe(filled, ("user", SPECIFIED, None))) == 3
+    assert describe(filled, ("ip", EXACT, "::1")) == [[("ip", "::1")]]
+
+
+@pytest.mark.parametrize(
+    ("components", "code"),
+    [
+        ([("", EXACT, "a")], INVALID),
+        ([("user", EXACT, "a"), ("user", DEFAULT, None)], INVALID),
+        ([("group", EXACT, "a")], ErrorCode.UNSUPPORTED_VERSION),
+        ([("user", EXACT, None)], INVALID),
+        ([("user", DEFAULT, "a")], INVALID),
+        ([("user", SPECIFIED, "a")], INVALID),
+        ([("user", 3, None)], INVALID),
+        ([("ip", EXACT, "::1"), ("user", EXACT, "a")], INVALID),
+    ],
+)
+def test_a_filter_of_quotas_that_cannot_be_is_refused(
+    filled: Cluster, components: list[tuple[str, int, str | None]], code: ErrorCode
+) -> None:
+    with pytest.raises(Refusal) as refused:
+        describe(filled, *components)
+    assert refused.value.code == code

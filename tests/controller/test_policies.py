@@ -1,0 +1,111 @@
+"""A policy is asked about what would be created or changed, and what it refuses is not (KIP-108, KIP-133)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftd.controller.configs.changes import alter_configs, incremental_alter_configs
+from kraftd.controller.policies import ConfigChange, NewTopic, Policies, PolicyViolation
+from kraftd.controller.topics.create_topics import create_topics
+from kraftd.messages import alter_configs_request as legacy
+from kraftd.messages import incremental_alter_configs_request as incremental
+from kraftd.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kraftd.wire.error_code import ErrorCode
+from tests.controller.cluster import Cluster
+
+
+class Asked:
+    """Notes what it is asked, and refuses or fails where it is told to."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+        self.raises: Exception | None = None
+
+    def validate(self, asked: Any) -> None:
+        self.seen.append(asked)
+        if self.raises is not None:
+            raise self.raises
+
+
+@pytest.fixture
+def policy() -> Asked:
+    return Asked()
+
+
+def create(cluster: Cluster, policy: Asked, *topics: CreatableTopic) -> list[tuple[int, str | None]]:
+    ctx = cluster.ctx
+    ctx.policies = Policies(create_topic=policy)
+    decision = create_topics(ctx, CreateTopicsRequest(list(topics)), 7)
+    cluster.apply(decision.records)
+    return [(topic.error_code, topic.error_message) for topic in decision.answer.topics]
+
+
+def test_a_policy_sees_numbers_with_defaults_or_the_assignment_with_configs(policy: Asked) -> None:
+    cluster = Cluster(num_partitions=3, default_replication_factor=2).brokers(0, 1, 2)
+    configs = [CreatableTopicConfig("retention.ms", "5")]
+    rows = [CreatableReplicaAssignment(0, (1, 2)), CreatableReplicaAssignment(1, (2, 0))]
+    create(cluster, policy, CreatableTopic("a", -1, -1, [], configs), CreatableTopic("b", -1, -1, rows))
+    assert policy.seen == [
+        NewTopic(name="a", num_partitions=3, replication_factor=2, configs={"retention.ms": "5"}),
+        NewTopic(name="b", assignments={0: (1, 2), 1: (2, 0)}),
+    ]
+
+
+def test_a_topic_that_a_policy_refuses_is_not_created_and_its_text_is_told(policy: Asked) -> None:
+    cluster = Cluster().brokers(0)
+    policy.raises = PolicyViolation("no more topics")
+    assert create(cluster, policy, CreatableTopic("a", 1, 1)) == [
+        (ErrorCode.POLICY_VIOLATION, "no more topics")
+    ]
+    assert not cluster.image.topics
+
+
+def test_a_policy_that_fails_refuses_and_what_is_wrong_without_it_is_not_asked(policy: Asked) -> None:
+    cluster = Cluster().brokers(0)
+    policy.raises = KeyError("secret")
+    answers = create(cluster, policy, CreatableTopic("a", 1, 1), CreatableTopic("b", 1, 9))
+    assert answers[0] == (ErrorCode.UNKNOWN_SERVER_ERROR, "The policy failed with KeyError.")
+    assert answers[1][0] == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert len(policy.seen) == 1
+
+
+def test_a_policy_of_configs_sees_what_is_changed_and_not_what_goes_besides(policy: Asked) -> None:
+    cluster = Cluster().brokers(0)
+    cluster.topic("a", (0,))
+    cluster.config("retention.ms", "7", topic="a")
+    cluster.config("segment.bytes", "9999999", topic="a")
+    ctx = cluster.ctx
+    ctx.policies = Policies(alter_config=policy)
+    changes = [incremental.AlterableConfig("retention.ms", 1, None)]
+    changes += [incremental.AlterableConfig("max.message.bytes", 0, "5")]
+    resource = incremental.AlterConfigsResource(2, "a", changes)
+    request = incremental.IncrementalAlterConfigsRequest([resource])
+    assert incremental_alter_configs(ctx, request, forwarded=False).answer.responses[0].error_code == 0
+    whole = legacy.AlterConfigsResource(2, "a", [legacy.AlterableConfig("retention.ms", "8")])
+    alter_configs(ctx, legacy.AlterConfigsRequest([whole]), forwarded=False)
+    assert policy.seen == [
+        ConfigChange(
+            resource_type=2, resource_name="a", configs={"retention.ms": None, "max.message.bytes": "5"}
+        ),
+        ConfigChange(resource_type=2, resource_name="a", configs={"retention.ms": "8"}),
+    ]
+
+
+def test_a_change_that_a_policy_refuses_is_not_made(policy: Asked) -> None:
+    cluster = Cluster().brokers(0)
+    cluster.topic("a", (0,))
+    ctx = cluster.ctx
+    ctx.policies = Policies(alter_config=policy)
+    policy.raises = PolicyViolation("never")
+    whole = legacy.AlterConfigsResource(2, "a", [legacy.AlterableConfig("retention.ms", "8")])
+    decision = alter_configs(ctx, legacy.AlterConfigsRequest([whole]), forwarded=False)
+    (response,) = decision.answer.responses
+    assert (response.error_code, response.error_message) == (ErrorCode.POLICY_VIOLATION, "never")
+    assert not decision.records
