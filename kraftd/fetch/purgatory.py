@@ -66,7 +66,7 @@ class _Queue(Generic[T]):
             self.gone_count = 0
 
     def first(self) -> int | None:
-        """The lowest threshold that somebody waits for."""
+        """The lowest threshold that a parked fetch waits for."""
         while self.heap and self.heap[0][2].gone:
             heappop(self.heap)
             self.gone_count -= 1

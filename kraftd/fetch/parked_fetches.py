@@ -1,0 +1,130 @@
+"""Fetches that wait for MinBytes, at most MaxWaitMs: each under one key, the running sum of its bytes.
+
+A partition's change adds to the sum of the subscriptions that watch it, and completes those that have enough.
+A fetch completes once: by bytes, by an error, by its deadline, or because its session moved on without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+from kraftd.fetch.purgatory import Purgatory
+from kraftd.fetch.sessions import FetchContext, FetchSessions
+from kraftd.fetch.slots import Slot
+from kraftd.fetch.subscription import Subscription
+from kraftd.messages.fetch_request import FetchRequest
+from kraftd.messages.fetch_response import FetchResponse
+
+MAX_PARKED_SLOTS = 1_000_000  # of fetches without a session, which the cache's bounds do not count
+
+
+class Completed(NamedTuple):
+    """A fetch that is answered now, by the id under which it came."""
+
+    fetch_id: Hashable
+    response: FetchResponse
+
+
+class ParkedFetches:
+    """Fetches by an id of the caller's. Each method returns the fetches that it completes."""
+
+    def __init__(self, sessions: FetchSessions) -> None:
+        self.sessions = sessions
+        self._purgatory: Purgatory[tuple[Hashable, FetchContext]] = Purgatory()
+        self._slots_without_session = 0
+
+    def __len__(self) -> int:
+        return len(self._purgatory)
+
+    def __repr__(self) -> str:
+        return f"<ParkedFetches {len(self)} wait, {self.sessions!r}>"
+
+    def fetch(
+        self,
+        fetch_id: Hashable,
+        request: FetchRequest,
+        version: int,
+        now_ms: int,
+        identity: Hashable = None,
+    ) -> list[Completed]:
+        """Answer the fetch or park it; a fetch that it displaces is answered first."""
+        context = self.sessions.begin(request, version, now_ms, identity)
+        done = self._complete_displaced(context, now_ms)
+        if request.max_wait_ms <= 0 or context.is_satisfied or not self._may_park(context):
+            return [*done, *self._answer(fetch_id, context, now_ms)]
+        subscription = context.subscription
+        subscription.is_parked = True
+        if context.session is None:
+            self._slots_without_session += len(subscription)
+        self._purgatory.park(
+            fetch_id,
+            (fetch_id, context),
+            [(subscription, context.min_bytes)],
+            now_ms + request.max_wait_ms,
+        )
+        return done
+
+    def changed(self, key: Hashable, now_ms: int) -> list[Completed]:
+        """A partition changed, by (topic name, index); or a topic id became known, by the id."""
+        return self.notify(self.watching(key), now_ms)
+
+    def watching(self, key: Hashable) -> list[Slot]:
+        """The slots to be notified of a change under that key, for `notify`, some at a time."""
+        return self.sessions.watchers.under(key)
+
+    def notify(self, slots: Iterable[Slot], now_ms: int) -> list[Completed]:
+        """Notify slots of a change; those that do not watch any more need none."""
+        done: list[Completed] = []
+        for slot in slots:
+            if slot.watching is None:
+                continue
+            progress_bytes = slot.subscriber.partition_changed(slot)
+            if progress_bytes is not None:
+                done += self._leave(self._purgatory.reach(slot.subscriber, progress_bytes), now_ms)
+        return done
+
+    def expire(self, now_ms: int) -> list[Completed]:
+        """Answer the fetches that have waited for MaxWaitMs."""
+        return self._leave(self._purgatory.expire(now_ms), now_ms)
+
+    def deadline_ms(self) -> int | None:
+        """When `expire` has work next; None when never."""
+        return self._purgatory.deadline_ms()
+
+    def abandon(self, fetch_id: Hashable, now_ms: int) -> None:
+        """Forget a fetch whose connection is gone; its session stays."""
+        parked = self._purgatory.abandon(fetch_id)
+        if parked is not None:
+            self._unpark(parked[1])
+            if parked[1].session is None:
+                parked[1].subscription.unwatch_all()
+
+    def _may_park(self, context: FetchContext) -> bool:
+        if context.session is not None:
+            return True
+        return self._slots_without_session + len(context.subscription) <= MAX_PARKED_SLOTS
+
+    def _answer(self, fetch_id: Hashable, context: FetchContext, now_ms: int) -> list[Completed]:
+        completed = Completed(fetch_id, self.sessions.answer(context, now_ms))
+        return [completed, *self._complete_displaced(context, now_ms)]
+
+    def _complete_displaced(self, context: FetchContext, now_ms: int) -> list[Completed]:
+        displaced: list[Subscription] = context.displaced
+        context.displaced = []
+        done: list[Completed] = []
+        for subscription in displaced:
+            done += self._leave(self._purgatory.complete_all(subscription), now_ms)
+        return done
+
+    def _leave(self, parked: Iterable[tuple[Hashable, FetchContext]], now_ms: int) -> list[Completed]:
+        done: list[Completed] = []
+        for fetch_id, context in parked:
+            self._unpark(context)
+            done += self._answer(fetch_id, context, now_ms)
+        return done
+
+    def _unpark(self, context: FetchContext) -> None:
+        context.subscription.is_parked = False
+        if context.session is None:
+            self._slots_without_session -= len(context.subscription)

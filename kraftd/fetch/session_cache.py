@@ -1,0 +1,196 @@
+"""The cache of incremental fetch sessions: which are kept, and which make room for another (KIP-227).
+
+A session that was idle for two minutes goes first, the longest idle one of them. Otherwise the least of
+(privileged, partitions, id) goes if it is less than the new one: a follower's session may take the place of
+any consumer's and of an old follower's, a consumer's that of an old consumer's. A session counts as old at a
+fetch more than two minutes after it was made. Kafka bounds the sessions; here their partitions and bytes are
+bounded as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kraftd.fetch.subscription import Subscription
+
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+NO_SESSION_ID = 0
+MAX_EPOCH = 2**31 - 1
+EVICTION_MS = 120_000
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch of the next fetch: it wraps to 1."""
+    return 1 if epoch == MAX_EPOCH else epoch + 1
+
+
+class CacheLimits(NamedTuple):
+    """How much the cache may hold. `slots` is max.incremental.fetch.session.cache.slots."""
+
+    slots: int = 1000
+    partitions: int = 1_000_000
+    size_bytes: int = 1 << 30
+    eviction_ms: int = EVICTION_MS
+
+
+class FetchSession:
+    """One session. `epoch` is what its next fetch has to say; `cached_size` its partitions at the last."""
+
+    __slots__ = (
+        "cached_bytes",
+        "cached_size",
+        "created_ms",
+        "epoch",
+        "id",
+        "is_old",
+        "is_privileged",
+        "last_used_ms",
+        "subscription",
+        "uses_topic_ids",
+    )
+
+    def __init__(
+        self,
+        session_id: int,
+        subscription: Subscription,
+        is_privileged: bool,
+        uses_topic_ids: bool,
+        now_ms: int,
+    ) -> None:
+        self.id = session_id
+        self.subscription = subscription
+        self.is_privileged = is_privileged
+        self.uses_topic_ids = uses_topic_ids
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.epoch = next_epoch(INITIAL_EPOCH)
+        self.is_old = False
+        self.cached_size = 0
+        self.cached_bytes = 0
+
+    @property
+    def rank(self) -> tuple[bool, int, int]:
+        """What a session is worth to keep."""
+        return self.is_privileged, self.cached_size, self.id
+
+    def __repr__(self) -> str:
+        kind = "follower" if self.is_privileged else "consumer"
+        return (
+            f"<FetchSession {self.id} of a {kind}, epoch {self.epoch}, {len(self.subscription)} partitions>"
+        )
+
+
+class SessionCache:
+    """Sessions by id. `new_id` draws an unguessable id from 1 to 2147483639; `evictions` counts."""
+
+    def __init__(self, limits: CacheLimits, new_id: Callable[[], int]) -> None:
+        self.limits = limits
+        self._new_id = new_id
+        self._sessions: dict[int, FetchSession] = {}  # in the order of their last use
+        self.partitions = 0
+        self.size_bytes = 0
+        self.evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __iter__(self) -> Iterator[FetchSession]:
+        return iter(self._sessions.values())
+
+    def __repr__(self) -> str:
+        return (
+            f"<SessionCache of {len(self)} sessions, {self.partitions} partitions, {self.size_bytes} bytes>"
+        )
+
+    def get(self, session_id: int) -> FetchSession | None:
+        return self._sessions.get(session_id)
+
+    def make_room(self, is_privileged: bool, size: int, size_bytes: int, now_ms: int) -> list[FetchSession]:
+        """Evict sessions that one of that size may take the place of, until there is room or none is left."""
+        evicted: list[FetchSession] = []
+        limits = self.limits
+        if size > limits.partitions or size_bytes > limits.size_bytes:
+            return evicted  # not even alone
+        while not self.has_room_for_session(size, size_bytes):
+            victim = self._victim(is_privileged, size, now_ms)
+            if victim is None:
+                break
+            self.remove(victim)
+            self.evictions += 1
+            evicted.append(victim)
+        return evicted
+
+    def has_room_for_session(self, size: int, size_bytes: int) -> bool:
+        """Return whether another session of that size fits without an eviction."""
+        return len(self._sessions) < self.limits.slots and self.has_room(size, size_bytes)
+
+    def has_room(self, size: int, size_bytes: int) -> bool:
+        """Return whether a session may grow by so much."""
+        limits = self.limits
+        return (
+            self.partitions + size <= limits.partitions and self.size_bytes + size_bytes <= limits.size_bytes
+        )
+
+    def create(
+        self, subscription: Subscription, is_privileged: bool, uses_topic_ids: bool, now_ms: int
+    ) -> FetchSession:
+        """Keep a session of that subscription, for which `make_room` has made room."""
+        session_id = self._new_id()
+        while session_id in self._sessions or session_id == NO_SESSION_ID:
+            session_id = self._new_id()
+        session = FetchSession(session_id, subscription, is_privileged, uses_topic_ids, now_ms)
+        self._sessions[session_id] = session
+        self._count(session)
+        self.touch(session, now_ms)
+        return session
+
+    def touch(self, session: FetchSession, now_ms: int) -> None:
+        """Note a fetch of the session, and what the session holds now."""
+        self._discount(session)
+        self._count(session)
+        session.last_used_ms = now_ms
+        session.is_old = now_ms - session.created_ms > self.limits.eviction_ms
+        self._sessions[session.id] = self._sessions.pop(session.id)
+
+    def remove(self, session: FetchSession) -> None:
+        del self._sessions[session.id]
+        self._discount(session)
+
+    def _count(self, session: FetchSession) -> None:
+        session.cached_size = len(session.subscription)
+        session.cached_bytes = session.subscription.size_bytes
+        self.partitions += session.cached_size
+        self.size_bytes += session.cached_bytes
+
+    def _discount(self, session: FetchSession) -> None:
+        self.partitions -= session.cached_size
+        self.size_bytes -= session.cached_bytes
+
+    def _victim(self, is_privileged: bool, size: int, now_ms: int) -> FetchSession | None:
+        if not self._sessions:
+            return None
+        idle = self._longest_idle()
+        if now_ms - idle.last_used_ms > self.limits.eviction_ms:
+            return idle
+        evictable = [s for s in self if s.is_old or (is_privileged and not s.is_privileged)]
+        least = min(evictable, key=_rank, default=None)
+        if least is None or (is_privileged, size, NO_SESSION_ID) < least.rank:
+            return None
+        return least
+
+    def _longest_idle(self) -> FetchSession:
+        """The first by (last use, id); sessions stand in the order of their last use."""
+        longest: FetchSession | None = None
+        for session in self._sessions.values():
+            if longest is not None and session.last_used_ms > longest.last_used_ms:
+                break
+            if longest is None or session.id < longest.id:
+                longest = session
+        assert longest is not None
+        return longest
+
+
+def _rank(session: FetchSession) -> tuple[bool, int, int]:
+    return session.rank

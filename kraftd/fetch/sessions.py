@@ -1,0 +1,229 @@
+"""Incremental fetch sessions (KIP-227): what a fetch asks for, and what its answer tells.
+
+    context = sessions.begin(request, version, now_ms)   # which partitions, of which session
+    if context.is_satisfied: response = sessions.answer(context, now_ms)
+
+A fetch that is not satisfied waits in `parked_fetches`. Epoch 0 asks for all partitions and a session, -1 for
+all without one, and both close the session that they name; 1, 2, … ask for what is new. The rules are those
+of Kafka's FetchManager and FetchContext; the cost is that of what changed (see `subscription`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from enum import Enum
+
+from kraftd.fetch.session_cache import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION_ID,
+    CacheLimits,
+    FetchSession,
+    SessionCache,
+    next_epoch,
+)
+from kraftd.fetch.slots import Slot, SlotKey, slot_bytes
+from kraftd.fetch.source import PartitionSource, Reader
+from kraftd.fetch.subscription import Asked, Subscription, Told
+from kraftd.fetch.watchers import Watchers
+from kraftd.messages.fetch_request import FetchRequest
+from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse
+from kraftd.types import Uuid
+from kraftd.wire.error_code import ErrorCode
+
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+
+
+class Kind(Enum):
+    """What a fetch is to be answered with."""
+
+    FULL = "full"  # all partitions, and a session if the cache has room
+    SESSIONLESS = "sessionless"  # all partitions
+    INCREMENTAL = "incremental"  # the news of a session's partitions
+    REFUSED = "refused"  # a session error
+
+
+class FetchContext:
+    """One fetch under way. `displaced` are subscriptions whose parked fetch is answered because of it."""
+
+    __slots__ = (
+        "displaced",
+        "epoch_after",
+        "error_code",
+        "kind",
+        "max_bytes",
+        "min_bytes",
+        "session",
+        "subscription",
+        "uses_topic_ids",
+    )
+
+    def __init__(
+        self,
+        kind: Kind,
+        subscription: Subscription,
+        request: FetchRequest,
+        uses_topic_ids: bool,
+        session: FetchSession | None = None,
+        error_code: ErrorCode = ErrorCode.NONE,
+    ) -> None:
+        self.kind = kind
+        self.subscription = subscription
+        self.session = session
+        self.error_code = error_code
+        self.uses_topic_ids = uses_topic_ids
+        self.max_bytes = max(0, request.max_bytes)
+        self.min_bytes = min(request.min_bytes, self.max_bytes)
+        self.epoch_after = next_epoch(request.session_epoch)
+        self.displaced: list[Subscription] = []
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Return whether the fetch is answered at once, however long it would wait."""
+        return self.kind is Kind.REFUSED or self.subscription.progress_bytes >= self.min_bytes
+
+    def __repr__(self) -> str:
+        return f"<FetchContext {self.kind.value} of {self.session or self.subscription!r}>"
+
+
+class FetchSessions:
+    """The sessions of one listener's fetches, over one source of partitions."""
+
+    def __init__(self, source: PartitionSource, limits: CacheLimits, new_id: Callable[[], int]) -> None:
+        self.source = source
+        self.cache = SessionCache(limits, new_id)
+        self.watchers: Watchers[Slot] = Watchers()
+
+    def __repr__(self) -> str:
+        return f"<FetchSessions {self.cache!r}, {self.watchers!r}>"
+
+    def begin(
+        self, request: FetchRequest, version: int, now_ms: int, identity: Hashable = None
+    ) -> FetchContext:
+        """Take over what the request says of its session, and look at what it asks for."""
+        uses_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
+        replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
+        reader = Reader(replica_id, request.isolation_level, identity)
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            return self._begin_full(request, uses_topic_ids, reader, now_ms)
+        session = self.cache.get(request.session_id)
+        if session is None:
+            return self._refused(request, reader, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            return self._refused(request, reader, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            return self._refused(request, reader, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        return self._begin_incremental(session, request, reader, now_ms)
+
+    def _begin_full(
+        self, request: FetchRequest, uses_topic_ids: bool, reader: Reader, now_ms: int
+    ) -> FetchContext:
+        former = self.cache.get(request.session_id)
+        kind = Kind.SESSIONLESS if request.session_epoch == FINAL_EPOCH else Kind.FULL
+        subscription = Subscription(self.source, self.watchers, reader)
+        context = FetchContext(kind, subscription, request, uses_topic_ids)
+        if former is not None:
+            self._close(former, context)
+        subscription.fetch(self._asked(request, uses_topic_ids), (), now_ms)
+        return context
+
+    def _begin_incremental(
+        self, session: FetchSession, request: FetchRequest, reader: Reader, now_ms: int
+    ) -> FetchContext:
+        subscription = session.subscription
+        context = FetchContext(Kind.INCREMENTAL, subscription, request, session.uses_topic_ids, session)
+        asked = list(self._asked(request, session.uses_topic_ids))
+        if not self._may_grow(subscription, asked):
+            refused = self._refused(request, reader, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            self._close(session, refused)
+            return refused
+        if subscription.is_parked:
+            context.displaced.append(subscription)  # that fetch is of a former epoch now
+        subscription.read_as(reader)
+        subscription.fetch(asked, _forgotten(request, session.uses_topic_ids), now_ms)
+        if not subscription.slots:
+            self.cache.remove(session)
+            alone = Subscription(self.source, self.watchers, reader)
+            alone.fetch(asked, (), now_ms)
+            emptied = FetchContext(Kind.SESSIONLESS, alone, request, session.uses_topic_ids)
+            emptied.displaced = context.displaced
+            return emptied
+        self.cache.touch(session, now_ms)
+        session.epoch = next_epoch(session.epoch)
+        return context
+
+    def _close(self, session: FetchSession, context: FetchContext) -> None:
+        """Remove a session; a fetch of it that is parked is answered with what there is."""
+        self.cache.remove(session)
+        if session.subscription.is_parked:
+            context.displaced.append(session.subscription)
+        else:
+            session.subscription.unwatch_all()
+
+    def _may_grow(self, subscription: Subscription, asked: list[Asked]) -> bool:
+        added = {one.key for one in asked if one.key not in subscription.slots}
+        return not added or self.cache.has_room(len(added), sum(map(slot_bytes, added)))
+
+    def _refused(self, request: FetchRequest, reader: Reader, error_code: ErrorCode) -> FetchContext:
+        nothing = Subscription(self.source, self.watchers, reader)
+        return FetchContext(Kind.REFUSED, nothing, request, False, None, error_code)
+
+    def _asked(self, request: FetchRequest, uses_topic_ids: bool) -> Iterator[Asked]:
+        for topic in request.topics:
+            topic_id: Uuid = topic.topic_id
+            name = self.source.topic_name(topic_id) if uses_topic_ids else topic.topic
+            key: Uuid | str = topic_id if uses_topic_ids else topic.topic
+            for partition in topic.partitions:
+                yield Asked((key, partition.partition), name, topic_id, partition)
+
+    def answer(self, context: FetchContext, now_ms: int) -> FetchResponse:
+        """The answer, with a session where one is asked for and has room."""
+        if context.kind is Kind.REFUSED:
+            return FetchResponse(error_code=context.error_code)
+        subscription, session = context.subscription, context.session
+        if session is not None:
+            if session.epoch != context.epoch_after:
+                return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
+            news = subscription.answer_news(context.max_bytes)
+            if self.cache.get(session.id) is not session:
+                subscription.unwatch_all()
+            return FetchResponse(session_id=session.id, responses=_by_topic(news))
+        told = subscription.answer_all(context.max_bytes)
+        session_id = self._keep(context, now_ms) if context.kind is Kind.FULL else NO_SESSION_ID
+        if session_id == NO_SESSION_ID:
+            subscription.unwatch_all()
+        return FetchResponse(session_id=session_id, responses=_by_topic(told))
+
+    def _keep(self, context: FetchContext, now_ms: int) -> int:
+        """Make a session of a full fetch; its id, or 0 when the cache has no room for it."""
+        subscription = context.subscription
+        is_privileged = subscription.reader.is_follower
+        size, size_bytes = len(subscription), subscription.size_bytes
+        for victim in self.cache.make_room(is_privileged, size, size_bytes, now_ms):
+            if victim.subscription.is_parked:
+                context.displaced.append(victim.subscription)
+            else:
+                victim.subscription.unwatch_all()
+        if not self.cache.has_room_for_session(size, size_bytes):
+            return NO_SESSION_ID
+        return self.cache.create(subscription, is_privileged, context.uses_topic_ids, now_ms).id
+
+
+def _forgotten(request: FetchRequest, uses_topic_ids: bool) -> Iterator[SlotKey]:
+    for topic in request.forgotten_topics_data:
+        key: Uuid | str = topic.topic_id if uses_topic_ids else topic.topic
+        for index in topic.partitions:
+            yield key, index
+
+
+def _by_topic(told: list[Told]) -> list[FetchableTopicResponse]:
+    """The partitions in their order; neighbours of one topic share its entry."""
+    topics: list[FetchableTopicResponse] = []
+    last: Uuid | str | None = None
+    for slot, data in told:
+        key = slot.key[0]
+        if key != last:
+            last = key
+            topics.append(FetchableTopicResponse(slot.topic or "", slot.topic_id, []))
+        topics[-1].partitions.append(data)
+    return topics

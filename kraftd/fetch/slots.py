@@ -1,0 +1,128 @@
+"""One partition of a fetch or session: what its reader asks, and what the reader was told last (KIP-227)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Protocol
+
+from kraftd.fetch.watchers import Member
+from kraftd.messages.fetch_request import FetchPartition
+from kraftd.messages.fetch_response import PartitionData
+from kraftd.types import Uuid
+
+SlotKey = tuple[Uuid | str, int]  # the topic's id or, below Fetch v13, its name; the partition's index
+UNKNOWN_OFFSET = -1
+SLOT_BYTES = 650  # what a slot, its key and its places in the indexes take, without the topic's name
+
+
+def slot_bytes(key: SlotKey) -> int:
+    """What a slot of that key takes in memory, at most."""
+    return SLOT_BYTES + len(key[0]) * (1 if key[0].isascii() else 4)
+
+
+class Subscriber(Protocol):
+    """Whose slot it is. Compared by identity."""
+
+    def __hash__(self) -> int: ...
+
+    def partition_changed(self, slot: Slot) -> int | None:
+        """Note the change; the bytes that its parked fetch has now, None where none is parked."""
+
+
+class Slot:
+    """One partition of one subscriber.
+
+    `topic` is None for an id that is not known yet. `high_watermark` and `log_start_offset` are those told
+    last; `order` is the slot's place in the answers. `log_end_offset` is the one at the
+    last fetch, `looked_end_offset` the one seen last.
+    """
+
+    __slots__ = (
+        "available_bytes",
+        "caught_up_ms",
+        "current_leader_epoch",
+        "fetch_offset",
+        "fetcher_log_start_offset",
+        "high_watermark",
+        "is_heaped",
+        "key",
+        "last_fetched_epoch",
+        "level",
+        "log_end_offset",
+        "log_start_offset",
+        "looked_end_offset",
+        "max_bytes",
+        "next_watching",
+        "order",
+        "previous_watching",
+        "subscriber",
+        "topic",
+        "topic_id",
+        "watching",
+    )
+
+    def __init__(
+        self,
+        subscriber: Subscriber,
+        key: SlotKey,
+        topic: str | None,
+        topic_id: Uuid,
+        asked: FetchPartition,
+        order: int,
+    ) -> None:
+        self.subscriber = subscriber
+        self.key = key
+        self.topic = topic
+        self.topic_id = topic_id
+        self.order = order
+        self.high_watermark = UNKNOWN_OFFSET
+        self.log_start_offset = UNKNOWN_OFFSET
+        self.available_bytes = 0
+        self.is_heaped = False
+        self.level = False
+        self.caught_up_ms = -1
+        self.log_end_offset = UNKNOWN_OFFSET
+        self.looked_end_offset = UNKNOWN_OFFSET
+        self.watching: Hashable | None = None
+        self.next_watching: Member | None = None
+        self.previous_watching: Member | None = None
+        self.ask(asked)
+
+    @property
+    def index(self) -> int:
+        return self.key[1]
+
+    def ask(self, asked: FetchPartition) -> None:
+        """Take over what a request says of the partition."""
+        self.fetch_offset = asked.fetch_offset
+        self.max_bytes = asked.partition_max_bytes
+        self.fetcher_log_start_offset = asked.log_start_offset
+        self.current_leader_epoch = asked.current_leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
+
+    def watch_key(self) -> Hashable:
+        """The key of `changed` that concerns this slot: (name, index), or the id until it has a name."""
+        return self.topic_id if self.topic is None else (self.topic, self.key[1])
+
+    def tell(self, data: PartitionData, records_bytes: int) -> bool:
+        """Note what an answer would say; return whether it says anything that the reader does not know.
+
+        An error makes the high watermark unknown, so that the partition is told again once it is gone.
+        """
+        news = records_bytes > 0 or data.preferred_read_replica >= 0 or data.diverging_epoch.epoch >= 0
+        if self.high_watermark != data.high_watermark:
+            self.high_watermark = data.high_watermark
+            news = True
+        if self.log_start_offset != data.log_start_offset:
+            self.log_start_offset = data.log_start_offset
+            news = True
+        if data.error_code:
+            self.high_watermark = UNKNOWN_OFFSET
+            news = True
+        return news
+
+    def __repr__(self) -> str:
+        return (
+            f"<Slot {self.topic or self.topic_id.hex()}-{self.key[1]} at {self.fetch_offset}, "
+            f"{self.available_bytes} bytes available, told {self.high_watermark}>"
+        )

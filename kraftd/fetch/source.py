@@ -1,0 +1,68 @@
+"""What fetch sessions ask of the partitions that they serve; a log, a topic or a table of made-up numbers.
+
+A source is asked about a slot, which names its partition and the position to read from. The source's owner
+calls `ParkedFetches.changed` after an append, a moved mark, a new leader, a deletion, or when the id of a
+topic becomes known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+from kraftd.fetch.slots import Slot
+from kraftd.messages.fetch_response import PartitionData
+from kraftd.types import Uuid
+
+
+class Reader(NamedTuple):
+    """How a fetch reads: a follower's id or -1, whether it stops at the last stable offset, and for whom.
+
+    `identity` is what a source authorizes; a session that another one goes on with is looked at anew.
+    """
+
+    replica_id: int = -1
+    isolation_level: int = 0
+    identity: Hashable = None
+
+    @property
+    def is_follower(self) -> bool:
+        return self.replica_id >= 0
+
+
+class Standing(IntEnum):
+    """What a partition means for a fetch that may wait."""
+
+    SERVED = 0  # the fetch waits for bytes of it
+    NOT_SERVED = 1  # its error is told, but the fetch waits for the other partitions
+    FAILED = 2  # an error, a diverging epoch or a preferred replica: the fetch is answered at once
+
+
+class Look(NamedTuple):
+    """A partition seen from a slot, of which `available_bytes` can be read from its fetch offset on.
+
+    They are at most `slot.max_bytes`, at least 1 where there is anything, and 0 unless the slot is served.
+    """
+
+    standing: Standing
+    available_bytes: int = 0
+    log_end_offset: int = -1
+
+
+class PartitionSource(Protocol):
+    """The partitions. Neither method may change a slot."""
+
+    def topic_name(self, topic_id: Uuid) -> str | None:
+        """The topic of that id; None while it is not known."""
+
+    def look(self, slot: Slot, reader: Reader) -> Look:
+        """How the partition stands, without reading it."""
+
+    def read(
+        self, slot: Slot, reader: Reader, max_bytes: int, at_least_one: bool
+    ) -> tuple[PartitionData, int]:
+        """The answer for the partition, and how many bytes of records it carries.
+
+        Records are whole batches of at most `max_bytes`; with `at_least_one` the first may be larger.
+        """

@@ -1,0 +1,307 @@
+"""The partitions of one fetch or session, ordered by what a fetch has to look at.
+
+Kafka walks every cached partition in a fetch. Here a fetch looks at the slots that it names and at those
+whose partition changed (`dirty`). It looks at those whose error is told until it is gone (`failed`,
+`not_served`). Those that have records (`ready`, a heap by order) follow until the answer is full. The rest
+costs nothing: a slot watches its partition, and the partition's next change puts the slot into `dirty` once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from kraftd.fetch.slots import UNKNOWN_OFFSET, Slot, SlotKey, slot_bytes
+from kraftd.fetch.source import PartitionSource, Reader, Standing
+from kraftd.fetch.watchers import Watchers
+from kraftd.messages.fetch_request import FetchPartition
+from kraftd.messages.fetch_response import PartitionData
+from kraftd.types import Uuid
+from kraftd.wire.error_code import ErrorCode
+
+SMALLEST_BATCH_BYTES = 61  # a version 2 batch's header: nothing fits into less
+MISSES_A_FETCH = 100  # ready slots whose first batch does not fit, before an answer counts as full
+EVERYTHING_BYTES = 1 << 62
+
+Told = tuple[Slot, PartitionData]
+
+
+class Asked(NamedTuple):
+    """One partition of a request, in the request's order."""
+
+    key: SlotKey
+    topic: str | None
+    topic_id: Uuid
+    partition: FetchPartition
+
+
+class Subscription:
+    """Slots by key. `last_fetch_ms` is when the reader fetched last, -1 before."""
+
+    __slots__ = (
+        "_failed",
+        "_forgotten_count",
+        "_next_order",
+        "_not_served",
+        "_ready",
+        "_source",
+        "_unsettled",
+        "_watchers",
+        "available_bytes",
+        "dirty",
+        "is_parked",
+        "last_fetch_ms",
+        "reader",
+        "size_bytes",
+        "slots",
+    )
+
+    def __init__(self, source: PartitionSource, watchers: Watchers[Slot], reader: Reader) -> None:
+        self._source = source
+        self._watchers = watchers
+        self.reader = reader
+        self.slots: dict[SlotKey, Slot] = {}
+        self.size_bytes = 0
+        self.dirty: dict[Slot, None] = {}
+        self.available_bytes = 0
+        self.is_parked = False
+        self.last_fetch_ms = -1
+        self._next_order = 0
+        self._ready: list[tuple[int, Slot]] = []
+        self._forgotten_count = 0  # slots that are still in `_ready`
+        self._failed: dict[Slot, None] = {}
+        self._not_served: dict[Slot, None] = {}
+        self._unsettled: dict[Slot, None] = {}  # looked at since the last answer: their marks may be news
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Subscription to {len(self.slots)} partitions, {len(self.dirty)} dirty, "
+            f"{self.available_bytes} bytes available{', parked' if self.is_parked else ''}>"
+        )
+
+    # -- what the reader asks
+
+    def fetch(self, asked: Iterable[Asked], forgotten: Iterable[SlotKey], now_ms: int) -> None:
+        """Take over a request's partitions, and look at them and at those that changed."""
+        for one in asked:
+            self.dirty[self._name(one)] = None
+        for key in forgotten:
+            self._forget(key)
+        changed, self.dirty = self.dirty, {}
+        for slot in changed:
+            if slot.topic is None:
+                self._resolve(slot)
+            self._look(slot)
+            self._note_level(slot)
+        self._unsettled |= changed
+        self.last_fetch_ms = now_ms
+
+    def read_as(self, reader: Reader) -> None:
+        """Fetch as another reader: every partition has to be looked at again."""
+        if reader != self.reader:
+            self.reader = reader
+            self.dirty = dict.fromkeys(self.slots.values())
+
+    def _name(self, asked: Asked) -> Slot:
+        slot = self.slots.get(asked.key)
+        if slot is not None:
+            slot.ask(asked.partition)
+            return slot
+        slot = Slot(self, asked.key, asked.topic, asked.topic_id, asked.partition, self._take_order())
+        self.slots[asked.key] = slot
+        self.size_bytes += slot_bytes(asked.key)
+        return slot
+
+    def _forget(self, key: SlotKey) -> None:
+        slot = self.slots.pop(key, None)
+        if slot is None:
+            return
+        self.size_bytes -= slot_bytes(key)
+        self._watchers.unwatch(slot)
+        self.available_bytes -= slot.available_bytes
+        slot.available_bytes = 0
+        for places in (self.dirty, self._unsettled, self._failed, self._not_served):
+            places.pop(slot, None)
+        if slot.is_heaped:
+            self._forgotten_count += 1
+            if self._forgotten_count * 2 > len(self._ready):
+                self._ready = [entry for entry in self._ready if self.slots.get(entry[1].key) is entry[1]]
+                heapify(self._ready)
+                self._forgotten_count = 0
+
+    def _take_order(self) -> int:
+        self._next_order += 1
+        return self._next_order
+
+    # -- what the partitions do
+
+    def partition_changed(self, slot: Slot) -> int | None:
+        """Note the change; the bytes available to the parked fetch, None where none is parked."""
+        if slot.level:
+            slot.level = False
+            slot.caught_up_ms = self.last_fetch_ms
+        self.dirty[slot] = None
+        if not self.is_parked:
+            self._watchers.unwatch(slot)  # dirty once is enough until the next fetch
+            return None
+        self._look(slot)
+        return self.progress_bytes
+
+    def _resolve(self, slot: Slot) -> None:
+        """Give the slot its topic's name if the id is known by now; as in Kafka, at a fetch only."""
+        slot.topic = self._source.topic_name(slot.topic_id)
+        self._watchers.unwatch(slot)  # it watches under another key from now on
+
+    def _look(self, slot: Slot) -> None:
+        """See how the partition stands, and watch it from now on."""
+        if slot.topic is None:
+            standing, available_bytes, end_offset = Standing.NOT_SERVED, 0, UNKNOWN_OFFSET
+        else:
+            standing, available_bytes, end_offset = self._source.look(slot, self.reader)
+        self.available_bytes += available_bytes - slot.available_bytes
+        slot.available_bytes = available_bytes
+        _keep(self._failed, slot, standing is Standing.FAILED)
+        _keep(self._not_served, slot, standing is Standing.NOT_SERVED)
+        if available_bytes > 0 and not slot.is_heaped:
+            self._heap(slot)
+        slot.looked_end_offset = end_offset
+        self._watchers.watch(slot)
+
+    def _note_level(self, slot: Slot) -> None:
+        """Note at a fetch whether the follower has reached the log's end (Kafka's last caught-up time)."""
+        end_offset = slot.looked_end_offset
+        if not self.reader.is_follower or end_offset < 0:
+            return
+        if slot.fetch_offset >= end_offset:
+            slot.level = True
+        else:
+            if slot.level or slot.fetch_offset >= slot.log_end_offset >= 0:
+                slot.caught_up_ms = max(slot.caught_up_ms, self.last_fetch_ms)
+            slot.level = False
+        slot.log_end_offset = end_offset
+
+    def caught_up_ms(self, key: SlotKey) -> int:
+        """When the follower last had all of that partition; -1 if never."""
+        slot = self.slots[key]
+        return self.last_fetch_ms if slot.level else slot.caught_up_ms
+
+    # -- what a parked fetch waits for
+
+    @property
+    def progress_bytes(self) -> int:
+        """What counts towards MinBytes: everything where the answer does not wait for bytes."""
+        if self._failed or len(self._not_served) == len(self.slots):
+            return EVERYTHING_BYTES
+        return self.available_bytes
+
+    def unwatch_all(self) -> None:
+        """Notice nothing any more: the session is closed, or the fetch without one is answered."""
+        for slot in self.slots.values():
+            self._watchers.unwatch(slot)
+
+    # -- answering
+
+    def answer_all(self, max_bytes: int) -> list[Told]:
+        """Every partition, as a full fetch tells them; what cannot be served comes last."""
+        self._settle()
+        told, refused = [], []
+        left, taken_bytes = max_bytes, 0
+        for slot in self.slots.values():
+            if slot in self._not_served:
+                refused.append((slot, self._refusal_of(slot)))
+                slot.order = self._take_order()  # a session keeps the order of its first answer
+                continue
+            data, size = self._source.read(slot, self.reader, _limit(slot, left), not taken_bytes)
+            taken_bytes += size
+            left = max(0, left - size)
+            told.append((slot, data))
+        told += refused
+        for slot, data in told:
+            slot.tell(data, 0)
+        self._unsettled.clear()
+        return told
+
+    def answer_news(self, max_bytes: int) -> list[Told]:
+        """The partitions that have something to tell, in their order; what cannot be served comes last."""
+        self._settle()
+        read = self._read_ready(max_bytes)
+        for slot in (*self._unsettled, *self._failed):
+            if slot not in read and slot not in self._not_served:
+                read[slot] = self._source.read(slot, self.reader, 0, False)
+        told = []
+        for slot in sorted(read, key=_order):
+            data, size = read[slot]
+            if slot.tell(data, size):
+                told.append((slot, data))
+            if size:
+                slot.order = self._take_order()  # what returned records is read last from now on
+            if slot.available_bytes and not slot.is_heaped:
+                self._heap(slot)
+        for slot in sorted(self._not_served, key=_order):
+            data = self._refusal_of(slot)
+            slot.tell(data, 0)
+            told.append((slot, data))
+        self._unsettled.clear()
+        return told
+
+    def _settle(self) -> None:
+        """Look at what changed since the fetch came.
+
+        The next fetch looks once more at what only a fetch may do: resolve an id, note a follower's progress.
+        """
+        for slot in self.dirty:
+            self._look(slot)
+        self._unsettled |= self.dirty
+        if not self.reader.is_follower:
+            self.dirty = {slot: None for slot in self.dirty if slot.topic is None}
+
+    def _read_ready(self, max_bytes: int) -> dict[Slot, tuple[PartitionData, int]]:
+        """Read the slots that have records, in their order, until the answer is full; they leave the heap."""
+        read: dict[Slot, tuple[PartitionData, int]] = {}
+        left, taken_bytes, misses = max_bytes, 0, 0
+        while self._ready and misses < MISSES_A_FETCH and (left >= SMALLEST_BATCH_BYTES or not taken_bytes):
+            slot = heappop(self._ready)[1]
+            slot.is_heaped = False
+            if self.slots.get(slot.key) is not slot:
+                self._forgotten_count -= 1
+            elif slot.available_bytes:
+                answer = self._source.read(slot, self.reader, _limit(slot, left), not taken_bytes)
+                read[slot] = answer
+                size = answer[1]
+                taken_bytes += size
+                left = max(0, left - size)
+                misses += not size
+        return read
+
+    def _heap(self, slot: Slot) -> None:
+        slot.is_heaped = True
+        heappush(self._ready, (slot.order, slot))
+
+    def _refusal_of(self, slot: Slot) -> PartitionData:
+        if slot.topic is not None:
+            return self._source.read(slot, self.reader, 0, False)[0]
+        return PartitionData(
+            partition_index=slot.index,
+            error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+            high_watermark=-1,
+            records=b"",
+        )
+
+
+def _limit(slot: Slot, left: int) -> int:
+    return max(0, min(slot.max_bytes, left))
+
+
+def _keep(places: dict[Slot, None], slot: Slot, is_there: bool) -> None:
+    if is_there:
+        places[slot] = None
+    else:
+        places.pop(slot, None)
+
+
+def _order(slot: Slot) -> int:
+    return slot.order

@@ -1,0 +1,434 @@
+"""Fetch sessions over made-up partitions: what a client learns (S20), and what that costs."""
+
+from __future__ import annotations
+
+import tracemalloc
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kraftd.fetch.parked_fetches import Completed, ParkedFetches
+from kraftd.fetch.session_cache import MAX_EPOCH, CacheLimits, next_epoch
+from kraftd.fetch.sessions import FetchSessions
+from kraftd.fetch.slots import Slot
+from kraftd.fetch.source import Reader
+from kraftd.messages.fetch_request import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    ReplicaState,
+)
+from kraftd.messages.fetch_response import FetchResponse, PartitionData
+from kraftd.wire.error_code import ErrorCode
+from testkit.synthetic import SyntheticPartitions
+from tests.fetch.histories import NAMES, World, topic_id
+
+VERSION = 17
+ALL_BYTES = 1 << 30
+# Of a topic that was deleted: a session remembers its name, and may find another topic of that name.
+GONE = {
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+}
+NO_LIMITS = CacheLimits()
+
+
+class House:
+    """A world, and the sessions over it."""
+
+    def __init__(self, seed: int = 0, limits: CacheLimits = NO_LIMITS) -> None:
+        self.random = Random(seed)
+        self.now_ms = 0
+        self.completed: list[Completed] = []
+        self.parked: ParkedFetches | None = None
+        self.world = World(self.random, self._changed)
+        self.sessions = FetchSessions(self.world.source, limits, lambda: self.random.randint(1, 1 << 20))
+        self.parked = ParkedFetches(self.sessions)
+
+    def _changed(self, key: object) -> None:
+        if self.parked is not None:
+            self.completed += self.parked.changed(key, self.now_ms)
+
+    def fetch(self, request: FetchRequest, fetch_id: object = "fetch") -> FetchResponse | None:
+        """The answer, or None while the fetch waits."""
+        assert self.parked is not None
+        done = self.parked.fetch(fetch_id, request, VERSION, self.now_ms)
+        self.completed += [one for one in done if one.fetch_id is not fetch_id]
+        mine = [one.response for one in done if one.fetch_id is fetch_id]
+        assert len(mine) <= 1
+        return mine[0] if mine else None
+
+
+def asking(
+    session_id: int,
+    epoch: int,
+    positions: dict[tuple[bytes, int], int],
+    *,
+    forgotten: tuple[tuple[bytes, int], ...] = (),
+    max_bytes: int = ALL_BYTES,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    replica_id: int = -1,
+) -> FetchRequest:
+    return FetchRequest(
+        replica_state=ReplicaState(replica_id),
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        session_id=session_id,
+        session_epoch=epoch,
+        topics=[
+            FetchTopic("", one, [FetchPartition(index, fetch_offset=offset, partition_max_bytes=1 << 20)])
+            for (one, index), offset in positions.items()
+        ],
+        forgotten_topics_data=[ForgottenTopic("", one, (index,)) for one, index in forgotten],
+    )
+
+
+def told(response: FetchResponse) -> dict[tuple[bytes, int], PartitionData]:
+    return {(t.topic_id, p.partition_index): p for t in response.responses for p in t.partitions}
+
+
+class Client:
+    """A client that believes only what it was told, and loses, repeats and reorders as networks do."""
+
+    def __init__(self, house: House, replica_id: int) -> None:
+        self.house = house
+        self.replica_id = replica_id
+        self.session_id = 0
+        self.epoch = 0
+        self.positions: dict[tuple[bytes, int], int] = {}
+        self.news: dict[tuple[bytes, int], int] = {}  # positions that the session has not been told
+        self.known: dict[tuple[bytes, int], PartitionData] = {}
+
+    def fetch(self, max_bytes: int, *, is_lost: bool) -> None:
+        random, world = self.house.random, self.house.world
+        for one in random.sample(world.ids, min(2, len(world.ids))):
+            key = (one, random.randrange(4))
+            if key not in self.positions and random.random() < 0.5:
+                self.positions[key] = self.news[key] = 0
+        forgotten: list[tuple[bytes, int]] = []
+        if self.epoch and random.random() < 0.2:
+            forgotten = random.sample(sorted(self.positions), min(1, len(self.positions)))
+            for key in forgotten:
+                del self.positions[key]
+                self.known.pop(key, None)
+                self.news.pop(key, None)
+        asked = self.news if self.epoch else self.positions
+        request = asking(
+            self.session_id,
+            self.epoch,
+            asked,
+            forgotten=tuple(forgotten),
+            max_bytes=max_bytes,
+            replica_id=self.replica_id,
+        )
+        response = self.house.fetch(request)
+        assert response is not None
+        if is_lost:
+            self.epoch = 0  # the client cannot know whether it was heard: it starts anew
+        elif response.error_code:
+            assert response.error_code in (
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+            )
+            self.epoch = 0
+        else:
+            self.learn(response, max_bytes)
+
+    def learn(self, response: FetchResponse, max_bytes: int) -> None:
+        if not self.epoch:
+            self.known.clear()
+        answer = told(response)
+        self.known |= answer
+        self.compare_with_full_fetch(answer, max_bytes)
+        self.news = {}
+        for key, data in answer.items():
+            if data.records:
+                name = self.house.world.source.names[key[0]]
+                self.positions[key] = self.news[key] = self.house.world.source.next_offset(
+                    name, key[1], self.positions[key], len(data.records)
+                )
+            elif data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                topic = self.house.world.source.topics[self.house.world.source.names[key[0]]]
+                self.positions[key] = self.news[key] = topic[1][key[1]].log_start_offset
+        self.session_id = response.session_id
+        self.epoch = next_epoch(self.epoch) if response.session_id else 0
+
+    def compare_with_full_fetch(self, answer: dict[tuple[bytes, int], PartitionData], max_bytes: int) -> None:
+        """What the client knows is what a full fetch of the same positions would tell (S20)."""
+        full = told(full_fetch(self.house.world.source, self.positions, self.replica_id))
+        assert self.known.keys() == full.keys()
+        has_records = any(data.records for data in answer.values())
+        for key, data in full.items():
+            known = self.known[key]
+            assert known.error_code == data.error_code or {known.error_code, data.error_code} <= GONE
+            assert known.log_start_offset == data.log_start_offset
+            assert known.high_watermark == data.high_watermark
+            if data.records and (key not in answer or not answer[key].records):
+                assert max_bytes < ALL_BYTES and has_records, "there was room for its records"
+
+
+def full_fetch(
+    source: SyntheticPartitions, positions: dict[tuple[bytes, int], int], replica_id: int
+) -> FetchResponse:
+    alone = ParkedFetches(FetchSessions(source, CacheLimits(slots=0), int))
+    request = asking(0, -1, positions, replica_id=replica_id)
+    return alone.fetch("full", request, VERSION, 0)[0].response
+
+
+@settings(max_examples=120, deadline=None)
+@given(seed=st.integers(0, 2**32), steps=st.integers(5, 60), slots=st.integers(1, 3))
+def test_incremental_answers_add_up_to_a_full_fetch__kip227(seed: int, steps: int, slots: int) -> None:
+    house = House(seed, CacheLimits(slots=slots, eviction_ms=50))
+    random = house.random
+    clients = [Client(house, random.choice([-1, -1, 4])) for _ in range(3)]
+    for _ in range(steps):
+        house.now_ms += random.choice([1, 1, 30])
+        for _ in range(random.randrange(4)):
+            house.world.change()
+        client = random.choice(clients)
+        if random.random() < 0.05:
+            client.epoch += random.choice([-1, 1]) if client.epoch > 1 else 0  # reordered
+        client.fetch(random.choice([200, 1000, ALL_BYTES, ALL_BYTES]), is_lost=random.random() < 0.1)
+    assert not house.completed
+
+
+def test_parked_fetch_is_answered_once_when_it_has_min_bytes() -> None:
+    house = House()
+    one, (partition, *_) = house.world.source.topics["a"]
+    request = asking(0, 0, {(one, 0): 0}, max_wait_ms=500, min_bytes=150)
+    assert house.fetch(request) is None
+    for _ in range(2):
+        assert not house.completed
+        partition.append(100)
+        partition.high_watermark = partition.log_end_offset
+        house._changed(("a", 0))
+    assert house.parked is not None and not len(house.parked)
+    (completed,) = house.completed
+    (data,) = told(completed.response).values()
+    assert len(data.records or b"") == 200
+    house.now_ms = 10_000
+    assert house.parked.expire(house.now_ms) == [] and house.parked.deadline_ms() is None
+
+
+def test_parked_fetch_is_answered_at_its_time_and_at_once_on_an_error() -> None:
+    house = House()
+    assert house.parked is not None
+    one, (partition, *_) = house.world.source.topics["a"]
+    first = house.fetch(asking(0, 0, {(one, 0): 0}))
+    assert first is not None
+    assert house.fetch(asking(first.session_id, 1, {}, max_wait_ms=500)) is None
+    assert house.parked.expire(499) == []
+    (completed,) = house.parked.expire(500)
+    assert completed.response == FetchResponse(session_id=first.session_id)
+    assert house.fetch(asking(first.session_id, 2, {}, max_wait_ms=500)) is None
+    partition.error_code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    house._changed(("a", 0))
+    (failed,) = house.completed
+    assert [data.error_code for data in told(failed.response).values()] == [partition.error_code]
+
+
+def test_fetch_of_the_next_epoch_displaces_the_one_that_waits() -> None:
+    house = House()
+    one, _ = house.world.source.topics["a"]
+    first = house.fetch(asking(0, 0, {(one, 0): 0}))
+    assert first is not None
+    assert house.fetch(asking(first.session_id, 1, {}, max_wait_ms=500), "older") is None
+    assert house.fetch(asking(first.session_id, 2, {}, max_wait_ms=500), "newer") is None
+    (completed,) = house.completed
+    assert completed.fetch_id == "older"
+    assert completed.response.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_closing_a_session_answers_its_parked_fetch_and_watches_nothing() -> None:
+    house = House()
+    one, _ = house.world.source.topics["a"]
+    first = house.fetch(asking(0, 0, {(one, 0): 0}))
+    assert first is not None
+    assert house.fetch(asking(first.session_id, 1, {}, max_wait_ms=500), "parked") is None
+    house.fetch(asking(first.session_id, -1, {}))
+    assert [one.fetch_id for one in house.completed] == ["parked"]
+    assert not len(house.sessions.watchers) and not len(house.sessions.cache)
+
+
+def test_epochs_wrap_to_one_and_unknown_ids_are_not_found() -> None:
+    assert next_epoch(MAX_EPOCH) == 1
+    house = House()
+    for session_id in (5, -5, 2147483647, -2147483648):
+        response = house.fetch(asking(session_id, 1, {}))
+        assert response is not None and response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_follower_that_is_level_is_caught_up_as_of_its_last_fetch() -> None:
+    house = House()
+    one, (partition, *_) = house.world.source.topics["a"]
+    key = (one, 0)
+    house.now_ms = 10
+    first = house.fetch(asking(0, 0, {key: 0}, replica_id=3))
+    assert first is not None
+    (session,) = house.sessions.cache
+    house.now_ms = 20
+    house.fetch(asking(first.session_id, 1, {}, replica_id=3))
+    assert session.subscription.caught_up_ms(key) == 20
+    partition.append(100)
+    house._changed(("a", 0))
+    house.now_ms = 30
+    house.fetch(asking(first.session_id, 2, {}, replica_id=3))  # reads the record, has not stored it
+    assert session.subscription.caught_up_ms(key) == 20
+    partition.append(100)
+    house._changed(("a", 0))
+    house.now_ms = 40
+    house.fetch(asking(first.session_id, 3, {key: 1}, replica_id=3))  # has what was there at 30
+    assert session.subscription.caught_up_ms(key) == 30
+    house.now_ms = 50
+    house.fetch(asking(first.session_id, 4, {key: 2}, replica_id=3))
+    assert session.subscription.caught_up_ms(key) == 50
+
+
+def subscribed(count: int) -> tuple[ParkedFetches, SyntheticPartitions, int]:
+    source = SyntheticPartitions()
+    source.create("many", topic_id(0), count)
+    parked = ParkedFetches(FetchSessions(source, CacheLimits(), lambda: 7))
+    partitions = [FetchPartition(index, partition_max_bytes=1 << 20) for index in range(count)]
+    request = FetchRequest(session_epoch=0, topics=[FetchTopic("", topic_id(0), partitions)])
+    (completed,) = parked.fetch(0, request, VERSION, 0)
+    return parked, source, completed.response.session_id
+
+
+@pytest.mark.parametrize("count", [1_000, 20_000])
+def test_fetch_looks_only_at_what_changed(count: int) -> None:
+    parked, source, session_id = subscribed(count)
+    partitions = source.topics["many"][1]
+    source.looks = source.reads = 0
+    for index in range(0, 100, 10):
+        for _ in range(5):
+            partitions[index].append(100)
+            partitions[index].high_watermark += 1
+            parked.changed(("many", index), 0)
+    (completed,) = parked.fetch(0, asking(session_id, 1, {}), VERSION, 0)
+    assert len(told(completed.response)) == 10
+    assert source.looks == 10 and source.reads == 10
+    parked.fetch(0, asking(session_id, 2, {(topic_id(0), n): 5 for n in range(0, 100, 10)}), VERSION, 0)
+    source.looks = source.reads = 0
+    (completed,) = parked.fetch(0, asking(session_id, 3, {}), VERSION, 0)
+    assert completed.response == FetchResponse(session_id=session_id)
+    assert source.looks == source.reads == 0
+
+
+def test_backlog_that_does_not_fit_is_read_in_turn_and_costs_what_fits() -> None:
+    parked, source, session_id = subscribed(1000)
+    for index, partition in enumerate(source.topics["many"][1]):
+        partition.append(100)
+        parked.changed(("many", index), 0)
+    parked.fetch(0, asking(session_id, 1, {}), VERSION, 0)
+    for index, partition in enumerate(source.topics["many"][1]):
+        partition.high_watermark = 1
+        parked.changed(("many", index), 0)
+    seen: list[int] = []
+    moved: dict[tuple[bytes, int], int] = {}
+    for epoch in range(2, 102):
+        before = source.reads
+        request = asking(session_id, epoch, moved, max_bytes=1000)
+        answer = told(parked.fetch(0, request, VERSION, 0)[0].response)
+        moved = {key: 1 for key, data in answer.items() if data.records}
+        assert len(moved) == 10
+        assert epoch == 2 or source.reads - before <= 20
+        seen += [index for _, index in moved]
+    assert sorted(seen) == list(range(1000))
+
+
+hostile_ints = st.sampled_from([0, 1, -1, 2, 5, 1 << 20, 2147483647, -2147483648])
+hostile_keys = st.tuples(st.integers(0, 5).map(topic_id), st.integers(-2, 40))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    requests=st.lists(
+        st.tuples(
+            hostile_ints,
+            hostile_ints,
+            st.lists(hostile_keys, max_size=30),
+            st.lists(hostile_keys, max_size=30),
+            hostile_ints,
+        ),
+        max_size=40,
+    )
+)
+def test_hostile_fetches_stay_within_the_bounds_of_the_cache(requests: list[tuple]) -> None:  # type: ignore[type-arg]
+    limits = CacheLimits(slots=4, partitions=60, size_bytes=40_000, eviction_ms=3)
+    house = House(1, limits)
+    assert house.parked is not None
+    for number, (session_id, epoch, asked, forgotten, many) in enumerate(requests):
+        house.now_ms += 1
+        house.world.change()
+        known = [session.id for session in house.sessions.cache]
+        request = asking(
+            known[session_id % len(known)] if known and number % 3 else session_id,
+            epoch,
+            dict.fromkeys(asked, many),
+            forgotten=tuple(forgotten),
+            max_bytes=many,
+            min_bytes=many,
+        )
+        assert house.fetch(request) is not None
+        cache = house.sessions.cache
+        slots = sum(len(session.subscription) for session in cache)
+        assert len(cache) <= limits.slots and slots == cache.partitions <= limits.partitions
+        size = sum(session.subscription.size_bytes for session in cache)
+        assert size == cache.size_bytes <= limits.size_bytes
+        watched = sum(len(house.sessions.watchers.under(key)) for key in keys_of(house))
+        assert watched <= slots
+        for session in cache:
+            assert len(session.subscription._ready) <= 2 * len(session.subscription) + 1
+
+
+def keys_of(house: House) -> list[object]:
+    return list(house.sessions.watchers._first)
+
+
+def test_slots_take_no_more_memory_than_they_are_counted_for() -> None:
+    parked, _, _ = subscribed(2_000)
+    names = ["many", "other"]
+    topics = [FetchTopic(name, bytes(16), [FetchPartition(n) for n in range(1_000)]) for name in names]
+    request = FetchRequest(session_epoch=0, topics=topics)
+    parked.sessions.cache._new_id = lambda: 8
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        parked.fetch(0, request, 12, 0)
+        taken_bytes = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    (_, session) = parked.sessions.cache
+    assert session.cached_bytes / 2 < taken_bytes <= session.cached_bytes
+
+
+def test_unknown_topic_id_is_told_until_it_is_known_and_then_resolved() -> None:
+    house = House()
+    new = topic_id(len(house.world.ids))
+    first = house.fetch(asking(0, 0, {(new, 0): 0}))
+    assert first is not None
+    assert told(first)[new, 0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    again = house.fetch(asking(first.session_id, 1, {}))
+    assert again is not None and told(again)[new, 0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    house.world.create(NAMES[3])
+    resolved = house.fetch(asking(first.session_id, 2, {}))
+    assert resolved is not None and not told(resolved)[new, 0].error_code
+    nothing = house.fetch(asking(first.session_id, 3, {}))
+    assert nothing is not None and not nothing.responses
+
+
+def test_objects_of_a_session_show_themselves_in_one_line() -> None:
+    house = House()
+    one, _ = house.world.source.topics["a"]
+    house.fetch(asking(0, 0, {(one, 0): 0}))
+    (session,) = house.sessions.cache
+    (slot,) = session.subscription.slots.values()
+    assert isinstance(slot, Slot) and Reader(3).is_follower
+    for thing in (house.parked, house.sessions, house.sessions.cache, session, session.subscription, slot):
+        assert "\n" not in repr(thing) and repr(thing).startswith("<")
