@@ -1,0 +1,8 @@
+"""Who a peer is, and what it may do: principals, SASL mechanisms, and Kafka's StandardAuthorizer. No IO.
+
+    session = SaslServerSession(mechanisms, now_ms)       # one a connection
+    session.begin("SCRAM-SHA-512"); session.respond(token)  # until session.principal is known
+    authorizer.decide(principal, host, Operation.ALTER, ResourceType.TOPIC, "orders")  # → Decision
+
+Time, randomness and files come from outside; TLS is in ``net/``, who asks what is in ``requests/``.
+"""

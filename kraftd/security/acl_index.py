@@ -1,0 +1,244 @@
+"""The ACLs compiled for decisions: what a principal may do to a resource, in O(log ACLs).
+
+An ACL becomes a bit in a mask, found by resource pattern, principal and host. A decision looks at the literal
+name, at the wildcard and at every stored prefix of the name; Kafka's StandardAuthorizerData gives the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kraftd.acl import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPatternType, AclPermission
+from kraftd.metadata.state import AclState
+from kraftd.security.sorted_names import SortedNames
+
+_DENY_SHIFT = 32
+_ALL = 1 << AclOperation.ALL
+
+# Whom the ACLs of one resource pattern concern, (principal, host), and with which operations: bits of allowed
+# ones, and shifted by _DENY_SHIFT those of denied ones.
+Rules = dict[tuple[str, str], int]
+
+
+def _implied_by(operation: int) -> int:
+    """The bits of which one allows the operation."""
+    bits = 1 << operation | _ALL
+    if operation == AclOperation.DESCRIBE:
+        for other in (AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER):
+            bits |= 1 << other
+    elif operation == AclOperation.DESCRIBE_CONFIGS:
+        bits |= 1 << AclOperation.ALTER_CONFIGS
+    return bits
+
+
+_ALLOWS = [_implied_by(operation) for operation in range(128)]
+_DENIES = [(1 << operation | _ALL) << _DENY_SHIFT for operation in range(128)]
+
+
+class Match:
+    """What the ACLs say of one question; `of_resource`: whether any ACL speaks of the resource."""
+
+    __slots__ = ("allowed", "denied", "of_resource")
+
+    def __init__(self, allowed: bool, denied: bool, of_resource: bool) -> None:
+        self.allowed = allowed
+        self.denied = denied
+        self.of_resource = of_resource
+
+    def __repr__(self) -> str:
+        return f"<Match {'denied' if self.denied else 'allowed' if self.allowed else 'none'}>"
+
+
+class AclIndex:
+    """A multiset of ACLs, changed one by one, asked for decisions."""
+
+    def __init__(self, acls: Iterable[AclState] = ()) -> None:
+        self.count = 0
+        self._literal: dict[tuple[int, str], Rules] = {}
+        self._prefixed: dict[tuple[int, str], Rules] = {}
+        self._prefixes: dict[int, SortedNames] = {}  # by resource type
+        self._repeated: dict[AclState, int] = {}  # how many more there are of an ACL
+        for acl in acls:
+            self.add(acl)
+
+    def add(self, acl: AclState) -> None:
+        """Take an ACL in."""
+        self.count += 1
+        pattern, whom, bit = (acl.resource_type, acl.resource_name), (acl.principal, acl.host), _bit(acl)
+        is_literal = _is_literal(acl)
+        patterns = self._literal if is_literal else self._prefixed
+        rules = patterns.get(pattern)
+        if rules is None:
+            patterns[pattern] = {whom: bit}
+            if not is_literal:
+                names = self._prefixes.get(acl.resource_type)
+                if names is None:
+                    names = self._prefixes[acl.resource_type] = SortedNames()
+                names.add(acl.resource_name)
+            return
+        mask = rules.get(whom, 0)
+        if mask & bit:
+            self._repeated[acl] = self._repeated.get(acl, 0) + 1
+        else:
+            rules[whom] = mask | bit
+
+    def remove(self, acl: AclState) -> None:
+        """Let go of an ACL that is there."""
+        self.count -= 1
+        repeated = self._repeated.pop(acl, 0)
+        if repeated:
+            if repeated > 1:
+                self._repeated[acl] = repeated - 1
+            return
+        pattern = (acl.resource_type, acl.resource_name)
+        patterns = self._literal if _is_literal(acl) else self._prefixed
+        rules, whom = patterns[pattern], (acl.principal, acl.host)
+        left = rules[whom] & ~_bit(acl)
+        if left:
+            rules[whom] = left
+            return
+        del rules[whom]
+        if not rules:
+            del patterns[pattern]
+            if patterns is self._prefixed:
+                self._prefixes[acl.resource_type].remove(acl.resource_name)
+
+    def match(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Match:
+        """What the ACLs say of an operation of this principal, from this host, on a resource."""
+        found = False
+        mask = 0
+        for rules in self._about(resource_type, name):
+            found = True
+            mask |= _mask(rules, principal, host)
+        return Match(bool(mask & _ALLOWS[operation]), bool(mask & _DENIES[operation]), found)
+
+    def rule(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> str:
+        """The ACL that a decision rests on, as text for the audit; empty when none matches."""
+        for permission, wanted in (("DENY", _DENIES[operation]), ("ALLOW", _ALLOWS[operation])):
+            for pattern, kind, rules in self._patterns_about(resource_type, name):
+                for whom in _whom(principal, host):
+                    bits = rules.get(whom, 0) & wanted
+                    if bits:
+                        bit = (bits & -bits).bit_length() - 1
+                        done = AclOperation(bit - _DENY_SHIFT if permission == "DENY" else bit).name
+                        return f"{permission} {done} for {whom[0]} from {whom[1]} on {kind} {pattern}"
+        return ""
+
+    def may_on_any(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
+        """Return whether the ACLs allow the operation on at least one resource of a type.
+
+        As the default method authorizeByResourceType of Kafka's Authorizer: implied operations do not count.
+        """
+        allow, deny = 1 << operation | _ALL, _DENIES[operation]
+        literal = self._masks(self._literal, principal, host, resource_type)
+        prefixed = self._masks(self._prefixed, principal, host, resource_type)
+        everything = literal.pop(WILDCARD, 0)
+        if everything & deny:
+            return False
+        if everything & allow:
+            return True
+        denied_prefixes = {name for name, mask in prefixed.items() if mask & deny}
+
+        def is_dominated(name: str) -> bool:
+            return any(name[:end] in denied_prefixes for end in range(1, len(name) + 1))
+
+        return any(
+            mask & allow and not mask & deny and not is_dominated(name) for name, mask in literal.items()
+        ) or any(mask & allow and not is_dominated(name) for name, mask in prefixed.items())
+
+    def _masks(
+        self, patterns: dict[tuple[int, str], Rules], principal: str, host: str, resource_type: int
+    ) -> dict[str, int]:
+        """By name, what the rules of one type and kind of pattern say of a principal and a host."""
+        return {
+            name: _mask(rules, principal, host)
+            for (type, name), rules in patterns.items()
+            if type == resource_type
+        }
+
+    def _about(self, resource_type: int, name: str) -> Iterator[Rules]:
+        """The rules of every pattern that matches a resource."""
+        literal = self._literal
+        rules = literal.get((resource_type, name))
+        if rules is not None:
+            yield rules
+        # Kafka's search passes over the wildcard for a name that begins with it.
+        if not name.startswith(WILDCARD):
+            rules = literal.get((resource_type, WILDCARD))
+            if rules is not None:
+                yield rules
+        names = self._prefixes.get(resource_type)
+        if names is not None:
+            for prefix in _prefixes_of(name, names):
+                yield self._prefixed[resource_type, prefix]
+
+    def _patterns_about(self, resource_type: int, name: str) -> Iterator[tuple[str, str, Rules]]:
+        """The same with the name and the kind of each pattern."""
+        for literal in (name, WILDCARD):
+            if literal == name or not name.startswith(WILDCARD):
+                rules = self._literal.get((resource_type, literal))
+                if rules is not None:
+                    yield literal, "LITERAL", rules
+        names = self._prefixes.get(resource_type)
+        if names is not None:
+            for prefix in _prefixes_of(name, names):
+                yield prefix, "PREFIXED", self._prefixed[resource_type, prefix]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return f"<AclIndex {self.count} ACLs of {len(self._literal)} names, {len(self._prefixed)} prefixes>"
+
+
+def _is_literal(acl: AclState) -> bool:
+    return acl.pattern_type == AclPatternType.LITERAL
+
+
+def _bit(acl: AclState) -> int:
+    # Kafka takes every permission but ALLOW for a denial.
+    return 1 << (acl.operation if acl.permission_type == AclPermission.ALLOW else acl.operation + _DENY_SHIFT)
+
+
+def _whom(principal: str, host: str) -> tuple[tuple[str, str], ...]:
+    """The keys of rules that concern a principal on a host."""
+    return (
+        (principal, host),
+        (principal, WILDCARD),
+        (WILDCARD_PRINCIPAL, host),
+        (WILDCARD_PRINCIPAL, WILDCARD),
+    )
+
+
+def _mask(rules: Rules, principal: str, host: str) -> int:
+    get = rules.get
+    return (
+        get((principal, WILDCARD), 0)
+        | get((principal, host), 0)
+        | get((WILDCARD_PRINCIPAL, WILDCARD), 0)
+        | get((WILDCARD_PRINCIPAL, host), 0)
+    )
+
+
+def _prefixes_of(name: str, names: SortedNames) -> Iterator[str]:
+    """Those of the names that the name begins with, longest first."""
+    candidate = names.last_up_to(name)
+    while candidate is not None:
+        if name.startswith(candidate):
+            yield candidate
+            candidate = names.last_before(candidate)
+        else:
+            # All prefixes of the name that are left are prefixes of what the two have in common.
+            candidate = names.last_up_to(name[: _common_length(name, candidate)])
+
+
+def _common_length(one: str, other: str) -> int:
+    """How many characters two texts have in common from their start."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one.startswith(other[:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return low

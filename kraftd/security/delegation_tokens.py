@@ -1,0 +1,43 @@
+"""Delegation tokens: their HMACs, and what proves the owner of one in a SCRAM login (KIP-48)."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+
+from kraftd.metadata.state import DelegationTokenState, ScramState
+from kraftd.security.principals import parse_principal
+from kraftd.security.scram import TokenCredential, credential_of
+from kraftd.security.scram_messages import MIN_ITERATIONS
+
+MAX_KEPT = 1024
+
+
+def token_hmac(secret_key: bytes, token_id: str) -> bytes:
+    """HMAC-SHA-512 of a token's id: what its owner is given, and every node can compute."""
+    return hmac.digest(secret_key, token_id.encode(), "sha512")
+
+
+class TokenCredentials:
+    """SCRAM credentials of delegation tokens, made when first needed and kept: each costs several ms."""
+
+    def __init__(self, secret_key: bytes, salt: bytes) -> None:
+        self._secret_key = secret_key
+        self._salt = salt
+        self._kept: dict[tuple[str, str], ScramState] = {}
+
+    def find(self, mechanism: str, token_id: str, token: DelegationTokenState) -> TokenCredential:
+        """The credential of a token that exists; whether it has expired is the caller's to look at."""
+        key = (mechanism, token_id)
+        credential = self._kept.pop(key, None)
+        if credential is None:
+            password = base64.b64encode(token_hmac(self._secret_key, token_id)).decode()
+            credential = credential_of(mechanism, password, self._salt, MIN_ITERATIONS)
+        self._kept[key] = credential
+        if len(self._kept) > MAX_KEPT:
+            del self._kept[next(iter(self._kept))]
+        owner = parse_principal(token.owner).name
+        return TokenCredential(credential, owner, token.expiration_timestamp_ms)
+
+    def __repr__(self) -> str:
+        return f"<TokenCredentials {len(self._kept)} kept>"

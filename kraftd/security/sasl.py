@@ -1,0 +1,60 @@
+"""What all SASL mechanisms share: one exchange a login, on the server's and on the client's side."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+PLAIN = "PLAIN"
+SCRAM_SHA_256 = "SCRAM-SHA-256"
+SCRAM_SHA_512 = "SCRAM-SHA-512"
+OAUTHBEARER = "OAUTHBEARER"
+MECHANISMS = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
+
+
+class SaslFailed(Exception):
+    """A login failed. `told` is what the peer is told, None for the text that gives nothing away.
+
+    The exception's own text is for this side's log; it has no secret in it.
+    """
+
+    def __init__(self, reason: str, told: str | None = None) -> None:
+        super().__init__(reason)
+        self.told = told
+
+
+class Login:
+    """How a login ended: the authorized name, whether by delegation token, and until when the proof holds."""
+
+    __slots__ = ("expires_ms", "name", "token_authenticated")
+
+    def __init__(
+        self, name: str, *, token_authenticated: bool = False, expires_ms: int | None = None
+    ) -> None:
+        self.name = name
+        self.token_authenticated = token_authenticated
+        self.expires_ms = expires_ms
+
+    def __repr__(self) -> str:
+        return f"<Login of {self.name}{' by token' if self.token_authenticated else ''}>"
+
+
+class ServerExchange(Protocol):
+    """The server's side of one login."""
+
+    login: Login | None  # set by the step that completes it
+
+    def respond(self, token: bytes, now_ms: int) -> bytes:
+        """The answer to the client's next message. Raises SaslFailed."""
+
+
+class ClientExchange(Protocol):
+    """The client's side of one login."""
+
+    mechanism: str
+    complete: bool
+
+    def first(self, now_ms: int) -> bytes:
+        """The first message, which the client sends unasked. Raises SaslFailed."""
+
+    def respond(self, challenge: bytes, now_ms: int) -> bytes | None:
+        """The next message, None when there is none to send. Raises SaslFailed."""

@@ -1,0 +1,157 @@
+"""The SASL states of one connection of a listener, as Kafka's SaslServerAuthenticator has them.
+
+1. Until a handshake, only ApiVersions (once) and SaslHandshake. 2. Then SaslAuthenticate until the mechanism
+is done; nothing else. 3. A failure is told once, after a delay, and ends the connection. 4. Where sessions
+have a lifetime, a handshake on an authenticated connection begins a login, of the same mechanism and
+principal; 5. without it in time, the connection ends with its next request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+
+from kraftd.security.principals import USER, Principal
+from kraftd.security.sasl import SaslFailed, ServerExchange
+
+
+class SaslState(Enum):
+    """Where a connection stands."""
+
+    INITIAL = "initial"
+    HANDSHAKE = "after ApiVersions"
+    AUTHENTICATE = "authenticating"
+    COMPLETE = "authenticated"
+    FAILED = "failed"
+
+
+class IllegalSaslStep(Exception):
+    """A request that the state does not allow; the connection ends without an answer."""
+
+
+class UnsupportedMechanism(Exception):
+    """The handshake names a mechanism that the listener does not offer."""
+
+
+class SaslRules:
+    """What a listener's connections have in common: mechanisms, and how long a session may last.
+
+    `begin` has a function a mechanism that begins an exchange; `max_reauth_ms` is 0 for no limit.
+    """
+
+    def __init__(
+        self,
+        begin: Mapping[str, Callable[[], ServerExchange]],
+        max_reauth_ms: Mapping[str, int] | None = None,
+    ) -> None:
+        self.begin = begin
+        self.max_reauth_ms = max_reauth_ms or {}
+
+    @property
+    def mechanisms(self) -> list[str]:
+        """The offered mechanisms, as told in handshakes."""
+        return list(self.begin)
+
+    def __repr__(self) -> str:
+        return f"<SaslRules {' '.join(self.begin)}>"
+
+
+class SaslSession:
+    """One connection, from its first request on."""
+
+    __slots__ = ("_exchange", "_rules", "expires_ms", "mechanism", "principal", "raw_tokens", "state")
+
+    def __init__(self, rules: SaslRules) -> None:
+        self.state = SaslState.INITIAL
+        self.principal: Principal | None = None
+        self.mechanism = ""
+        self.expires_ms: int | None = None  # when the session ends unless the peer authenticates again
+        self.raw_tokens = False  # after SaslHandshake v0 frames are tokens
+        self._rules = rules
+        self._exchange: ServerExchange | None = None
+
+    @property
+    def authenticated(self) -> bool:
+        """Return whether requests of the connection are served."""
+        return self.state is SaslState.COMPLETE
+
+    def on_api_versions(self) -> None:
+        """The peer asked for versions. Raises IllegalSaslStep where it may not."""
+        if self.state is not SaslState.INITIAL:
+            raise IllegalSaslStep("ApiVersions twice, or during authentication")
+        self.state = SaslState.HANDSHAKE
+
+    def handshake(self, mechanism: str, version: int) -> None:
+        """Begin a login. Raises UnsupportedMechanism, SaslFailed (not the one of before), IllegalSaslStep."""
+        if self.state not in (SaslState.INITIAL, SaslState.HANDSHAKE, SaslState.COMPLETE):
+            raise IllegalSaslStep("SaslHandshake during authentication")
+        again = self.state is SaslState.COMPLETE
+        begin = self._rules.begin.get(mechanism)
+        if begin is None:
+            self.state = SaslState.FAILED
+            raise UnsupportedMechanism(mechanism)
+        if again and mechanism != self.mechanism:
+            self.state = SaslState.FAILED
+            raise SaslFailed(
+                f"re-authentication by {mechanism} of a connection that was authenticated by {self.mechanism}"
+            )
+        self.raw_tokens = version == 0 and not again
+        self.mechanism = mechanism
+        self._exchange = begin()
+        self.state = SaslState.AUTHENTICATE
+
+    def authenticate(self, token: bytes, now_ms: int, wall_ms: int) -> tuple[bytes, int]:
+        """The answer to a token, and how many ms the session lasts from now on (0: no limit, or not done).
+
+        `now_ms` is of the clock that sessions are measured by, `wall_ms` of the one that tokens name.
+        Raises SaslFailed, IllegalSaslStep.
+        """
+        exchange = self._exchange
+        if self.state is not SaslState.AUTHENTICATE or exchange is None:
+            raise IllegalSaslStep("SaslAuthenticate without a handshake")
+        try:
+            answer = exchange.respond(token, wall_ms)
+            if exchange.login is None:
+                return answer, 0
+            login = exchange.login
+            principal = Principal(USER, login.name, login.token_authenticated)
+            if self.principal is not None and (self.principal.type, self.principal.name) != (
+                USER,
+                login.name,
+            ):
+                told = (
+                    "Cannot change principals during re-authentication from "
+                    f"{self.principal.type}.{self.principal.name}: {USER}.{login.name}"
+                )
+                raise SaslFailed(f"re-authentication of {self.principal} as {principal}", told)
+        except SaslFailed:
+            self.state = SaslState.FAILED
+            self._exchange = None
+            raise
+        self.principal = principal
+        self._exchange = None
+        self.state = SaslState.COMPLETE
+        lifetime_ms = self._lifetime_ms(login.expires_ms, wall_ms)
+        self.expires_ms = None if lifetime_ms is None else now_ms + lifetime_ms
+        return answer, lifetime_ms or 0
+
+    def _lifetime_ms(self, proof_expires_ms: int | None, wall_ms: int) -> int | None:
+        limits = []
+        if self._rules.max_reauth_ms.get(self.mechanism, 0) > 0:
+            limits.append(self._rules.max_reauth_ms[self.mechanism])
+        if proof_expires_ms is not None:
+            limits.append(max(0, proof_expires_ms - wall_ms))
+        return min(limits, default=None)
+
+    def failure_text(self, failure: SaslFailed) -> str:
+        """What the peer is told of a failure: nothing about which part of its proof was wrong."""
+        if failure.told is not None:
+            return failure.told
+        what = "re-authentication" if self.principal is not None else "authentication"
+        return (
+            f"Authentication failed during {what} due to invalid credentials with SASL mechanism "
+            f"{self.mechanism}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<SaslSession {self.state.value} {self.mechanism} {self.principal or ''}>"

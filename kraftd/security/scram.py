@@ -1,0 +1,148 @@
+"""SCRAM (RFC 5802) with SHA-256 and SHA-512: the server's side, and what it keeps of a password.
+
+Kafka's dialect: no channel binding, and names are compared as they are. The extension ``tokenauth=true`` says
+that the user is a delegation token and the password its HMAC.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from typing import Protocol
+
+from kraftd.metadata.state import ScramState
+from kraftd.security.sasl import Login, SaslFailed
+from kraftd.security.scram_messages import (
+    ALGORITHMS,
+    CLIENT_FINAL,
+    CLIENT_FIRST,
+    MIN_ITERATIONS,
+    TOKEN_AUTH,
+    decode_base64,
+    message_text,
+    user_name,
+    xor,
+)
+
+
+class TokenCredential:
+    """What a delegation token proves: its owner's name, until the token expires."""
+
+    __slots__ = ("credential", "expires_ms", "owner")
+
+    def __init__(self, credential: ScramState, owner: str, expires_ms: int) -> None:
+        self.credential = credential
+        self.owner = owner
+        self.expires_ms = expires_ms
+
+    def __repr__(self) -> str:
+        return f"<TokenCredential of {self.owner}>"
+
+
+class Credentials(Protocol):
+    """Where SCRAM finds what it compares with."""
+
+    def user(self, mechanism: str, name: str) -> ScramState | None:
+        """The credential of a user, if it has one of this mechanism."""
+
+    def token(self, mechanism: str, token_id: str, now_ms: int) -> TokenCredential | None:
+        """What a delegation token proves, if there is one and it has not expired."""
+
+
+def credential_of(mechanism: str, password: str, salt: bytes, iterations: int) -> ScramState:
+    """What a server keeps of a password. Slow on purpose: several milliseconds."""
+    algorithm = ALGORITHMS[mechanism]
+    salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, iterations)
+    client_key = hmac.digest(salted, b"Client Key", algorithm)
+    stored_key = hashlib.new(algorithm, client_key).digest()
+    return ScramState(salt, stored_key, hmac.digest(salted, b"Server Key", algorithm), iterations)
+
+
+class ScramServer:
+    """One login by SCRAM; `nonce` must be fresh and unguessable."""
+
+    def __init__(self, mechanism: str, credentials: Credentials, nonce: str) -> None:
+        self.login: Login | None = None
+        self._mechanism = mechanism
+        self._algorithm = ALGORITHMS[mechanism]
+        self._credentials = credentials
+        self._nonce = nonce
+        self._pending: _Pending | None = None
+        self._over = False
+
+    def respond(self, token: bytes, now_ms: int) -> bytes:
+        text = message_text(token)
+        if self._over:
+            raise SaslFailed("a SCRAM message after the last one")
+        if self._pending is None:
+            return self._first(text, now_ms)
+        return self._final(text, self._pending)
+
+    def _first(self, text: str, now_ms: int) -> bytes:
+        match = CLIENT_FIRST.fullmatch(text)
+        if match is None:
+            raise SaslFailed("malformed first SCRAM message")
+        name = user_name(match["name"])
+        extensions = dict(part.split("=", 1) for part in match["more"].split(",") if part)
+        if extensions.get(TOKEN_AUTH, "").lower() == "true":
+            token = self._credentials.token(self._mechanism, name, now_ms)
+            if token is None:
+                raise SaslFailed(f"no delegation token {name!r} that is valid")
+            credential = token.credential
+            login = Login(token.owner, token_authenticated=True, expires_ms=token.expires_ms)
+        else:
+            found = self._credentials.user(self._mechanism, name)
+            if found is None:
+                raise SaslFailed(f"user {name!r} has no credential of {self._mechanism}")
+            credential, login = found, Login(name)
+        if match["authzid"] not in (None, name):
+            told = (
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+            raise SaslFailed("another authorization id", told)
+        if credential.iterations < MIN_ITERATIONS:
+            raise SaslFailed(f"the credential of {name!r} has fewer than {MIN_ITERATIONS} iterations")
+        nonce = match["nonce"] + self._nonce
+        salt = base64.b64encode(credential.salt).decode()
+        answer = f"r={nonce},s={salt},i={credential.iterations}"
+        self._pending = _Pending(match["header"], match["bare"], nonce, answer, credential, login)
+        return answer.encode()
+
+    def _final(self, text: str, pending: _Pending) -> bytes:
+        self._over = True  # a replayed or a second guess needs a new exchange
+        match = CLIENT_FINAL.fullmatch(text)
+        if match is None:
+            raise SaslFailed("malformed final SCRAM message")
+        if match["nonce"] != pending.nonce:
+            raise SaslFailed("the nonce is that of another exchange")
+        if decode_base64(match["channel"]) != pending.header.encode():
+            raise SaslFailed("the channel binding is that of another exchange")
+        message = f"{pending.bare},{pending.answer},{match['bare']}".encode()
+        credential, proof = pending.credential, decode_base64(match["proof"])
+        signature = hmac.digest(credential.stored_key, message, self._algorithm)
+        if len(proof) != len(signature):
+            raise SaslFailed("a proof of another size")
+        client_key = xor(proof, signature)
+        stored_key = hashlib.new(self._algorithm, client_key).digest()
+        if not hmac.compare_digest(stored_key, credential.stored_key):
+            raise SaslFailed(f"wrong password of {pending.login.name!r}")
+        self.login = pending.login
+        verifier = hmac.digest(credential.server_key, message, self._algorithm)
+        return b"v=" + base64.b64encode(verifier)
+
+
+class _Pending:
+    """A login between its two steps."""
+
+    __slots__ = ("answer", "bare", "credential", "header", "login", "nonce")
+
+    def __init__(
+        self, header: str, bare: str, nonce: str, answer: str, credential: ScramState, login: Login
+    ) -> None:
+        self.header = header
+        self.bare = bare
+        self.nonce = nonce
+        self.answer = answer
+        self.credential = credential
+        self.login = login

@@ -1,0 +1,135 @@
+"""SASL OAUTHBEARER and the tokens that it carries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from kraftd.security.jwt_validation import InvalidToken, KeyMissing, KeySet, TokenRules, validate
+from kraftd.security.oauthbearer import OAuthBearerClient, OAuthBearerServer
+from kraftd.security.sasl import Login, SaslFailed
+
+NOW_MS = 1_700_000_000_000
+CLAIMS = {"sub": "alice", "exp": NOW_MS // 1000 + 60, "iat": NOW_MS // 1000, "iss": "me", "aud": ["kafka"]}
+RULES = TokenRules(issuer="me", audiences=("kafka",))
+
+
+@cache
+def private_key(kid: str) -> Any:
+    if kid.startswith("rsa"):
+        return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+@cache
+def keys() -> KeySet:
+    made = []
+    for kid, kind in (("rsa", jwt.algorithms.RSAAlgorithm), ("ec", jwt.algorithms.ECAlgorithm)):
+        made.append({**kind.to_jwk(private_key(kid).public_key(), as_dict=True), "kid": kid})
+    return KeySet(json.dumps({"keys": [*made, {"kty": "oct", "k": "c2VjcmV0", "kid": "oct"}]}))
+
+
+def token(claims: Mapping[str, Any], kid: str = "rsa", algorithm: str = "RS256") -> str:
+    return jwt.encode(dict(claims), private_key(kid), algorithm, headers={"kid": kid})
+
+
+def check(text: str) -> Login:
+    return validate(text, keys(), RULES, NOW_MS)
+
+
+def test_a_signed_token_logs_its_subject_in_until_it_expires() -> None:
+    for kid, algorithm in (("rsa", "RS256"), ("rsa", "PS512"), ("ec", "ES256")):
+        login = check(token(CLAIMS, kid, algorithm))
+        assert (login.name, login.expires_ms) == ("alice", NOW_MS + 60_000)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"exp": NOW_MS // 1000 - 31}, "expired"),
+        ({"exp": None}, "no exp"),
+        ({"iat": None}, "no iat"),
+        ({"nbf": NOW_MS // 1000 + 31}, "not valid yet"),
+        ({"iss": "another"}, "issuer"),
+        ({"aud": "another"}, "audience"),
+        ({"sub": " "}, "no sub"),
+        ({"sub": 7}, "no sub"),
+        ({"exp": 1e300}, "no exp"),
+    ],
+)
+def test_a_claim_that_does_not_hold_is_refused(changed: dict[str, Any], why: str) -> None:
+    claims = {key: value for key, value in {**CLAIMS, **changed}.items() if value is not None}
+    with pytest.raises(InvalidToken, match=why):
+        check(token(claims))
+
+
+def test_tokens_without_a_public_keys_signature_are_refused() -> None:
+    public = keys().key("rsa", "RS256").key.public_numbers()
+    forged = [
+        jwt.encode(dict(CLAIMS), "", "none", headers={"kid": "rsa"}),
+        jwt.encode(dict(CLAIMS), str(public.n) * 2, "HS256", headers={"kid": "rsa"}),
+        jwt.encode(dict(CLAIMS), "secret" * 10, "HS256", headers={"kid": "oct"}),
+        token(CLAIMS, "rsa-of-another").replace("rsa-of-another", "rsa"),
+        token(CLAIMS)[:-8] + "AAAAAAAA",
+        "a.b.c",
+        "",
+        "." * 100,
+        "x" * 40_000,
+    ]
+    for text in forged:
+        with pytest.raises(InvalidToken):
+            check(text)
+
+
+def test_a_key_that_is_not_in_the_set_is_told_apart() -> None:
+    with pytest.raises(KeyMissing):
+        check(token(CLAIMS, "rsa-new"))
+
+
+def test_what_is_no_key_set_is_refused() -> None:
+    for text in ("", "[]", '{"keys": 7}', '{"keys": []}', '{"keys": [{"kty": "oct"}]}', "[" * 100_000):
+        with pytest.raises(ValueError, match="key"):
+            KeySet(text)
+
+
+def server() -> OAuthBearerServer:
+    return OAuthBearerServer(lambda text, now_ms: validate(text, keys(), RULES, now_ms))
+
+
+def test_a_bearer_token_logs_in() -> None:
+    one, client = server(), OAuthBearerClient(token(CLAIMS))
+    assert client.respond(one.respond(client.first(NOW_MS), NOW_MS), NOW_MS) is None
+    assert one.login is not None
+    assert one.login.name == "alice"
+    one = server()
+    one.respond(client.first(NOW_MS).replace(b"n,,", b"n,a=alice,"), NOW_MS)
+    assert one.login is not None
+
+
+def test_an_invalid_token_is_told_first_and_refused_when_acknowledged() -> None:
+    one = server()
+    assert one.respond(OAuthBearerClient("a.b.c").first(NOW_MS), NOW_MS) == b'{"status":"invalid_token"}'
+    with pytest.raises(SaslFailed) as failed:
+        one.respond(b"\x01", NOW_MS)
+    assert failed.value.told == '{"status":"invalid_token"}'
+    assert one.login is None
+
+
+def test_malformed_messages_and_foreign_authorization_ids_fail() -> None:
+    good = OAuthBearerClient(token(CLAIMS)).first(NOW_MS)
+    for message in (
+        b"",
+        b"\xff",
+        b"n,,\x01\x01",
+        b"n,,\x01auth=Basic abc\x01\x01",
+        good[:-1],
+        good.replace(b"n,,", b"n,a=bob,"),
+    ):
+        with pytest.raises(SaslFailed):
+            server().respond(message, NOW_MS)

@@ -1,0 +1,127 @@
+"""JAAS strings, mapping rules and distinguished names, beside Kafka's (java/SecurityTextOracle.java)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from cryptography import x509
+from cryptography.x509.oid import NameOID, ObjectIdentifier
+
+from kraftd.security.distinguished_names import rfc2253
+from kraftd.security.jaas import parse_jaas
+from kraftd.security.principal_mapping import NoMatchingRule, PrincipalMapper
+from tests.security.oracle import ask_java
+
+pytestmark = pytest.mark.kafka
+
+ORACLE = "SecurityTextOracle"
+JAAS = (
+    'org.apache.kafka.security.PlainLoginModule required username="a" password="p\\"q;=" user_b="";',
+    "a.b.C REQUIRED x=y z='it is' ;",
+    "a.B optional x=y // a comment\n z=w;",
+    "a.B sufficient /* more */ x-y_z$1=v.w2;",
+    "a.B required x=12;",
+    'a.B required x="\\101\\t\\x\\n";',
+    "a.B required x=y",
+    "a.B required x;",
+    "a.B required =x;",
+    "a.B wanted x=y;",
+    "a.B required; c.D required;",
+    ";",
+    "",
+    "a.B",
+    "1.2 required;",
+    "a.B required x=y x=z é=ü;",
+    "a.B required serviceName=kafka useTicketCache=true;",
+)
+RULES = (
+    "DEFAULT",
+    "RULE:^CN=([^,]+),OU=Lower,.*$/$1/L,RULE:^CN=([^,]+),.*$/$1/,DEFAULT",
+    "RULE:^CN=(.*?),OU=(.*?)$/$2-$1/U",
+    "RULE:CN=(\\w+).*/$12\\$1/ , DEFAULT",
+    "RULE:.*CN=([^,]+).*/$2$1$0/",
+    "RULE:^cn=.*$//,DEFAULT",
+    "RULE:C.*/\\/x/",
+    "",
+    " , DEFAULT",
+    "RULE:a/b/X",
+    "WRONG",
+    "RULE:C/x",
+)
+NAMES = (
+    "CN=alice,OU=Lower,O=Kraft,C=DE",
+    "CN=alice,OU=Lab",
+    "O=none",
+    "CN=al\\,ice,OU=Lower,C=X",
+    "cn=alice",
+    "C",
+)
+
+
+def encoded(text: str | bytes) -> str:
+    return base64.b64encode(text if isinstance(text, bytes) else text.encode()).decode()
+
+
+def answers(lines: Sequence[str]) -> list[str]:
+    told = ask_java(ORACLE, lines).split("\n")
+    assert len(told) == len(lines) + 1
+    return told[:-1]
+
+
+def test_jaas_strings_say_what_they_say_to_kafka() -> None:
+    told = answers([f"jaas {encoded(text)}" for text in JAAS])
+    for text, answer in zip(JAAS, told, strict=True):
+        try:
+            entry = parse_jaas(text)
+        except ValueError:
+            ours = "!"
+        else:
+            options = sorted(entry.options.items())
+            pairs = [f"{encoded(key)}={encoded(value)}" for key, value in options]
+            ours = " ".join([encoded(entry.module), *pairs])
+        assert ours == answer, text
+    assert "!" in told
+
+
+def test_principal_mapping_rules_map_as_kafkas() -> None:
+    cases = [(rules, name) for rules in RULES for name in NAMES]
+    told = answers([f"map {encoded(rules)} {encoded(name)}" for rules, name in cases])
+    for (rules, name), answer in zip(cases, told, strict=True):
+        try:
+            ours = encoded(PrincipalMapper(rules).name(name))
+        except (ValueError, NoMatchingRule):
+            ours = "!"
+        assert ours == answer, (rules, name)
+
+
+def test_distinguished_names_are_written_as_java_writes_them() -> None:
+    random = Random(7)
+    names = [random_name(random) for _ in range(300)]
+    told = answers([f"dn {encoded(name.public_bytes())}" for name in names])
+    for name, answer in zip(names, told, strict=True):
+        assert rfc2253(name) == base64.b64decode(answer).decode(), name
+
+
+def random_name(random: Random) -> x509.Name:
+    oids = (
+        *(NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME, NameOID.USER_ID),
+        *(NameOID.EMAIL_ADDRESS, NameOID.SERIAL_NUMBER, NameOID.DOMAIN_COMPONENT, NameOID.STREET_ADDRESS),
+        *(NameOID.LOCALITY_NAME, NameOID.STATE_OR_PROVINCE_NAME, NameOID.GIVEN_NAME),
+        ObjectIdentifier("1.2.3.4.5"),
+    )
+
+    def attribute() -> x509.NameAttribute[str]:
+        text = "".join(random.choices('ab ,=+<>#;"\\éü', k=random.randrange(1, 9)))
+        oid = random.choice(oids)
+        if oid in (NameOID.EMAIL_ADDRESS, NameOID.DOMAIN_COMPONENT):
+            text = text.encode("ascii", "ignore").decode() or "x"
+        return x509.NameAttribute(oid, text if oid != NameOID.SERIAL_NUMBER else "12 3")
+
+    rdns = []
+    for _ in range(random.randrange(1, 5)):
+        together = {one.oid: one for one in (attribute() for _ in range(random.choice((1, 1, 1, 2))))}
+        rdns.append(x509.RelativeDistinguishedName(together.values()))
+    return x509.Name(rdns)
