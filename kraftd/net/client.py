@@ -6,11 +6,18 @@ For what runs without a loop: the commands, and a daemon that asks before it ser
 from __future__ import annotations
 
 import socket
+import ssl
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
+from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraftd.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraftd.messages.sasl_handshake_response import SaslHandshakeResponse
+from kraftd.security.sasl import ClientExchange, SaslFailed
 from kraftd.wire.api import ApiKey, valid_versions
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.frames import encode_request, parse_response
@@ -23,7 +30,7 @@ Answer = TypeVar("Answer", bound=Message)
 
 
 class Unreachable(Exception):
-    """Nobody listens there, or nobody who answers in Kafka's protocol."""
+    """No server listens there, or none that answers in Kafka's protocol."""
 
 
 class NoAnswer(Unreachable):
@@ -38,15 +45,25 @@ class Client:
 
     client_id = "kraftd"
 
-    def __init__(self, host: str, port: int, timeout_s: float) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        timeout_s: float,
+        tls: ssl.SSLContext | None = None,
+        login: Callable[[], ClientExchange] | None = None,
+    ) -> None:
         self.address = f"{host}:{port}"
         self._correlation_id = 0
         try:
             self._socket = socket.create_connection((host, port), timeout_s)
+            if tls is not None:
+                self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         except TimeoutError:
             raise self._no_answer() from None
         except OSError as error:
-            raise self._failure(error.strerror or str(error)) from None
+            why = getattr(error, "verify_message", None) or error.strerror or str(error)
+            raise self._failure(why) from None
         answer = self._ask(
             ApiKey.API_VERSIONS,
             API_VERSIONS_VERSION,
@@ -54,6 +71,28 @@ class Client:
             ApiVersionsResponse,
         )
         self._versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+        if login is not None:
+            self._log_in(login)
+
+    def _log_in(self, begin: Callable[[], ClientExchange]) -> None:
+        """Prove who this side is, as the first thing after versions."""
+        try:
+            exchange = begin()
+            request = SaslHandshakeRequest(exchange.mechanism)
+            offered = self._ask(ApiKey.SASL_HANDSHAKE, 1, request, SaslHandshakeResponse)
+            if offered.error_code:
+                raise SaslFailed(
+                    f"it does not take {exchange.mechanism}, but {', '.join(offered.mechanisms)}"
+                )
+            token: bytes | None = exchange.first(0)
+            while token is not None:
+                message = SaslAuthenticateRequest(token)
+                answer = self.ask(ApiKey.SASL_AUTHENTICATE, message, SaslAuthenticateResponse)
+                if answer.error_code:
+                    raise SaslFailed(answer.error_message or f"error {answer.error_code}")
+                token = exchange.respond(answer.auth_bytes, 0)
+        except SaslFailed as failure:
+            raise self._failure(f"login: {failure}") from None
 
     def __enter__(self) -> Self:
         return self

@@ -2,7 +2,7 @@
 
 It is a protocol in asyncio's sense (the loop calls `data_received` and so on) without needing asyncio. What
 frames mean is the handler's affair; what it owes is one `answer` for each slot. Sending happens in `flush`,
-once for all answers that a turn of the loop produced.
+once for all answers that an event loop callback produced.
 """
 
 from __future__ import annotations
@@ -18,9 +18,14 @@ from kraftd.wire.primitives import Buffer
 
 JOINED_BYTES = 65_536  # one write of one piece is cheaper than of several; not when that means to copy much
 
+IPV4_MAPPED = "::ffff:"
+
 
 class Handler(Protocol):
     """The side that understands frames."""
+
+    def connection_admitted(self, connection: Connection) -> None:
+        """A peer is connected, and within the limits."""
 
     def frames_received(self, connection: Connection, first_slot: int, frames: list[memoryview]) -> None:
         """Requests, in slots from `first_slot` on; each slot gets exactly one answer, at any time."""
@@ -55,7 +60,9 @@ class Connection:
         "id",
         "last_read_ms",
         "listener",
+        "login",
         "peer",
+        "principal",
         "reads",
     )
 
@@ -74,7 +81,10 @@ class Connection:
         self.listener = listener
         self.peer: tuple[str, int] = ("?", 0)
         self.close_reason: str | None = None
-        self.reads = 0  # counts reads; whoever sweeps idle connections compares it with what it saw before
+        # The handler's own: what the peer has proved, and what it still has to.
+        self.principal: Any = None
+        self.login: Any = None
+        self.reads = 0  # counts reads; the sweep of idle connections compares it with what it saw before
         self.last_read_ms = 0
         self._handler = handler
         self._limits = limits
@@ -101,10 +111,13 @@ class Connection:
         self._transport = transport
         peer = transport.get_extra_info("peername")
         if peer:
-            self.peer = (peer[0], peer[1])
+            # A socket of both families shows IPv4 addresses as IPv6's; limits and logs have them as they are.
+            self.peer = (peer[0].removeprefix(IPV4_MAPPED), peer[1])
         refusal = self._admit(self)
         if refusal is not None:
             self.close(refusal)
+        else:
+            self._handler.connection_admitted(self)
 
     def data_received(self, data: bytes) -> None:
         if self.close_reason is not None:
@@ -160,6 +173,17 @@ class Connection:
         self._handler.connection_lost(self, self.close_reason or None)
 
     # -- called by the handler
+
+    def peer_certificate(self) -> bytes | None:
+        """The certificate, in DER, that the peer showed in its TLS handshake; None without one."""
+        transport = self._transport
+        connection = transport.get_extra_info("ssl_object") if transport is not None else None
+        found: bytes | None = connection.getpeercert(binary_form=True) if connection is not None else None
+        return found
+
+    def limit_frames(self, max_frame_bytes: int) -> None:
+        """Take no larger frames from now on; the limit of all connections is the most."""
+        self._splitter.max_frame_bytes = min(max_frame_bytes, self._limits.max_frame_bytes)
 
     @property
     def in_flight(self) -> int:
@@ -233,7 +257,9 @@ class Connection:
 
     @property
     def _clogged(self) -> bool:
-        """Whether the peer has too much to take as it is: answers unread, or waiting behind a parked one."""
+        """Return whether the peer has too much to take as it is: answers unread, or waiting behind a parked
+        one.
+        """
         return not self._writable or self._early_bytes > self._limits.max_early_bytes
 
     def _turn(self) -> None:

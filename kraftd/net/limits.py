@@ -2,13 +2,13 @@
 
 Each connection may hold a little for nothing (`free_bytes`). What incomplete frames hold beyond it counts
 against one budget for all of them. Over the budget, connections wait (they are not read) until others are
-done; the one that has waited longest for its bytes goes on regardless, so that a frame larger than the whole
-budget still gets through, and everyone else's small requests never wait.
+done; the one that has waited longest for its bytes goes on regardless. So a frame larger than the whole
+budget still gets through, and small requests of others never wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -19,6 +19,7 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     max_frame_bytes: int = 104_857_600  # socket.request.max.bytes
     max_connections: int = 10_000  # max.connections, where it is lower
     max_connections_per_ip: int = 2_147_483_647  # max.connections.per.ip
+    max_connections_per_ip_overrides: Mapping[str, int] = {}  # by the peer's address as text
     max_in_flight: int = 500  # queued.max.requests, a connection
     max_buffered_bytes: int = 67_108_864  # queued.max.request.bytes
     free_bytes: int = 65_536
@@ -29,9 +30,13 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     frames_a_turn: int = 64  # frames of one connection that are handled before others get their turn
     frames_a_step: int = 8  # and before a look at whether the peer reads its answers
 
+    def max_connections_from(self, address: str) -> int:
+        """How many connections one address may have at once."""
+        return self.max_connections_per_ip_overrides.get(address, self.max_connections_per_ip)
+
 
 class BufferBudget:
-    """Who holds how many bytes of incomplete frames, and who waits for room."""
+    """Which connection holds how many bytes of incomplete frames, and which ones wait for room."""
 
     def __init__(self, max_bytes: int, free_bytes: int) -> None:
         self.max_bytes = max_bytes

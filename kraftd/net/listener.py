@@ -30,6 +30,7 @@ class Connections:
         self._schedule = schedule
         self._open: dict[int, Connection] = {}
         self._by_ip: Counter[str] = Counter()
+        self._shaking: Counter[str] = Counter()  # connections that are not made yet, by address
         self._next_id = 0
         self._seen_reads: dict[int, int] = {}
         self._refusal_told = False
@@ -55,6 +56,22 @@ class Connections:
             )
 
         return make
+
+    def begin_handshake(self, host: str) -> bool:
+        """Count a connection that shakes hands first; return whether the limits allow it."""
+        if len(self._open) + self._shaking.total() >= self.limits.max_connections or self._by_ip[
+            host
+        ] + self._shaking[host] >= self.limits.max_connections_from(host):
+            self.refused += 1
+            return False
+        self._shaking[host] += 1
+        return True
+
+    def end_handshake(self, host: str) -> None:
+        """The handshake is over; a connection that came of it is admitted as all are."""
+        self._shaking[host] -= 1
+        if not self._shaking[host]:
+            del self._shaking[host]
 
     def sweep(self, now_ms: int) -> list[Connection]:
         """Close what has been idle too long, or holds up others; to be called every few seconds."""
@@ -85,8 +102,8 @@ class Connections:
         host = connection.peer[0]
         if len(self._open) >= self.limits.max_connections:
             limit = f"{self.limits.max_connections} connections are open, the limit"
-        elif self._by_ip[host] >= self.limits.max_connections_per_ip:
-            limit = f"{host} has {self.limits.max_connections_per_ip} connections, the limit"
+        elif self._by_ip[host] >= (most := self.limits.max_connections_from(host)):
+            limit = f"{host} has {self._by_ip[host]} connections, and may have {most}"
         else:
             self._open[connection.id] = connection
             self.opened[connection.listener] += 1

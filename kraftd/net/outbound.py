@@ -3,6 +3,7 @@
 Every connection opens with ApiVersions, as Kafka's clients do; each request then goes in the highest version
 that both sides know. A lost or refused connection is told at once. Like the listening side it has asyncio's
 protocol methods without needing asyncio: how a connection is opened, timers and the time come from outside.
+Where a login is needed, it follows ApiVersions, and is repeated on the open connection before it ends.
 """
 
 from __future__ import annotations
@@ -14,8 +15,13 @@ from typing import Any, NamedTuple, Protocol
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
+from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraftd.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraftd.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraftd.net.splitter import FrameError, FrameSplitter
 from kraftd.net.transport import Transport
+from kraftd.security.sasl import ClientExchange, SaslFailed
 from kraftd.wire.api import ApiKey, valid_versions
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import EncodeError, ProtocolError
@@ -24,7 +30,9 @@ from kraftd.wire.message import Message
 from kraftd.wire.table import table_of
 
 API_VERSIONS_VERSION = 4
+SASL_HANDSHAKE_VERSION = 1
 MAX_RESPONSE_BYTES = 104_857_600
+LOGIN_AGAIN_RATIO = 0.85  # of a session's life, as Kafka's clients at the earliest
 
 
 class Address(NamedTuple):
@@ -57,6 +65,9 @@ class Handler(Protocol):
 
     def lost(self, address: Address, reason: str) -> None:
         """The connection was refused, or lost by the other side's doing; told before its requests fail."""
+
+    def silent(self, address: Address) -> None:
+        """No answer came in time; told before the requests fail."""
 
 
 class Timer(Protocol):
@@ -98,6 +109,9 @@ class _InFlight(NamedTuple):
     deadline_ms: int
 
 
+_SETUP = object()  # the tag of what a channel asks for itself
+
+
 class Traffic:
     """What went over the connections of a client id since the start, in numbers."""
 
@@ -119,13 +133,20 @@ class Outbound:
     """All connections of one client id."""
 
     def __init__(
-        self, client_id: str, software: tuple[str, str], handler: Handler, wiring: Wiring, times: Times
+        self,
+        client_id: str,
+        software: tuple[str, str],
+        handler: Handler,
+        wiring: Wiring,
+        times: Times,
+        login: Callable[[], ClientExchange] | None = None,
     ) -> None:
         self.client_id = client_id
         self.software = software
         self.handler = handler
         self.wiring = wiring
         self.times = times
+        self.login = login  # begins one where servers want it
         self.traffic = Traffic()
         self._channels: dict[Address, Channel] = {}
 
@@ -135,6 +156,11 @@ class Outbound:
         if channel is None:
             channel = self._channels[address] = Channel(self, address)
         channel.send(tag, message)
+
+    def served(self, address: Address) -> frozenset[int] | None:
+        """The APIs that the other side said it serves, None while it has not."""
+        channel = self._channels.get(address)
+        return None if channel is None or channel.versions is None else frozenset(channel.versions)
 
     def close(self) -> None:
         """Close every connection; nothing is told any more."""
@@ -152,6 +178,9 @@ class Channel:
     def __init__(self, outbound: Outbound, address: Address) -> None:
         self.address = address
         self.versions: dict[int, tuple[int, int]] | None = None  # of the other side, once it has told
+        self._ready = False  # requests may go out
+        self._exchange: ClientExchange | None = None  # the login that is under way
+        self._login_again_ms: int | None = None
         self._outbound = outbound
         self._link: Link | None = None
         self._waiting: deque[_Asked] = deque()  # for the connection and its ApiVersions
@@ -174,7 +203,9 @@ class Channel:
             wiring.call_soon(self._outbound.handler.failed, tag, Failure.UNREACHABLE)
             return
         asked = _Asked(tag, message, now_ms + self._outbound.times.request_timeout_ms)
-        if self.versions is not None:
+        if self._ready and self._login_again_ms is not None and now_ms >= self._login_again_ms:
+            self._begin_login()
+        if self._ready:
             self._write(asked)
             return
         self._waiting.append(asked)
@@ -184,7 +215,7 @@ class Channel:
             wiring.open(self.address, self._link)
 
     def close(self) -> None:
-        """Let go of it; nobody is told of what was asked."""
+        """Let go of it; the fate of what was asked is not reported."""
         self._waiting.clear()
         self._in_flight.clear()
         if self._timer is not None:
@@ -233,11 +264,12 @@ class Channel:
         asked = self._in_flight[0]
         _, message = parse_response(asked.key, asked.version, frame)
         self._in_flight.popleft()
-        if self.versions is None:
-            assert isinstance(message, ApiVersionsResponse)
+        if asked.tag is not _SETUP:
+            self._outbound.handler.answered(asked.tag, message)
+        elif isinstance(message, ApiVersionsResponse):
             self._on_versions(asked.version, message)
         else:
-            self._outbound.handler.answered(asked.tag, message)
+            self._on_login_answer(message)
 
     def link_ended(self, reason: str) -> None:
         """The connection was refused, lost, or is of no use."""
@@ -247,11 +279,13 @@ class Channel:
 
     def _ask_versions(self, version: int) -> None:
         request = ApiVersionsRequest(*self._outbound.software) if version >= 3 else ApiVersionsRequest()
-        parts = self._frame(ApiKey.API_VERSIONS, version, request)
+        self._ask(ApiKey.API_VERSIONS, version, request)
+
+    def _ask(self, key: ApiKey, version: int, request: Message) -> None:
+        """Ask on the channel's own behalf."""
+        parts = self._frame(key, version, request)
         deadline_ms = self._outbound.wiring.now_ms() + self._outbound.times.request_timeout_ms
-        self._in_flight.append(
-            _InFlight(None, self._correlation_id, ApiKey.API_VERSIONS, version, deadline_ms)
-        )
+        self._in_flight.append(_InFlight(_SETUP, self._correlation_id, key, version, deadline_ms))
         self._watch()
         assert self._link is not None
         self._link.write(parts)
@@ -266,32 +300,91 @@ class Channel:
             self._end(f"it answered ApiVersions with error {response.error_code}")
             return
         self.versions = versions
+        if self._outbound.login is None:
+            self._become_ready()
+        else:
+            self._begin_login()
+
+    def _become_ready(self) -> None:
+        self._ready = True
         self._failures = 0
         waiting, self._waiting = self._waiting, deque()
         for asked in waiting:
             self._write(asked)
 
+    # -- logging in
+
+    def _begin_login(self) -> None:
+        """Log in, for the first time or anew; requests wait meanwhile."""
+        assert self._outbound.login is not None
+        self._ready = False
+        self._login_again_ms = None
+        try:
+            self._exchange = self._outbound.login()
+        except SaslFailed as failure:
+            self._end(f"login: {failure}")
+            return
+        request = SaslHandshakeRequest(self._exchange.mechanism)
+        self._ask(ApiKey.SASL_HANDSHAKE, SASL_HANDSHAKE_VERSION, request)
+
+    def _on_login_answer(self, message: Message) -> None:
+        exchange = self._exchange
+        assert exchange is not None
+        try:
+            if isinstance(message, SaslHandshakeResponse):
+                if message.error_code:
+                    offered = ", ".join(message.mechanisms) or "none"
+                    raise SaslFailed(f"it does not take {exchange.mechanism}; it offers {offered}")
+                self._authenticate(exchange.first(0))
+                return
+            assert isinstance(message, SaslAuthenticateResponse)
+            if message.error_code:
+                raise SaslFailed(message.error_message or f"error {message.error_code}")
+            token = exchange.respond(message.auth_bytes, 0)
+        except SaslFailed as failure:
+            self._end(f"login by {exchange.mechanism}: {failure}")
+            return
+        if token is not None:
+            self._authenticate(token)
+        if exchange.complete:
+            self._exchange = None
+            if message.session_lifetime_ms > 0:
+                lasts_ms = int(message.session_lifetime_ms * LOGIN_AGAIN_RATIO)
+                self._login_again_ms = self._outbound.wiring.now_ms() + lasts_ms
+            self._become_ready()
+
+    def _authenticate(self, token: bytes) -> None:
+        assert self.versions is not None
+        last = valid_versions(ApiKey.SASL_AUTHENTICATE)[1]
+        offered = self.versions.get(ApiKey.SASL_AUTHENTICATE, (0, 0))[1]
+        self._ask(ApiKey.SASL_AUTHENTICATE, min(last, offered), SaslAuthenticateRequest(token))
+
     # -- ending
 
     def _end(self, reason: str, failure: Failure = Failure.UNREACHABLE) -> None:
-        """The connection is over; whoever waits for an answer is told, first of all that it is lost."""
+        """The connection is over; those that wait for an answer are notified, first of all that it is
+        lost.
+        """
         times, handler = self._outbound.times, self._outbound.handler
-        if self.versions is None:  # one that had worked may be tried again at once
+        if not self._ready:  # one that had worked may be tried again at once
             backoff_ms = times.reconnect_backoff_ms << min(self._failures, 16)
             self._not_before_ms = self._outbound.wiring.now_ms() + min(
                 backoff_ms, times.reconnect_backoff_max_ms
             )
             self._failures += 1
-        tags = [one.tag for one in self._in_flight if one.tag is not None]
+        tags = [one.tag for one in self._in_flight if one.tag is not _SETUP]
         tags += [one.tag for one in self._waiting]
         self._in_flight.clear()
         self._waiting.clear()
-        self.versions = None
+        self.versions = self._exchange = self._login_again_ms = None
+        self._ready = False
         link, self._link = self._link, None
         if link is not None:
             link.close()
         if failure is Failure.UNREACHABLE:
             handler.lost(self.address, reason)
+        else:
+            handler.silent(self.address)
         for tag in tags:
             handler.failed(tag, failure)
 
@@ -317,7 +410,7 @@ class Channel:
             self._watch()
 
     def __repr__(self) -> str:
-        state = "closed" if self._link is None else "ready" if self.versions is not None else "opening"
+        state = "closed" if self._link is None else "ready" if self._ready else "opening"
         return f"<Channel to {self.address!r} {state}, {len(self._in_flight) + len(self._waiting)} asked>"
 
 

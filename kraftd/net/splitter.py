@@ -8,6 +8,17 @@ _SIZE = Struct(">i")
 _NONE: list[memoryview] = []
 
 
+_HTTP = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"HTTP", b"PRI ")
+_TLS_RECORDS = (0x15, 0x16)  # alert, handshake
+
+
+def other_protocol(head: bytes | memoryview) -> str | None:
+    """The protocol that the first four bytes of a stream belong to if that is not Kafka's: TLS or HTTP."""
+    if head[0] in _TLS_RECORDS and head[1] == 3 and head[2] <= 4:
+        return "TLS"
+    return "HTTP" if bytes(head) in _HTTP else None
+
+
 class FrameError(Exception):
     """The stream announced a frame that cannot be. `frames` are the good ones that came before it."""
 
@@ -56,6 +67,9 @@ class FrameSplitter:
         while end - at >= 4:
             (size,) = _SIZE.unpack_from(view, at)
             if not 0 < size <= self.max_frame_bytes:
+                other = other_protocol(view[at : at + 4])
+                if other is not None:
+                    raise FrameError(f"the other side speaks {other} on a plaintext connection", frames)
                 raise FrameError(
                     f"a frame of {size} bytes was announced (limit {self.max_frame_bytes})", frames
                 )

@@ -32,6 +32,8 @@ class Peer:
         self.turns.append(len(frames))
         self.received += [(first_slot + i, bytes(frame)) for i, frame in enumerate(frames)]
 
+    def connection_admitted(self, connection: Connection) -> None: ...
+
     def connection_lost(self, connection: Connection, reason: str | None) -> None:
         self.lost.append(reason)
 
@@ -47,7 +49,7 @@ class Peer:
             function()
 
 
-def test_answers_go_out_in_the_order_of_requests_whatever_the_order_they_are_given_in() -> None:
+def test_answers_go_out_in_the_order_of_requests_whichever_is_ready_first() -> None:
     peer = Peer()
     connection, transport = peer.connect()
     connection.data_received(b"".join(framed(b"%d" % i) for i in range(20)))
@@ -210,6 +212,12 @@ def test_connections_of_one_address_are_limited_apart() -> None:
     peer.connect("10.0.0.1")
     assert peer.connect("10.0.0.1")[1].closed
     assert not peer.connect("10.0.0.2")[1].closed
+
+
+def test_an_override_says_how_many_connections_one_address_may_have() -> None:
+    peer = Peer(max_connections_per_ip=0, max_connections_per_ip_overrides={"10.0.0.1": 2})
+    assert [peer.connect("10.0.0.1")[1].closed for _ in range(3)] == [False, False, True]
+    assert peer.connect("10.0.0.2")[1].closed
 
 
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:

@@ -72,6 +72,8 @@ class World:
     def lost(self, address: Address, reason: str) -> None:
         self.told.append(("lost", address.node_id))
 
+    def silent(self, address: Address) -> None: ...
+
     # what happens to it
 
     def send(self, tag: Hashable, message: Message = PRE_VOTE) -> None:
@@ -127,7 +129,7 @@ def ready(**versions: tuple[int, int]) -> World:
     return world
 
 
-def test_a_connection_opens_with_api_versions_and_then_asks_in_the_highest_common_version() -> None:
+def test_a_connection_opens_with_api_versions_then_asks_in_the_highest_common_one() -> None:
     world = World()
     world.send("vote")
     assert len(world.opened) == 1
@@ -232,7 +234,7 @@ def test_a_refused_connection_is_tried_again_after_a_backoff_that_grows_to_its_l
     assert world.told.count(("failed", "vote", Failure.UNREACHABLE)) == 3000
 
 
-def test_a_silent_side_is_given_up_after_the_request_timeout_without_counting_as_lost() -> None:
+def test_a_silent_peer_is_given_up_after_the_request_timeout_but_not_counted_as_lost() -> None:
     world = ready()
     world.wait(1999)
     assert world.told == []

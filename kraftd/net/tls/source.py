@@ -1,0 +1,86 @@
+"""The contexts in use, renewed when a store's file or setting changes; what does not work is not taken."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import ssl
+
+from kraftd.net.tls.contexts import TlsContexts
+from kraftd.security.tls_settings import TlsSettings
+
+# What tells that a file has changed: modification time in ns, size in bytes, inode.
+Stamp = tuple[int, int, int]
+
+
+class Renewal:
+    """What came of a look at the stores: `problem` says why new ones were not taken."""
+
+    __slots__ = ("contexts", "problem")
+
+    def __init__(self, contexts: TlsContexts, problem: str | None = None) -> None:
+        self.contexts = contexts
+        self.problem = problem
+
+    def __repr__(self) -> str:
+        return f"<Renewal {'refused: ' + self.problem if self.problem else repr(self.contexts)}>"
+
+
+class TlsSource:
+    """Gives each new connection the contexts of now. Raises ValueError when the first cannot be made."""
+
+    def __init__(self, settings: TlsSettings) -> None:
+        self.contexts = TlsContexts(settings)
+        self._stamps = stamps(settings)
+
+    @property
+    def server(self) -> ssl.SSLContext:
+        """For a connection that a listener accepts."""
+        context = self.contexts.server
+        assert context is not None
+        return context
+
+    @property
+    def client(self) -> ssl.SSLContext:
+        """For a connection that this node opens."""
+        return self.contexts.client
+
+    def poll(self) -> Renewal | None:
+        """Read the stores again if a file has changed since the last look; None if none has."""
+        found = stamps(self.contexts.settings)
+        if found == self._stamps:
+            return None
+        self._stamps = found
+        return self.change(self.contexts.settings)
+
+    def change(self, settings: TlsSettings) -> Renewal:
+        """Take other settings, or the same anew; the contexts in use stay where the new ones do not work."""
+        try:
+            made = TlsContexts(settings)
+        except ValueError as error:
+            return Renewal(self.contexts, str(error))
+        problem = made.refusal(datetime.datetime.now(datetime.UTC))
+        if problem is None and self.contexts.trusts_itself() and not made.trusts_itself():
+            problem = "its certificate is not trusted by its own trust store, as the one in use is"
+        if problem is not None:
+            return Renewal(self.contexts, f"{settings.keystore.location or 'ssl.keystore.key'}: {problem}")
+        self.contexts = made
+        self._stamps = stamps(settings)
+        return Renewal(made)
+
+    def __repr__(self) -> str:
+        return f"<TlsSource {self.contexts!r}>"
+
+
+def stamps(settings: TlsSettings) -> tuple[Stamp | None, ...]:
+    """The stamps of the files that the settings name, None for one that is not there."""
+    found: list[Stamp | None] = []
+    for location in (settings.keystore.location, settings.truststore.location):
+        if location is not None:
+            try:
+                status = os.stat(location)
+            except OSError:
+                found.append(None)
+            else:
+                found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+    return tuple(found)
