@@ -1,8 +1,21 @@
 """The daemon's configuration: Kafka's own controller ``.properties`` files, read unchanged into a
 ``DaemonConfig``.
 
-What the keys mean in Kafka is in ``kraftd/configdef/``; ``daemon.py`` holds what kraftd makes of them,
-``load.py`` reads a file and says what is wrong with it, ``unknown.py`` finds the key that was probably meant.
+    config = load("controller.properties", overrides=["num.partitions=3"])
+    config.num_partitions
+
+A key is one row of ``daemon.py``: its name, the parser of its value, the attribute that it becomes, and what
+kraftd does with it. To add a key, add a row to the section where it belongs, and read ``config.<attribute>``:
+
+    delete_topic_enable = flag("delete.topic.enable", "whether topics may be deleted")
+
+That makes the setting, the messages about wrong values and the row in docs/configuration.md, which
+``python -m kraftd.config.reference docs/configuration.md`` rewrites. A key that Kafka 4.3 does not have
+brings its type, default and rule with ``**own(...)``. Tests refuse a row that nothing reads.
+
+What the keys mean in Kafka is in ``kraftd/configdef/``. ``rows.py`` has the parsers of a row. ``load.py``
+reads a file and says what is wrong with it. ``checks.py`` holds what keys must be to one another. ``keys.py``
+names the keys that are refused, ``unknown.py`` finds the key that was probably meant.
 """
 
 from kraftd.config.daemon import DaemonConfig

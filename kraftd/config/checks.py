@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraftd.config.daemon import DaemonConfig, build
+from kraftd.config.daemon import DaemonConfig
 from kraftd.config.errors import ConfigError
 from kraftd.config.findings import Findings
 from kraftd.config.listeners import (
@@ -15,12 +15,10 @@ from kraftd.config.listeners import (
     advertise,
     check_shared_port,
     parse_listeners,
-    parse_metrics_listener,
-    parse_protocol_map,
     with_default_protocols,
 )
+from kraftd.config.security import ClientSecurity, read_broker_login, read_security
 from kraftd.config.settings import Setting
-from kraftd.configdef.addresses import parse_bootstrap_server, parse_voter
 from kraftd.configdef.definition import Value
 from kraftd.configdef.node import NodeConfig
 from kraftd.types import Endpoint
@@ -55,35 +53,26 @@ ORDERED = (
 MIN_DEDUPE_BYTES = 1024 * 1024
 
 
-def check(
-    values: Values, own: Values, settings: Settings, node_config: NodeConfig, warnings: list[str]
-) -> DaemonConfig:
-    """The configuration, when all its parts agree. Raises ConfigError with everything that does not."""
+def check(config: DaemonConfig, values: Values, settings: Settings, warnings: list[str]) -> DaemonConfig:
+    """The configuration with its listeners, when all its parts agree.
+
+    ``values`` are those of all keys, as Kafka's definition types them. Raises ConfigError with everything
+    that does not agree.
+    """
     findings = Findings(settings, values, warnings)
-    check_roles(values, findings)
-    voters = {
-        node: (host, port) for node, host, port in map(parse_voter, items(values, "controller.quorum.voters"))
-    }
-    listeners, announced = check_listeners(values, voters, findings)
-    check_quorum(values, voters, findings)
-    check_numbers(values, node_config, findings)
-    ip_overrides = check_ip_overrides(values, findings)
-    metrics_listener = check_metrics_listener(own, listeners, findings)
+    check_roles(config, findings)
+    check_listeners(config, settings, findings)
+    check_quorum(config, findings)
+    check_numbers(values, config.node_config, findings)
+    check_broker_session(config, findings)
+    if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
+        why = "nobody could connect; 0 needs max.connections.per.ip.overrides"
+        findings.refuse("max.connections.per.ip", why)
+    check_metrics_listener(config, findings)
     if findings.problems:
         raise ConfigError(findings.problems)
-    servers = items(values, "controller.quorum.bootstrap.servers")
-    return build(
-        values,
-        own,
-        listeners=listeners,
-        advertised_listeners=announced,
-        voters=voters,
-        bootstrap_servers=tuple(parse_bootstrap_server(server) for server in servers),
-        ip_overrides=ip_overrides,
-        metrics_listener=metrics_listener,
-        node_config=node_config,
-        warnings=tuple(warnings),
-    )
+    config.warnings = tuple(warnings)
+    return config
 
 
 def items(values: Values, key: str) -> list[str]:
@@ -97,47 +86,111 @@ def number(values: Values, key: str) -> float:
     return value
 
 
-def check_roles(values: Values, findings: Findings) -> None:
-    if items(values, "process.roles") != ["controller"]:
+def check_roles(config: DaemonConfig, findings: Findings) -> None:
+    if config.process_roles != ("controller",):
         why = (
             "kraftd is a controller, and no broker yet; set process.roles=controller, and run Apache Kafka's "
         )
         findings.refuse("process.roles", why + "brokers as processes of their own")
-    if values["node.id"] != values["broker.id"]:
-        findings.refuse("node.id", f"broker.id={values['broker.id']} says otherwise; remove broker.id")
+    if config.node_id != config.broker_id:
+        findings.refuse("node.id", f"broker.id={config.broker_id} says otherwise; remove broker.id")
 
 
-def check_listeners(
-    values: Values, voters: Mapping[int, tuple[str, int]], findings: Findings
-) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:
-    """The endpoints to bind and those to announce; none where they could not be read."""
-    names = items(values, "controller.listener.names")
-    texts, given = items(values, "listeners"), items(values, "advertised.listeners")
-    key = "listener.security.protocol.map"
+def check_listeners(config: DaemonConfig, settings: Settings, findings: Findings) -> None:
+    """Give the configuration its endpoints to bind and those to announce; none where they cannot be read."""
+    names, texts = config.controller_listener_names, config.listener_texts
+    protocols: Mapping[str, str] = config.security_protocol_map
+    if not findings.is_set("listener.security.protocol.map"):
+        protocols = with_default_protocols(protocols, texts, (*names, *config.client_listener_names))
+    key = "listeners"
     try:
-        protocols = parse_protocol_map(str(values[key]))
-        if not findings.is_set(key):
-            protocols = with_default_protocols(protocols, texts, names)
-        key = "listeners"
         listeners = parse_listeners(texts, protocols)
         key = "advertised.listeners"
-        advertised = parse_listeners(given, protocols, distinct_ports=False)
+        advertised = parse_listeners(config.advertised_listener_texts, protocols, distinct_ports=False)
     except ValueError as error:
         findings.refuse(key, str(error))
-        return (), ()
-    check_controller_names(names, listeners, findings)
-    check_other_listeners(names, listeners, protocols, values, findings)
-    node_id = values["node.id"]
-    assert isinstance(node_id, int)
-    announced = advertise(names, listeners, advertised, voters.get(node_id))
+        return
+    clients = config.client_listener_names
+    check_controller_names(names, clients, listeners, findings)
+    check_client_names(config, listeners, findings)
+    check_other_listeners(config, listeners, protocols, findings)
+    announced = advertise(names, listeners, advertised, config.quorum_voters.get(config.node_id))
+    for_clients = advertise(clients, listeners, advertised, None)
     if any(endpoint.host == WILDCARD for endpoint in (*announced, *advertised)):
         why = f"nobody can connect to {WILDCARD}; give a host name or an address that others reach"
         findings.refuse("advertised.listeners", why)
-    return listeners, announced
+    config.listeners, config.advertised_listeners = listeners, announced
+    config.client_listeners = for_clients
+    # The quorum's listener first: the node's own logins are by its keys.
+    order = [name.upper() for name in names]
+    known = sorted(listeners, key=lambda one: one.listener not in order[:1])
+    metrics = config.metrics_listener
+    if metrics is not None:
+        if metrics.listener in (one.listener for one in known):
+            findings.refuse("listeners", "METRICS is the name of kraftd.metrics.listener; choose another")
+            return
+        known.append(metrics)
+    brokers = broker_logins(config, settings, protocols, findings) if clients else {}
+    config.security = read_security(settings, known, findings, brokers)
 
 
-def check_controller_names(names: list[str], listeners: tuple[Endpoint, ...], findings: Findings) -> None:
-    """Every controller listener is listened on, nothing else is, and each is of a protocol that is served."""
+def broker_logins(
+    config: DaemonConfig, settings: Settings, protocols: Mapping[str, str], findings: Findings
+) -> dict[str, ClientSecurity]:
+    """How this node proves itself to brokers, by their listener.
+
+    A listener of the clients' own name may be one that no broker has: then nothing has to be configured for
+    it. A missing login is only a warning there.
+    """
+    key = "kraftd.client.broker.listener.name"
+    given = config.client_broker_listener_name.upper()
+    if given and given not in protocols:
+        why = f"it is not in listener.security.protocol.map; add {given}:PLAINTEXT, or what the brokers have"
+        findings.refuse(key, why)
+        return {}
+    if given:
+        return {given: read_broker_login(settings, given, PROTOCOLS[protocols[given]], findings)}
+    logins = {}
+    for name in map(str.upper, config.client_listener_names):
+        if name in protocols:
+            found = Findings(settings, {}, [])
+            login = read_broker_login(settings, name, PROTOCOLS[protocols[name]], found)
+            if not found.problems:
+                logins[name] = login
+            else:
+                why = "; ".join(found.problems)
+                findings.warnings.append(
+                    f"{name}: this node cannot log in at brokers, so its clients find no coordinator: {why}"
+                )
+    return logins
+
+
+def check_client_names(config: DaemonConfig, listeners: tuple[Endpoint, ...], findings: Findings) -> None:
+    """Every client listener is listened on, and is no controller listener."""
+    bound = {endpoint.listener for endpoint in listeners}
+    controllers = {name.upper() for name in config.controller_listener_names}
+    key = "kraftd.client.listener.names"
+    for name in map(str.upper, config.client_listener_names):
+        if name not in bound:
+            why = (
+                f"there is no listener named {name} in {findings.said('listeners')}; add {name}://:9092 there"
+            )
+            findings.refuse(key, why)
+        elif name in controllers:
+            why = f"{name} is a controller listener, and ordinary clients need another; remove it from one"
+            findings.refuse(key, why)
+    if config.client_broker_listener_name and not config.client_listener_names:
+        why = f"it does nothing without {key}; name the listener of the clients there"
+        findings.refuse("kraftd.client.broker.listener.name", why)
+
+
+def check_controller_names(
+    names: tuple[str, ...],
+    clients: tuple[str, ...],
+    listeners: tuple[Endpoint, ...],
+    findings: Findings,
+) -> None:
+    """Every controller listener is listened on, and nothing else is."""
     bound = {endpoint.listener for endpoint in listeners}
     for name in names:
         if name not in bound:
@@ -146,50 +199,62 @@ def check_controller_names(names: list[str], listeners: tuple[Endpoint, ...], fi
                 why += f"; write {name.upper()}"
             findings.refuse("controller.listener.names", why)
     for endpoint in listeners:
-        if endpoint.listener not in (name.upper() for name in names):
-            why = f"{endpoint.listener} is no controller listener, and a controller has no other; "
-            findings.refuse("listeners", why + "name it in controller.listener.names or remove it")
-        if endpoint.security_protocol != PROTOCOLS["PLAINTEXT"]:
-            protocol = next(
-                name for name, number in PROTOCOLS.items() if number == endpoint.security_protocol
-            )
-            why = f"{endpoint.listener} is {protocol}, and kraftd serves only PLAINTEXT yet"
+        if endpoint.listener not in (name.upper() for name in (*names, *clients)):
+            why = f"{endpoint.listener} is no controller listener, and none for ordinary clients; name it in "
+            why += "controller.listener.names or kraftd.client.listener.names, or remove it"
             findings.refuse("listeners", why)
 
 
 def check_other_listeners(
-    names: list[str],
+    config: DaemonConfig,
     listeners: tuple[Endpoint, ...],
     protocols: Mapping[str, str],
-    values: Values,
     findings: Findings,
 ) -> None:
     """Keys that name listeners of brokers, or listeners that start early."""
-    inter_broker = values["inter.broker.listener.name"]
-    if isinstance(inter_broker, str):
-        name = inter_broker.upper()
+    name = config.inter_broker_listener_name.upper()
+    if name:
         if findings.is_set("security.inter.broker.protocol"):
-            why = "security.inter.broker.protocol is set too; remove one of them"
+            why = f"security.inter.broker.protocol={config.inter_broker_protocol} is set too; remove one"
             findings.refuse("inter.broker.listener.name", why)
         elif name not in protocols:
             findings.refuse("inter.broker.listener.name", "it is not in listener.security.protocol.map")
-        elif name in names:
+        elif name in config.controller_listener_names:
             why = "it is a controller listener, and brokers need one of their own"
             findings.refuse("inter.broker.listener.name", why)
     known = {endpoint.listener for endpoint in listeners}
-    for name in filter(None, items(values, "early.start.listeners")):
-        findings.require(name.upper() in known, "early.start.listeners", f"there is no listener named {name}")
+    for early in filter(None, config.early_start_listeners):
+        why = f"there is no listener named {early}"
+        findings.require(early.upper() in known, "early.start.listeners", why)
 
 
-def check_quorum(values: Values, voters: Mapping[int, tuple[str, int]], findings: Findings) -> None:
-    if not voters and not items(values, "controller.quorum.bootstrap.servers"):
+def check_quorum(config: DaemonConfig, findings: Findings) -> None:
+    if not config.quorum_voters and not config.quorum_bootstrap_servers:
         findings.problems.append(
             "neither controller.quorum.bootstrap.servers nor controller.quorum.voters is set; add a line "
             "like controller.quorum.bootstrap.servers=127.0.0.1:9093"
         )
-    if voters and values["node.id"] not in voters:
-        why = f"node.id={values['node.id']} is not among the voters; add this node, or correct node.id"
+    if config.quorum_voters and config.node_id not in config.quorum_voters:
+        why = f"node.id={config.node_id} is not among the voters; add this node, or correct node.id"
         findings.refuse("controller.quorum.voters", why)
+    check_own_voter(config, findings)
+
+
+def check_own_voter(config: DaemonConfig, findings: Findings) -> None:
+    """Each id once; and this node where the others look for it."""
+    texts = [text.strip() for text in findings.text("controller.quorum.voters").split(",") if text.strip()]
+    ids = [text.partition("@")[0] for text in texts]
+    for twice in sorted({one for one in ids if ids.count(one) > 1}):
+        findings.refuse("controller.quorum.voters", f"node {twice} is there twice; name each voter once")
+    own = config.quorum_voters.get(config.node_id)
+    ports = {one.port for one in config.listeners}
+    if own is None or 0 in ports or findings.is_set("advertised.listeners"):
+        return
+    if own[1] not in ports:
+        findings.warnings.append(
+            f"controller.quorum.voters has this node at {own[0]}:{own[1]}, and it listens on port "
+            f"{', '.join(map(str, sorted(ports)))}: the others will not find it unless that port is forwarded"
+        )
 
 
 def check_numbers(values: Values, node_config: NodeConfig, findings: Findings) -> None:
@@ -222,8 +287,10 @@ def check_numbers(values: Values, node_config: NodeConfig, findings: Findings) -
     protocols = [name.lower() for name in items(values, "group.coordinator.rebalance.protocols")]
     why = "classic must be one of them"
     findings.require("classic" in protocols, "group.coordinator.rebalance.protocols", why)
-    session_ms = number(values, "broker.session.timeout.ms")
-    heartbeat_ms = number(values, "broker.heartbeat.interval.ms")
+
+
+def check_broker_session(config: DaemonConfig, findings: Findings) -> None:
+    session_ms, heartbeat_ms = config.broker_session_timeout_ms, config.broker_heartbeat_interval_ms
     if heartbeat_ms * 2 > session_ms:
         findings.warnings.append(
             f"broker.session.timeout.ms={session_ms} is less than twice "
@@ -231,32 +298,19 @@ def check_numbers(values: Values, node_config: NodeConfig, findings: Findings) -
         )
 
 
-def check_ip_overrides(values: Values, findings: Findings) -> dict[str, int]:
-    """``max.connections.per.ip.overrides``: connections at once, by host."""
-    key = "max.connections.per.ip.overrides"
-    overrides = {}
-    for item in filter(None, (part.strip() for part in str(values[key] or "").split(","))):
-        host, _, count = item.rpartition(":")
-        if host and count.strip().isdecimal():
-            overrides[host.strip()] = int(count)
-        else:
-            findings.refuse(key, f"{item} must be host:number")
-    if values["max.connections.per.ip"] == 0 and not overrides:
-        findings.refuse("max.connections.per.ip", f"nobody could connect; 0 needs {key}")
-    return overrides
-
-
-def check_metrics_listener(
-    own: Values, listeners: tuple[Endpoint, ...], findings: Findings
-) -> Endpoint | None:
-    """Where metrics are served; None for nowhere."""
-    key = "kraftd.metrics.listener"
-    try:
-        found = parse_metrics_listener(str(own[key] or ""))
-        if found is not None and found.port:
-            hosts = [found.host, *(one.host for one in listeners if one.port == found.port)]
+def check_metrics_listener(config: DaemonConfig, findings: Findings) -> None:
+    """Where metrics are served, no other listener may be; a password needs a user, and should need TLS."""
+    found = config.metrics_listener
+    if bool(config.metrics_user) != bool(config.metrics_password):
+        missing = "password" if config.metrics_user else "user"
+        findings.refuse(f"kraftd.metrics.{missing}", "kraftd.metrics.user and .password are set together")
+    elif config.metrics_password and found is not None and not found.security_protocol:
+        findings.warnings.append(
+            "kraftd.metrics.password is sent in plaintext: write kraftd.metrics.listener=https://host:port"
+        )
+    if found is not None and found.port:
+        hosts = [found.host, *(one.host for one in config.listeners if one.port == found.port)]
+        try:
             check_shared_port(found.port, hosts)
-    except ValueError as error:
-        findings.refuse(key, str(error))
-        return None
-    return found
+        except ValueError as error:
+            findings.refuse("kraftd.metrics.listener", str(error))

@@ -1,89 +1,519 @@
-"""DaemonConfig: everything that the daemon is told, typed; Kafka's names with dots made underscores where
-they fit.
+"""DaemonConfig: every key that kraftd reads, one row a key, in the sections of docs/configuration.md.
+
+A row makes the setting, the docs and the checks: nothing else has to be written for a key (see the package's
+docstring). Times are in milliseconds, sizes in bytes; -1 is "no limit" where Kafka says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 
-from msgspec import Struct
-
-from kraftd.configdef.definition import Value
+from kraftd.config.listeners import parse_ip_overrides, parse_metrics_listener, parse_protocol_map
+from kraftd.config.rows import (
+    Row,
+    as_strings,
+    flag,
+    fraction,
+    integer,
+    own,
+    seconds_as_ms,
+    string,
+    strings,
+)
+from kraftd.config.security import SecurityConfig
+from kraftd.configdef.addresses import parse_bootstrap_server, parse_voter
 from kraftd.configdef.node import NodeConfig
 from kraftd.types import Endpoint
 
 
-class DaemonConfig(Struct, frozen=True, kw_only=True):
-    """One daemon's configuration. Times are in milliseconds, sizes in bytes; -1 is "no limit" where Kafka
-    says so.
+class NodeKeys:
+    """Who the node is"""
+
+    process_roles = strings("process.roles", "must be controller")
+    node_id = integer("node.id", "this node's id in the cluster")
+    broker_id = integer("broker.id", "another name of node.id")
+
+
+class ListenerKeys:
+    """Listeners"""
+
+    listener_texts = strings(
+        "listeners", "where the daemon listens, name://host:port; an empty host is every interface"
+    )
+    advertised_listener_texts = strings("advertised.listeners", "how others reach those listeners")
+    controller_listener_names = strings(
+        "controller.listener.names",
+        "which listeners are the controllers'; the quorum talks through the first",
+    )
+    security_protocol_map = Row(
+        lambda value: parse_protocol_map(str(value)),
+        "listener.security.protocol.map",
+        "the security protocol of each listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL",
+    )
+    inter_broker_listener_name = string(
+        "inter.broker.listener.name", "only checked: it is no controller listener"
+    )
+    inter_broker_protocol = string(
+        "security.inter.broker.protocol", "only checked against inter.broker.listener.name"
+    )
+    early_start_listeners = strings(
+        "early.start.listeners",
+        "listeners that serve before the ACLs are known; all of them unless set",
+    )
+
+
+class SecurityKeys:
+    """Security; each key also as `listener.name.<listener>.<key>`, for one listener"""
+
+    authorizer_class_name = string(
+        "authorizer.class.name",
+        "Kafka's StandardAuthorizer by its class name, or `kraftd.authorizer:<name>` of a Python entry "
+        "point; without one everything is allowed",
+    )
+    super_users = string(
+        "super.users",
+        "principals that may do everything, separated by semicolons",
+        **own("super.users", "string", ""),
+    )
+    allow_everyone_if_no_acl_found = string(
+        "allow.everyone.if.no.acl.found",
+        "whether resources of which no ACL speaks are open to all",
+        **own("allow.everyone.if.no.acl.found", "string", "false"),
+    )
+    sasl_enabled_mechanisms = strings(
+        "sasl.enabled.mechanisms",
+        "what a SASL listener offers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+    )
+    sasl_mechanism_controller_protocol = string(
+        "sasl.mechanism.controller.protocol", "the mechanism by which this node logs in at other controllers"
+    )
+    sasl_mechanism_inter_broker_protocol = string(
+        "sasl.mechanism.inter.broker.protocol",
+        "the mechanism by which this node logs in at brokers, for its clients",
+    )
+    sasl_jaas_config = string(
+        "sasl.jaas.config", "the login module of a mechanism, as `listener.name.<listener>.<mechanism>.<key>`"
+    )
+    sasl_server_max_receive_size = integer(
+        "sasl.server.max.receive.size", "the largest frame before authentication; never more than 65536"
+    )
+    connections_max_reauth_ms = integer(
+        "connections.max.reauth.ms", "how long a login lasts; 0 is without an end"
+    )
+    connection_failed_authentication_delay_ms = integer(
+        "connection.failed.authentication.delay.ms", "how long a failed login waits for its answer"
+    )
+    audit_allowances = flag(
+        "kraftd.audit.allowances",
+        "whether the audit has what was allowed, too, and not only denials",
+        **own("kraftd.audit.allowances", "boolean", "false"),
+    )
+    authentication_timeout_ms = integer(
+        "kraftd.authentication.timeout.ms",
+        "how long a connection may take to log in",
+        **own("kraftd.authentication.timeout.ms", "int", "15000", ("range", 1, None)),
+    )
+    ssl_handshake_timeout_ms = integer(
+        "kraftd.ssl.handshake.timeout.ms",
+        "how long a TLS handshake may take",
+        **own("kraftd.ssl.handshake.timeout.ms", "int", "10000", ("range", 1, None)),
+    )
+    sasl_oauthbearer_jwks_endpoint_url = string(
+        "sasl.oauthbearer.jwks.endpoint.url", "the keys of tokens: `file:` or `https:`"
+    )
+    sasl_oauthbearer_jwks_endpoint_refresh_ms = integer(
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms", "how often they are read again"
+    )
+    sasl_oauthbearer_expected_issuer = string(
+        "sasl.oauthbearer.expected.issuer", "the issuer that tokens must name"
+    )
+    sasl_oauthbearer_expected_audience = strings(
+        "sasl.oauthbearer.expected.audience", "the audiences of which tokens must name one"
+    )
+    sasl_oauthbearer_clock_skew_seconds = integer(
+        "sasl.oauthbearer.clock.skew.seconds", "how far clocks may be apart"
+    )
+    sasl_oauthbearer_sub_claim_name = string(
+        "sasl.oauthbearer.sub.claim.name", "the claim that is the principal's name"
+    )
+    sasl_oauthbearer_scope_claim_name = string("sasl.oauthbearer.scope.claim.name", "the claim of scopes")
+    sasl_oauthbearer_token_endpoint_url = string(
+        "sasl.oauthbearer.token.endpoint.url", "the file of this node's own token, `file:`"
+    )
+    sasl_server_callback_handler_class = string(
+        "sasl.server.callback.handler.class", "only checked: Kafka's own for OAUTHBEARER"
+    )
+    sasl_login_callback_handler_class = string(
+        "sasl.login.callback.handler.class", "only checked: Kafka's own for OAUTHBEARER"
+    )
+    principal_builder_class = string("principal.builder.class", "only checked: Kafka's own")
+    ssl_keystore_type = string("ssl.keystore.type", "PEM, PKCS12 or JKS")
+    ssl_keystore_location = string(
+        "ssl.keystore.location", "the node's key and certificates, read again when the file changes"
+    )
+    ssl_keystore_password = string("ssl.keystore.password", "the password of that file")
+    ssl_key_password = string("ssl.key.password", "the password of the key in it")
+    ssl_keystore_key = string("ssl.keystore.key", "the key in PEM, in place of a file")
+    ssl_keystore_certificate_chain = string(
+        "ssl.keystore.certificate.chain", "its certificates in PEM, in place of a file"
+    )
+    ssl_truststore_type = string("ssl.truststore.type", "PEM, PKCS12 or JKS")
+    ssl_truststore_location = string("ssl.truststore.location", "the authorities that are trusted")
+    ssl_truststore_password = string("ssl.truststore.password", "the password of that file")
+    ssl_truststore_certificates = string(
+        "ssl.truststore.certificates", "the authorities in PEM, in place of a file"
+    )
+    ssl_client_auth = string(
+        "ssl.client.auth", "whether clients need a certificate: required, requested, none"
+    )
+    ssl_enabled_protocols = strings("ssl.enabled.protocols", "TLSv1.2 and TLSv1.3, or one of them")
+    ssl_cipher_suites = strings(
+        "ssl.cipher.suites", "Java's names of cipher suites; empty is OpenSSL's choice"
+    )
+    ssl_endpoint_identification_algorithm = string(
+        "ssl.endpoint.identification.algorithm", "https checks the names of servers; empty does not"
+    )
+    ssl_principal_mapping_rules = string(
+        "ssl.principal.mapping.rules", "from the name in a client's certificate to a principal"
+    )
+    config_providers = strings(
+        "config.providers",
+        "providers of `${provider:path:key}`; `config.providers.<name>.class` is Kafka's File-, Directory- "
+        "or EnvVarConfigProvider",
+    )
+
+
+class ClientKeys:
+    """Ordinary clients"""
+
+    client_listener_names = strings(
+        "kraftd.client.listener.names",
+        "which listeners serve ordinary clients: metadata, and the metadata log as a topic "
+        "([clients.md](clients.md)); none when not set",
+        **own("kraftd.client.listener.names", "list", ""),
+    )
+    client_broker_listener_name = string(
+        "kraftd.client.broker.listener.name",
+        "the listener of the brokers whose endpoints those clients are told; that of the client's own "
+        "listener's name when not set",
+        **own("kraftd.client.broker.listener.name", "string", ""),
+    )
+    fetch_session_slots = integer(
+        "max.incremental.fetch.session.cache.slots", "how many fetch sessions of clients are kept (KIP-227)"
+    )
+    fetch_max_bytes = integer("fetch.max.bytes", "the most that a client is answered to one Fetch")
+
+
+class QuorumKeys:
+    """The quorum"""
+
+    quorum_voters = Row(
+        lambda value: {node: (host, port) for node, host, port in map(parse_voter, as_strings(value))},
+        "controller.quorum.voters",
+        "the voters of a static quorum, id@host:port",
+    )
+    quorum_bootstrap_servers = Row(
+        lambda value: tuple(map(parse_bootstrap_server, as_strings(value))),
+        "controller.quorum.bootstrap.servers",
+        "where a dynamic quorum is found, host:port",
+    )
+    quorum_auto_join = flag(
+        "controller.quorum.auto.join.enable", "whether a controller that is no voter asks to become one"
+    )
+    quorum_election_timeout_ms = integer(
+        "controller.quorum.election.timeout.ms", "how long a vote may take before another round"
+    )
+    quorum_election_backoff_max_ms = integer(
+        "controller.quorum.election.backoff.max.ms", "the longest pause between two rounds of voting"
+    )
+    quorum_fetch_timeout_ms = integer(
+        "controller.quorum.fetch.timeout.ms",
+        "without the leader, or a majority, for so long: a new election",
+    )
+    quorum_request_timeout_ms = integer(
+        "controller.quorum.request.timeout.ms", "how long another controller may take to answer"
+    )
+    quorum_retry_backoff_ms = integer(
+        "controller.quorum.retry.backoff.ms", "the pause before a failed request is sent again"
+    )
+    quorum_fetch_max_bytes = integer(
+        "controller.quorum.fetch.max.bytes", "the most that a follower asks for in one Fetch"
+    )
+    quorum_fetch_snapshot_max_bytes = integer(
+        "controller.quorum.fetch.snapshot.max.bytes", "the most that it asks for in one FetchSnapshot"
+    )
+    replica_fetch_response_max_bytes = integer(
+        "replica.fetch.response.max.bytes", "the most that a leader answers to one FetchSnapshot (KIP-630)"
+    )
+
+
+class MetadataLogKeys:
+    """The metadata log"""
+
+    log_dirs_given = strings(
+        "log.dirs", "the data directories; the first holds the metadata log unless metadata.log.dir is set"
+    )
+    log_dir_given = strings("log.dir", "the data directory, when log.dirs is not set")
+    metadata_log_dir_given = string("metadata.log.dir", "the directory of the metadata log")
+    metadata_log_segment_bytes_given = integer(
+        "metadata.log.segment.bytes", "size at which a new segment is begun"
+    )
+    metadata_log_segment_bytes_of_tests = Row(
+        lambda value: value if isinstance(value, int) else 0,
+        "internal.metadata.log.segment.bytes",
+        "the same, below its least value, for tests",
+    )
+    metadata_log_segment_ms = integer("metadata.log.segment.ms", "age at which a new segment is begun")
+    metadata_snapshot_max_new_record_bytes = integer(
+        "metadata.log.max.record.bytes.between.snapshots", "so many bytes of records make a snapshot due"
+    )
+    metadata_snapshot_max_interval_ms = integer(
+        "metadata.log.max.snapshot.interval.ms", "so much time makes a snapshot due; 0 is never"
+    )
+    metadata_max_retention_bytes = integer(
+        "metadata.max.retention.bytes", "how much log and snapshots are kept"
+    )
+    metadata_max_retention_ms = integer("metadata.max.retention.ms", "how long log and snapshots are kept")
+    metadata_start_offset_lag_max_ms = integer(
+        "metadata.start.offset.lag.time.max.ms",
+        "how long the log start waits for live replicas that have yet to fetch so far (KIP-630; Kafka 4.3 "
+        "has no such key)",
+        **own("metadata.start.offset.lag.time.max.ms", "long", "604800000", ("range", 0, None)),
+    )
+    metadata_max_idle_interval_ms = integer(
+        "metadata.max.idle.interval.ms", "how often an idle leader writes a NoOpRecord; 0 is never"
+    )
+    metadata_max_batch_bytes = integer(
+        "internal.metadata.max.batch.size.in.bytes", "the most bytes in one batch of records"
+    )
+    metadata_delete_delay_ms = integer(
+        "internal.metadata.delete.delay.millis",
+        "how long a segment that is no longer needed stays on disk",
+    )
+
+
+class TopicKeys:
+    """Brokers and topics"""
+
+    broker_session_timeout_ms = integer(
+        "broker.session.timeout.ms", "a broker that is silent for so long is fenced"
+    )
+    broker_heartbeat_interval_ms = integer(
+        "broker.heartbeat.interval.ms", "only compared with broker.session.timeout.ms"
+    )
+    num_partitions = integer("num.partitions", "partitions of a new topic whose creator names no number")
+    default_replication_factor = integer(
+        "default.replication.factor", "replicas of a new topic whose creator names no number"
+    )
+    delete_topic_enable = flag("delete.topic.enable", "whether topics may be deleted")
+    auto_leader_rebalance_enable = flag(
+        "auto.leader.rebalance.enable", "whether leadership goes back to preferred replicas by itself"
+    )
+    leader_imbalance_check_interval_ms = seconds_as_ms(
+        "leader.imbalance.check.interval.seconds", "how often that is looked at"
+    )
+    unclean_leader_election_interval_ms = integer(
+        "unclean.leader.election.interval.ms", "how often an unclean election is looked for"
+    )
+    remote_storage_enable = flag(
+        "remote.log.storage.system.enable", "whether topics may have remote.storage.enable=true"
+    )
+    unstable_feature_versions_enable = flag(
+        "unstable.feature.versions.enable", "whether unstable feature levels may be set"
+    )
+
+
+class ConnectionKeys:
+    """Connections"""
+
+    socket_request_max_bytes = integer("socket.request.max.bytes", "the largest request")
+    socket_listen_backlog_size = integer(
+        "socket.listen.backlog.size", "connections that may wait to be accepted"
+    )
+    max_connections = integer("max.connections", "connections at once")
+    max_connections_per_ip = integer("max.connections.per.ip", "connections at once from one address")
+    max_connections_per_ip_overrides = Row(
+        lambda value: parse_ip_overrides(str(value or "")),
+        "max.connections.per.ip.overrides",
+        "the same for single addresses or host names, host:number; names are looked up at the start",
+    )
+    connections_max_idle_ms = integer(
+        "connections.max.idle.ms", "a connection that is silent for so long is closed"
+    )
+    queued_max_requests = integer("queued.max.requests", "requests of one connection that may be in work")
+    queued_max_request_bytes = integer(
+        "queued.max.request.bytes", "bytes of requests that may be held at once; -1 is kraftd's own limit"
+    )
+
+
+class AdminKeys:
+    """Quotas and policies"""
+
+    mutation_quota_window_ms = seconds_as_ms(
+        "controller.quota.window.size.seconds", "how long one window of the controller mutation quota is"
+    )
+    mutation_quota_window_count = integer(
+        "controller.quota.window.num", "how many windows' worth of mutations may come at once"
+    )
+    create_topic_policy = string(
+        "create.topic.policy.class.name",
+        "the policy of new topics: the name of a Python entry point in the group kraftd.policy",
+    )
+    alter_config_policy = string(
+        "alter.config.policy.class.name",
+        "the policy of changed configs: the name of a Python entry point in the group kraftd.policy",
+    )
+
+
+class DelegationTokenKeys:
+    """Delegation tokens"""
+
+    delegation_token_secret_key = string(
+        "delegation.token.secret.key",
+        "what the tokens' HMACs are computed with, the same on all nodes; without it there are no tokens",
+    )
+    delegation_token_max_lifetime_ms = integer(
+        "delegation.token.max.lifetime.ms", "how long a token may live, renewed or not"
+    )
+    delegation_token_expiry_time_ms = integer(
+        "delegation.token.expiry.time.ms", "how long a token lives until it is renewed"
+    )
+    delegation_token_expiry_check_interval_ms = integer(
+        "delegation.token.expiry.check.interval.ms", "how often expired tokens are removed"
+    )
+
+
+class OwnKeys:
+    """kraftd's own"""
+
+    log_format = string(
+        "kraftd.log.format",
+        "console, json, or auto: console on a terminal, json elsewhere",
+        **own("kraftd.log.format", "string", "auto", ("in", ("auto", "console", "json"))),
+    )
+    log_level = string(
+        "kraftd.log.level",
+        "debug, info, warning or error",
+        **own("kraftd.log.level", "string", "info", ("in", ("debug", "info", "warning", "error"))),
+    )
+    metadata_snapshot_min_changed_ratio = fraction(
+        "kraftd.metadata.snapshot.min.changed.records.ratio",
+        "the part of the last snapshot's records that must have been modified or deleted before bytes make "
+        "another due; 0 is none, as in Kafka 4.3, which lacks the key; KIP-630 proposed 0.5",
+        **own("kraftd.metadata.snapshot.min.changed.records.ratio", "double", "0.0", ("range", 0, 1)),
+    )
+    metadata_snapshot_timeout_ms = integer(
+        "kraftd.metadata.snapshot.timeout.ms",
+        "how long the process that makes a snapshot may take before it is killed",
+        **own("kraftd.metadata.snapshot.timeout.ms", "int", "600000", ("range", 1, None)),
+    )
+    metrics_listener = Row(
+        lambda value: parse_metrics_listener(str(value or "")),
+        "kraftd.metrics.listener",
+        "where /metrics, /healthz and /readyz are served, host:port; an empty host is every interface; "
+        "https:// before it is TLS, by `listener.name.metrics.ssl.*` or `ssl.*`; nowhere when not set "
+        "([metrics.md](metrics.md))",
+        **own("kraftd.metrics.listener", "string", ""),
+    )
+    metrics_user = string(
+        "kraftd.metrics.user",
+        "who may read them, by HTTP's Basic authentication; everyone when not set",
+        **own("kraftd.metrics.user", "string", ""),
+    )
+    metrics_password = string(
+        "kraftd.metrics.password",
+        "the password of that user",
+        **own("kraftd.metrics.password", "password", ""),
+    )
+    audit_log = string(
+        "kraftd.audit.log",
+        "where committed changes and refusals are written as JSON lines: a file, or `stderr`; nowhere when "
+        "not set ([audit.md](audit.md))",
+        **own("kraftd.audit.log", "string", ""),
+    )
+    scrub_interval_ms = integer(
+        "kraftd.scrub.interval.ms",
+        "how often everything on disk is read and checked; 0 is never",
+        **own("kraftd.scrub.interval.ms", "long", "86400000", ("range", 0, None)),
+    )
+    shutdown_timeout_ms = integer(
+        "kraftd.shutdown.timeout.ms",
+        "how long a stop may wait for requests in work",
+        **own("kraftd.shutdown.timeout.ms", "int", "10000", ("range", 0, None)),
+    )
+
+
+SECTIONS: tuple[type, ...] = (
+    NodeKeys,
+    ListenerKeys,
+    ClientKeys,
+    SecurityKeys,
+    QuorumKeys,
+    MetadataLogKeys,
+    TopicKeys,
+    ConnectionKeys,
+    AdminKeys,
+    DelegationTokenKeys,
+    OwnKeys,
+)
+
+
+class DaemonConfig(
+    NodeKeys,
+    ListenerKeys,
+    ClientKeys,
+    SecurityKeys,
+    QuorumKeys,
+    MetadataLogKeys,
+    TopicKeys,
+    ConnectionKeys,
+    AdminKeys,
+    DelegationTokenKeys,
+    OwnKeys,
+):
+    """One daemon's configuration: its rows' settings, and what several of them say together.
 
     listeners: what to bind; host "" is every interface. advertised_listeners: how the controller listeners
-    are announced, the quorum's first; host "" where this host's own name has to be found. node_config: the
-    file's text as resource configs see it. warnings: to be logged once at the start.
+    are announced, the quorum's first, client_listeners how those of ordinary clients are; host "" where this
+    host's own name has to be found. node_config: the file's text as resource configs see it. security: what
+    the security keys say together. warnings: to be logged once at the start.
     """
 
-    node_id: int
-    listeners: tuple[Endpoint, ...]
-    advertised_listeners: tuple[Endpoint, ...]
-    controller_listener_names: tuple[str, ...]
+    def __init__(
+        self,
+        settings: Mapping[str, object],
+        node_config: NodeConfig,
+        *,
+        listeners: tuple[Endpoint, ...] = (),
+        advertised_listeners: tuple[Endpoint, ...] = (),
+        client_listeners: tuple[Endpoint, ...] = (),
+        warnings: tuple[str, ...] = (),
+    ) -> None:
+        """``settings``: what each row's parser gave, by its target."""
+        self.__dict__.update(settings)
+        self.node_config = node_config
+        self.listeners = listeners
+        self.advertised_listeners = advertised_listeners
+        self.client_listeners = client_listeners
+        self.security = SecurityConfig()
+        self.warnings = warnings
 
-    quorum_voters: dict[int, tuple[str, int]]
-    quorum_bootstrap_servers: tuple[tuple[str, int], ...]
-    quorum_auto_join: bool
-    quorum_election_timeout_ms: int
-    quorum_election_backoff_max_ms: int
-    quorum_fetch_timeout_ms: int
-    quorum_request_timeout_ms: int
-    quorum_retry_backoff_ms: int
-    quorum_append_linger_ms: int
-    quorum_fetch_max_bytes: int
-    quorum_fetch_snapshot_max_bytes: int
+    @cached_property
+    def log_dirs(self) -> tuple[str, ...]:
+        return self.log_dirs_given or self.log_dir_given
 
-    log_dirs: tuple[str, ...]
-    metadata_log_dir: str
-    metadata_log_segment_bytes: int
-    metadata_log_segment_ms: int
-    metadata_max_retention_bytes: int
-    metadata_max_retention_ms: int
-    metadata_max_idle_interval_ms: int
-    metadata_max_batch_bytes: int
-    metadata_delete_delay_ms: int
-    metadata_snapshot_max_new_record_bytes: int
-    metadata_snapshot_max_interval_ms: int
-    metadata_snapshot_min_changed_ratio: float
-    metadata_snapshot_timeout_ms: int
-    scrub_interval_ms: int
+    @cached_property
+    def metadata_log_dir(self) -> str:
+        return self.metadata_log_dir_given or self.log_dirs[0]
 
-    broker_session_timeout_ms: int
-    num_partitions: int
-    default_replication_factor: int
-    delete_topic_enable: bool
-    auto_leader_rebalance_enable: bool
-    leader_imbalance_check_interval_ms: int
-    unclean_leader_election_interval_ms: int
-    unstable_api_versions_enable: bool
-    unstable_feature_versions_enable: bool
-
-    socket_request_max_bytes: int
-    socket_listen_backlog_size: int
-    max_connections: int
-    max_connections_per_ip: int
-    max_connections_per_ip_overrides: dict[str, int]
-    connections_max_idle_ms: int
-    queued_max_requests: int
-    queued_max_request_bytes: int
-
-    log_format: str
-    log_level: str
-    metrics_listener: Endpoint | None
-    shutdown_timeout_ms: int
-
-    node_config: NodeConfig
-    warnings: tuple[str, ...] = ()
+    @cached_property
+    def metadata_log_segment_bytes(self) -> int:
+        return self.metadata_log_segment_bytes_of_tests or self.metadata_log_segment_bytes_given
 
     @property
     def is_static_quorum(self) -> bool:
-        """Whether the voters are those of the file, not those of the log (kraft.version 0)."""
+        """Return whether the voters are those of the file, not those of the log (kraft.version 0)."""
         return bool(self.quorum_voters)
 
     @property
@@ -96,91 +526,9 @@ class DaemonConfig(Struct, frozen=True, kw_only=True):
         return f"<DaemonConfig of node {self.node_id} on {names}, metadata in {self.metadata_log_dir}>"
 
 
-def build(
-    values: Mapping[str, Value],
-    own: Mapping[str, Value],
-    *,
-    listeners: tuple[Endpoint, ...],
-    advertised_listeners: tuple[Endpoint, ...],
-    voters: dict[int, tuple[str, int]],
-    bootstrap_servers: tuple[tuple[str, int], ...],
-    ip_overrides: dict[str, int],
-    metrics_listener: Endpoint | None,
-    node_config: NodeConfig,
-    warnings: tuple[str, ...],
-) -> DaemonConfig:
-    """A DaemonConfig of parsed and checked values: ``values`` by Kafka's keys, ``own`` by kraftd's."""
+def rows_of(section: type) -> Iterator[Row[object]]:
+    """The rows of one section, in their order."""
+    return (row for row in vars(section).values() if isinstance(row, Row))
 
-    def integer(key: str) -> int:
-        value = values[key]
-        assert isinstance(value, int)
-        return value
 
-    def texts(key: str) -> tuple[str, ...]:
-        value = values[key]
-        return tuple(value) if isinstance(value, list) else ()
-
-    def whole(key: str) -> int:
-        value = own[key]
-        assert isinstance(value, int)
-        return value
-
-    ratio = own["kraftd.metadata.snapshot.min.changed.records.ratio"]
-    assert isinstance(ratio, float)
-    log_dirs = texts("log.dirs") or texts("log.dir")
-    segment_bytes = values["internal.metadata.log.segment.bytes"] or values["metadata.log.segment.bytes"]
-    assert isinstance(segment_bytes, int)
-    return DaemonConfig(
-        node_id=integer("node.id"),
-        listeners=listeners,
-        advertised_listeners=advertised_listeners,
-        controller_listener_names=texts("controller.listener.names"),
-        quorum_voters=voters,
-        quorum_bootstrap_servers=bootstrap_servers,
-        quorum_auto_join=bool(values["controller.quorum.auto.join.enable"]),
-        quorum_election_timeout_ms=integer("controller.quorum.election.timeout.ms"),
-        quorum_election_backoff_max_ms=integer("controller.quorum.election.backoff.max.ms"),
-        quorum_fetch_timeout_ms=integer("controller.quorum.fetch.timeout.ms"),
-        quorum_request_timeout_ms=integer("controller.quorum.request.timeout.ms"),
-        quorum_retry_backoff_ms=integer("controller.quorum.retry.backoff.ms"),
-        quorum_append_linger_ms=integer("controller.quorum.append.linger.ms"),
-        quorum_fetch_max_bytes=integer("controller.quorum.fetch.max.bytes"),
-        quorum_fetch_snapshot_max_bytes=integer("controller.quorum.fetch.snapshot.max.bytes"),
-        log_dirs=log_dirs,
-        metadata_log_dir=str(values["metadata.log.dir"] or log_dirs[0]),
-        metadata_log_segment_bytes=segment_bytes,
-        metadata_log_segment_ms=integer("metadata.log.segment.ms"),
-        metadata_max_retention_bytes=integer("metadata.max.retention.bytes"),
-        metadata_max_retention_ms=integer("metadata.max.retention.ms"),
-        metadata_max_idle_interval_ms=integer("metadata.max.idle.interval.ms"),
-        metadata_max_batch_bytes=integer("internal.metadata.max.batch.size.in.bytes"),
-        metadata_delete_delay_ms=integer("internal.metadata.delete.delay.millis"),
-        metadata_snapshot_max_new_record_bytes=integer("metadata.log.max.record.bytes.between.snapshots"),
-        metadata_snapshot_max_interval_ms=integer("metadata.log.max.snapshot.interval.ms"),
-        metadata_snapshot_min_changed_ratio=ratio,
-        metadata_snapshot_timeout_ms=whole("kraftd.metadata.snapshot.timeout.ms"),
-        scrub_interval_ms=whole("kraftd.scrub.interval.ms"),
-        broker_session_timeout_ms=integer("broker.session.timeout.ms"),
-        num_partitions=integer("num.partitions"),
-        default_replication_factor=integer("default.replication.factor"),
-        delete_topic_enable=bool(values["delete.topic.enable"]),
-        auto_leader_rebalance_enable=bool(values["auto.leader.rebalance.enable"]),
-        leader_imbalance_check_interval_ms=integer("leader.imbalance.check.interval.seconds") * 1000,
-        unclean_leader_election_interval_ms=integer("unclean.leader.election.interval.ms"),
-        unstable_api_versions_enable=bool(values["unstable.api.versions.enable"]),
-        unstable_feature_versions_enable=bool(values["unstable.feature.versions.enable"]),
-        socket_request_max_bytes=integer("socket.request.max.bytes"),
-        socket_listen_backlog_size=integer("socket.listen.backlog.size"),
-        max_connections=integer("max.connections"),
-        max_connections_per_ip=integer("max.connections.per.ip"),
-        max_connections_per_ip_overrides=ip_overrides,
-        connections_max_idle_ms=integer("connections.max.idle.ms"),
-        queued_max_requests=integer("queued.max.requests"),
-        queued_max_request_bytes=integer("queued.max.request.bytes"),
-        log_format=str(own["kraftd.log.format"]),
-        log_level=str(own["kraftd.log.level"]),
-        metrics_listener=metrics_listener,
-        shutdown_timeout_ms=whole("kraftd.shutdown.timeout.ms"),
-        node_config=node_config,
-        warnings=warnings,
-    )
+ROWS: dict[str, Row[object]] = {row.key: row for section in SECTIONS for row in rows_of(section)}

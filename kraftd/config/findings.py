@@ -25,6 +25,11 @@ class Findings:
     def is_set(self, key: str) -> bool:
         return key in self._settings
 
+    def text(self, key: str) -> str:
+        """The text of a key as it was set, "" where it is not."""
+        setting = self._settings.get(key)
+        return setting.text if setting else ""
+
     def said(self, key: str) -> str:
         """A key as it was set, or its default."""
         setting = self._settings.get(key)

@@ -14,7 +14,8 @@ from kraftd.config.unknown import probably_meant
 from kraftd.types import Endpoint
 
 _LISTENER = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)]?:(-?[0-9]+)")
-_METRICS_LISTENER = re.compile(r"(?:http://)?(?:\[([0-9a-fA-F:.%]+)]|([0-9a-zA-Z\-._]*)):([0-9]{1,6})/?")
+METRICS_LISTENER = "METRICS"  # its name, whose TLS keys begin with listener.name.metrics.
+_METRICS_LISTENER = re.compile(r"(https?://)?(?:\[([0-9a-fA-F:.%]+)]|([0-9a-zA-Z\-._]*)):([0-9]{1,6})/?")
 PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 WILDCARD = "0.0.0.0"
 
@@ -36,7 +37,7 @@ def parse_protocol_map(text: str) -> dict[str, str]:
 def with_default_protocols(
     protocols: Mapping[str, str], listeners: Sequence[str], controller_names: Sequence[str]
 ) -> dict[str, str]:
-    """The map when nobody set it: controller listeners are PLAINTEXT, unless a secured protocol is in use."""
+    """The map when it is not set: controller listeners are PLAINTEXT, unless a secured protocol is in use."""
     names = [*controller_names, *(listener.partition(":")[0].upper() for listener in listeners)]
     if any(name in ("SSL", "SASL_SSL", "SASL_PLAINTEXT") for name in names):
         return dict(protocols)
@@ -71,16 +72,28 @@ def parse_listener(text: str, protocols: Mapping[str, str]) -> Endpoint:
 
 
 def parse_metrics_listener(text: str) -> Endpoint | None:
-    """`kraftd.metrics.listener`: host:port, with or without http:// before it; None for an empty text."""
+    """`kraftd.metrics.listener`: host:port, http:// or https:// before it or not; None for an empty text."""
     if not text.strip():
         return None
     match = _METRICS_LISTENER.fullmatch(text.strip())
     if match is None:
         raise ValueError("must be host:port, like 127.0.0.1:9404, or :9404 for every interface")
-    host, port = match[1] or match[2] or "", int(match[3])
+    host, port = match[2] or match[3] or "", int(match[4])
     if port > 65535:
         raise ValueError(f"{port} is no port; ports are from 0 to 65535")
-    return Endpoint("METRICS", host, port, PROTOCOLS["PLAINTEXT"])
+    protocol = "SSL" if match[1] == "https://" else "PLAINTEXT"
+    return Endpoint(METRICS_LISTENER, host, port, PROTOCOLS[protocol])
+
+
+def parse_ip_overrides(text: str) -> dict[str, int]:
+    """``max.connections.per.ip.overrides``: connections at once by host, of ``host:number,host:number``."""
+    overrides = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        host, _, count = item.rpartition(":")
+        if not host or not (count.strip().isascii() and count.strip().isdecimal()):
+            raise ValueError(f"{item} must be host:number")
+        overrides[host.strip()] = int(count)
+    return overrides
 
 
 def check_shared_port(port: int, hosts: Sequence[str]) -> None:

@@ -8,15 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kraftd.config.checks import check
-from kraftd.config.daemon import DaemonConfig
+from kraftd.config.daemon import ROWS, DaemonConfig
 from kraftd.config.errors import ConfigError
-from kraftd.config.keys import OWN, OWN_PREFIX, UNSUPPORTED, USED, is_source_of_resource_configs
+from kraftd.config.keys import OWN, OWN_PREFIX, WITHOUT_EFFECT, is_source_of_resource_configs
+from kraftd.config.providers import resolve
 from kraftd.config.settings import OVERRIDE, Setting
 from kraftd.config.unknown import probably_meant
 from kraftd.configdef import properties
 from kraftd.configdef.definition import ConfigDef, ConfigKey, InvalidValue, Value, broker_def
 from kraftd.configdef.node import NodeConfig, server_key
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf".decode("latin-1")  # of UTF-8, as Java reads it in such a file
+_MARKED = "the file begins with a UTF-8 byte order mark, which Java reads as a part of its first line"
 # Prefixes under which Kafka hands keys on to plugins, and listeners' own keys.
 OPEN_PREFIXES = ("listener.name.", "rsm.config.", "rlmm.config.", "config.providers.")
 
@@ -29,6 +32,8 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> DaemonConfig:
     """
     problems: list[str] = []
     warnings: list[str] = []
+    meaningless: list[str] = []
+    unknown: list[str] = []
     settings = {setting.key: setting for setting in read(Path(path), warnings)}
     for override in overrides:
         key, equals, text = override.partition("=")
@@ -36,20 +41,27 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> DaemonConfig:
             settings[key.strip()] = Setting(key.strip(), text.strip(), OVERRIDE)
         else:
             problems.append(f"{OVERRIDE} {override}: must be key=value, like {OVERRIDE} node.id=2")
+    settings = resolve(settings, problems)
     for setting in settings.values():
-        classify(setting, problems, warnings)
-    own = parse_all(OWN, settings, problems)
-    values = parse_all(broker_def(), settings, problems)
+        classify(setting, problems, warnings, meaningless, unknown)
+    # One line each: a stock file has dozens of them.
+    if meaningless:
+        warnings.append(f"these keys have no effect on kraftd: {', '.join(sorted(meaningless))}")
+    if unknown:
+        text = "these are keys of neither Kafka nor kraftd, and have no effect"
+        warnings.append(f"{text}: {', '.join(sorted(unknown))}")
+    values = {**parse_all(OWN, settings, problems), **parse_all(broker_def(), settings, problems)}
     share_node_id(settings, values)
+    targets = parse_rows(values, settings, problems)
     problems += [
         missing(definition, Path(path).name)
         for definition in broker_def().values()
-        if definition.required and definition.name not in settings
+        if definition.required and settings.keys().isdisjoint((definition.name, marked(definition.name)))
     ]
     if problems:
         raise ConfigError(problems)
     node_config = NodeConfig({setting.key: setting.text for setting in settings.values()})
-    return check(values, own, settings, node_config, warnings)
+    return check(DaemonConfig(targets, node_config), values, settings, warnings)
 
 
 def read(path: Path, warnings: list[str]) -> list[Setting]:
@@ -58,9 +70,7 @@ def read(path: Path, warnings: list[str]) -> list[Setting]:
         text = path.read_bytes().decode("latin-1")  # the format's own encoding
         entries = properties.parse(text)
     except FileNotFoundError:
-        raise ConfigError(
-            [f"{path}: there is no such file; give the path of a controller's .properties file"]
-        ) from None
+        raise ConfigError([f"{path}: there is no such file; give the path of a .properties file"]) from None
     except OSError as error:
         raise ConfigError([f"{path}: cannot be read: {error.strerror}"]) from None
     except properties.PropertiesError as error:
@@ -75,23 +85,58 @@ def read(path: Path, warnings: list[str]) -> list[Setting]:
     return [Setting(key, value, f"{path.name}, line {line}") for key, value, line in entries]
 
 
-def classify(setting: Setting, problems: list[str], warnings: list[str]) -> None:
-    """Note a key that kraftd has no use for, and refuse one that was probably meant to be another."""
+def classify(
+    setting: Setting, problems: list[str], warnings: list[str], meaningless: list[str], unknown: list[str]
+) -> None:
+    """Note a key that kraftd has no use for, and refuse one that was probably meant to be another.
+
+    `meaningless` gets keys of Kafka that mean nothing to kraftd, `unknown` those of neither.
+    """
     key = setting.key
-    if key in UNSUPPORTED and setting.text.strip():
-        problems.append(f"{setting.shown()}: {UNSUPPORTED[key]} ({setting.where})")
-    elif key in USED or is_source_of_resource_configs(key):
+    if key in ROWS or base_key(key) in ROWS or is_source_of_resource_configs(key):
         return
+    elif key.startswith(BYTE_ORDER_MARK):
+        note_byte_order_mark(setting, problems, warnings)
+    elif key in WITHOUT_EFFECT:
+        warnings.append(f"{key} has no effect on kraftd: {WITHOUT_EFFECT[key]} ({setting.where})")
     elif server_key(key) is not None:
-        warnings.append(f"{key} has no effect on kraftd ({setting.where})")
+        meaningless.append(key)
     elif meant := probably_meant(key, (*broker_def(), *OWN)):
-        problems.append(f"{setting.shown()}: there is no key {key}; did you mean {meant}? ({setting.where})")
+        # The text of a misspelt key may be a secret: it is never shown.
+        problems.append(f"{key}: there is no such key; did you mean {meant}? ({setting.where})")
     elif key.startswith(OWN_PREFIX):
-        problems.append(
-            f"{setting.shown()}: there is no key {key}; kraftd's own are {', '.join(OWN)} ({setting.where})"
-        )
+        problems.append(f"{key}: there is no such key; kraftd's own are {', '.join(OWN)} ({setting.where})")
     elif not key.startswith(OPEN_PREFIXES):
-        warnings.append(f"{key} is a key of neither Kafka nor kraftd, and has no effect ({setting.where})")
+        unknown.append(key)
+
+
+def marked(key: str) -> str:
+    """A key as it is read behind a byte order mark: what is said of the mark says why it is not set."""
+    return BYTE_ORDER_MARK + key
+
+
+def note_byte_order_mark(setting: Setting, problems: list[str], warnings: list[str]) -> None:
+    """Refuse a first line that a UTF-8 byte order mark keeps from setting its key; warn of any other.
+
+    Java's format is Latin-1: to it the mark is three letters of the first key, or of what was a comment.
+    """
+    key = setting.key.removeprefix(BYTE_ORDER_MARK)
+    if base_key(key) in ROWS or server_key(key) is not None:
+        problems.append(hidden_by_byte_order_mark(setting))
+    else:
+        warnings.append(f"{_MARKED}; save the file without it ({setting.where})")
+
+
+def hidden_by_byte_order_mark(setting: Setting) -> str:
+    """What is wrong with a setting whose key begins with the mark."""
+    key = setting.key.removeprefix(BYTE_ORDER_MARK)
+    return f"{key}: {_MARKED}, so that {key} is not set; save the file without it ({setting.where})"
+
+
+def base_key(key: str) -> str:
+    """The key that a listener's own, or a mechanism's, is one of."""
+    known = server_key(key)
+    return known.name if known is not None else key
 
 
 def share_node_id(settings: dict[str, Setting], values: dict[str, Value]) -> None:
@@ -99,7 +144,10 @@ def share_node_id(settings: dict[str, Setting], values: dict[str, Value]) -> Non
     for one, other in (("broker.id", "node.id"), ("node.id", "broker.id")):
         if one in settings and other not in settings:
             settings[other] = Setting(other, settings[one].text, settings[one].where)
-            values[other] = values.get(one)
+            if one in values:
+                values[other] = values[one]
+            else:
+                values.pop(other, None)
 
 
 def parse_all(definition: ConfigDef, settings: dict[str, Setting], problems: list[str]) -> dict[str, Value]:
@@ -112,7 +160,24 @@ def parse_all(definition: ConfigDef, settings: dict[str, Setting], problems: lis
                 values[key.name] = key.parse(setting.text)
             except InvalidValue as error:
                 problems.append(f"{setting.shown()}: {error.wanted} ({setting.where})")
+                values.pop(key.name, None)
     return values
+
+
+def parse_rows(
+    values: dict[str, Value], settings: dict[str, Setting], problems: list[str]
+) -> dict[str, object]:
+    """What the rows make of the values, by target; what a row refuses is noted and left out."""
+    targets = {}
+    required = {key.name for key in broker_def().values() if key.required}
+    for row in ROWS.values():
+        if row.key in values and (row.key not in required or row.key in settings):
+            try:
+                targets[row.target] = row.parse(values[row.key])
+            except ValueError as error:
+                setting = settings[row.key]
+                problems.append(f"{setting.shown()}: {error} ({setting.where})")
+    return targets
 
 
 def missing(key: ConfigKey, file_name: str) -> str:

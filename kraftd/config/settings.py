@@ -1,4 +1,4 @@
-"""One key as somebody set it."""
+"""One key as it was set."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ OVERRIDE = "--override"
 
 
 class Setting:
-    """One key as it was set: its text and where."""
+    """One key as it was set: its text and where; `hidden` where the text came from a config provider."""
 
-    __slots__ = ("key", "text", "where")
+    __slots__ = ("hidden", "key", "text", "where")
 
-    def __init__(self, key: str, text: str, where: str) -> None:
+    def __init__(self, key: str, text: str, where: str, *, hidden: bool = False) -> None:
         self.key = key
         self.text = text
         self.where = where
+        self.hidden = hidden
 
     def __repr__(self) -> str:
         return f"{self.shown()} ({self.where})"
@@ -23,5 +24,10 @@ class Setting:
     def shown(self) -> str:
         """Key and text, a secret left out."""
         known = server_key(self.key)
-        secret = known is not None and known.sensitive
+        secret = self.hidden or (known is not None and known.sensitive) or _may_hold_secret(self.key)
         return f"{self.key}={'[hidden]' if secret else self.text}"
+
+
+def _may_hold_secret(key: str) -> bool:
+    """Return whether a key that no definition has looks like one of a secret."""
+    return any(word in key.lower() for word in ("password", "secret", "jaas", "credential", "passphrase"))

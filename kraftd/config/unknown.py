@@ -1,10 +1,18 @@
-"""Which key was probably meant by one that nobody knows."""
+"""Which key was probably meant by an unknown one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 MAX_EDITS = 2
+# Words for one unit: the one that Kafka's keys end with is among them.
+UNITS = (
+    ("ms", "millis", "milliseconds", "msec", "msecs"),
+    ("seconds", "second", "secs", "sec", "s"),
+    ("minutes", "minute", "mins", "min", "m"),
+    ("hours", "hour", "hrs", "hr", "h"),
+    ("bytes", "byte", "b"),
+)
 SHORT_KEY = 8  # up to this length a single edit is all that still looks like a slip
 
 
@@ -13,7 +21,11 @@ def probably_meant(text: str, known: Iterable[str]) -> str | None:
     is none.
 
     A slip is a character too many, too few, another one, or two in the wrong order. Case does not count.
+    Before that a unit that is written otherwise or left out is looked for: `.hrs` for `.hours`.
     """
+    known = tuple(known)
+    if (with_unit := _with_its_unit(text.lower(), known)) is not None:
+        return with_unit
     most = 1 if len(text) <= SHORT_KEY else MAX_EDITS
     lowered = text.lower()
     best, best_edits = None, most + 1
@@ -23,6 +35,18 @@ def probably_meant(text: str, known: Iterable[str]) -> str | None:
             if edits < best_edits:
                 best, best_edits = candidate, edits
     return best
+
+
+def _with_its_unit(text: str, known: Iterable[str]) -> str | None:
+    """The one known key that is the text with another word for its unit, or with the unit that it lacks."""
+    stem, dot, unit = text.rpartition(".")
+    spelled = {f"{stem}.{word}" for words in UNITS if unit in words for word in words} if dot else set()
+    lacking = {f"{text}.{word}" for words in UNITS for word in words}
+    for wanted in (spelled, lacking):
+        found = [candidate for candidate in known if candidate.lower() in wanted]
+        if len(found) == 1:
+            return found[0]
+    return None
 
 
 def edit_distance(left: str, right: str, limit: int) -> int:

@@ -16,8 +16,8 @@ from kraftd.configdef.definition import (
     group_def,
     topic_def,
 )
-from tests.kafka.fetch import kafka_libs
-from tests.kafka.java import find_javac
+from testkit.fetch import kafka_libs
+from testkit.java import find_javac
 
 DEFINITIONS = [broker_def(), broker_quota_def(), topic_def(), group_def(), client_metrics_def()]
 

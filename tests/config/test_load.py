@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kraftd.config import ConfigError, DaemonConfig, load
-from kraftd.config.keys import OWN, USED
+from kraftd.config.daemon import ROWS
+from kraftd.config.keys import OWN, WITHOUT_EFFECT
+from kraftd.config.reference import page_with_tables
 from kraftd.config.unknown import edit_distance, probably_meant
 from kraftd.configdef.definition import broker_def, value_text
 from kraftd.types import Endpoint
@@ -54,7 +56,9 @@ def test_a_plain_file_gives_kafkas_defaults(load_lines: Load) -> None:
 
 def test_the_example_of_the_repository_is_sound() -> None:
     config = load(ROOT / "config" / "controller.properties")
-    assert config.listeners == config.advertised_listeners == (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
+    assert config.advertised_listeners == (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
+    assert config.client_listeners == (Endpoint("CLIENT", "127.0.0.1", 9092),)
+    assert config.listeners == config.advertised_listeners + config.client_listeners
     assert config.log_dirs == ("./data",)
     assert config.warnings == ()
 
@@ -65,10 +69,52 @@ def test_an_override_wins_over_the_file(load_lines: Load) -> None:
     assert config.data_dirs == ("/a", "/b")
 
 
-def test_a_key_without_use_is_warned_of_once(load_lines: Load) -> None:
-    assert load_lines("num.network.threads=3").warnings == (
-        "num.network.threads has no effect on kraftd (controller.properties, line 6)",
+def test_keys_without_use_are_one_warning(load_lines: Load) -> None:
+    config = load_lines("num.network.threads=3", "log.retention.check.interval.ms=300000")
+    assert config.warnings == (
+        "these keys have no effect on kraftd: log.retention.check.interval.ms, num.network.threads",
     )
+
+
+def test_the_file_that_comes_with_kafka_has_one_warning(load_lines: Load) -> None:
+    """Every key of its config/controller.properties that has no meaning here."""
+    keys = (
+        "num.network.threads=3",
+        "num.io.threads=8",
+        "socket.send.buffer.bytes=102400",
+        "socket.receive.buffer.bytes=102400",
+        "socket.request.max.bytes=104857600",
+        "num.partitions=1",
+        "num.recovery.threads.per.data.dir=1",
+        "offsets.topic.replication.factor=1",
+        "share.coordinator.state.topic.replication.factor=1",
+        "share.coordinator.state.topic.min.isr=1",
+        "transaction.state.log.replication.factor=1",
+        "transaction.state.log.min.isr=1",
+        "log.retention.hours=168",
+        "log.segment.bytes=1073741824",
+        "log.retention.check.interval.ms=300000",
+    )
+    (warning,) = load_lines(*keys).warnings
+    assert warning.startswith("these keys have no effect on kraftd: ")
+
+
+def test_a_voter_that_is_named_twice_is_refused(load_lines: Load) -> None:
+    (problem,) = problems(load_lines, "controller.quorum.voters=7@a:9093,2@b:9093,7@c:9093")
+    assert "node 7 is there twice" in problem
+
+
+def test_a_voter_that_listens_on_another_port_is_warned_of(load_lines: Load) -> None:
+    (warning,) = load_lines("controller.quorum.voters=7@127.0.0.1:9999,2@b:9093").warnings
+    assert "has this node at 127.0.0.1:9999, and it listens on port" in warning
+    assert load_lines("controller.quorum.voters=7@other-name:9093,2@b:9093").warnings == ()
+
+
+def test_the_text_of_a_misspelt_key_is_never_shown(load_lines: Load) -> None:
+    for line in ("ssl.keystore.pasword=s3cret", "kraftd.nonsense=s3cret"):
+        (problem,) = problems(load_lines, line)
+        assert "s3cret" not in problem
+    assert "s3cret" not in repr(load_lines("plugin.thing=s3cret").warnings)
 
 
 def test_a_key_that_topics_inherit_is_of_use(load_lines: Load) -> None:
@@ -84,7 +130,8 @@ def test_a_key_that_is_set_twice_is_told_of(load_lines: Load) -> None:
 
 def test_a_strangers_key_is_warned_of_and_a_listeners_own_is_not(load_lines: Load) -> None:
     config = load_lines("my.plugin.setting=1", "listener.name.controller.my.thing=2")
-    assert [warning.split()[0] for warning in config.warnings] == ["my.plugin.setting"]
+    expected = "these are keys of neither Kafka nor kraftd, and have no effect: my.plugin.setting"
+    assert config.warnings == (expected,)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +149,7 @@ def test_a_slip_in_a_key_is_refused_with_the_key_that_was_meant(
 ) -> None:
     key = line.partition("=")[0]
     assert problems(load_lines, line) == [
-        f"{line}: there is no key {key}; did you mean {meant}? (controller.properties, line 6)"
+        f"{key}: there is no such key; did you mean {meant}? (controller.properties, line 6)"
     ]
 
 
@@ -150,9 +197,12 @@ def test_a_listener_that_has_no_protocol_is_told_the_name_that_was_meant(load_li
     ("lines", "says"),
     [
         (["listeners=CONTROLLER://:9093,PLAINTEXT://:9092"], "PLAINTEXT is no controller listener"),
+        (["kraftd.client.listener.names=CLIENT"], "there is no listener named CLIENT in"),
+        (["kraftd.client.listener.names=CONTROLLER"], "CONTROLLER is a controller listener, and ordinary"),
+        (["kraftd.client.broker.listener.name=X"], "it does nothing without kraftd.client.listener.names"),
         (["controller.listener.names=OTHER"], "name it there or in controller.listener.names"),
         (["controller.listener.names=CONTROLLER,B"], "there is no listener named B"),
-        (["listener.security.protocol.map=CONTROLLER:SSL"], "kraftd serves only PLAINTEXT"),
+        (["listener.security.protocol.map=CONTROLLER:SSL"], "CONTROLLER is TLS and needs a key store"),
         (["listener.security.protocol.map=CONTROLLER"], "must be NAME:PROTOCOL"),
         (["listeners=CONTROLLER://:x"], "must be NAME://host:port"),
         (["advertised.listeners=CONTROLLER://0.0.0.0:9093"], "nobody can connect to 0.0.0.0"),
@@ -162,7 +212,7 @@ def test_a_listener_that_has_no_protocol_is_told_the_name_that_was_meant(load_li
         (["queued.max.request.bytes=10"], "must hold one request of socket.request.max.bytes"),
         (["max.connections.per.ip=0"], "nobody could connect"),
         (["early.start.listeners=X"], "there is no listener named X"),
-        (["authorizer.class.name=a.B"], "kraftd checks no authorization"),
+        (["authorizer.class.name=a.B"], "kraftd runs no Java classes"),
     ],
 )
 def test_what_cannot_be_together_is_refused(load_lines: Load, lines: list[str], says: str) -> None:
@@ -187,13 +237,28 @@ def test_an_override_without_key_and_value_is_refused(load_lines: Load, override
     assert "must be key=value" in problems(load_lines, overrides=(override,))[0]
 
 
-def test_every_key_of_use_is_one_of_kafkas_or_kraftds() -> None:
-    assert set(USED) <= {*broker_def(), *OWN}
+def test_every_row_is_of_a_key_of_kafkas_or_brings_its_definition() -> None:
+    assert {key for key, row in ROWS.items() if row.definition is None} <= set(broker_def())
+    assert not set(OWN) & set(broker_def())
 
 
-def test_every_key_of_use_is_documented() -> None:
+def test_the_docs_page_has_the_tables_that_the_rows_make() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text()
-    assert [key for key in USED if f"`{key}`" not in page] == []
+    assert page_with_tables(page) == page, "run python -m kraftd.config.reference docs/configuration.md"
+
+
+def test_the_docs_page_says_which_keys_are_without_effect() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    for key, why in WITHOUT_EFFECT.items():
+        assert f"| `{key}` | {why} |" in page
+
+
+def test_overrides_of_the_connections_of_one_address_are_numbers_by_host(load_lines: Load) -> None:
+    config = load_lines("max.connections.per.ip=0", "max.connections.per.ip.overrides=127.0.0.1:5, h:1")
+    assert config.max_connections_per_ip_overrides == {"127.0.0.1": 5, "h": 1}
+    assert problems(load_lines, "max.connections.per.ip.overrides=h") == [
+        "max.connections.per.ip.overrides=h: h must be host:number (controller.properties, line 6)"
+    ]
 
 
 @settings(max_examples=200, deadline=None)
@@ -207,6 +272,20 @@ def test_two_letters_in_the_wrong_order_are_one_slip() -> None:
     assert edit_distance("partitoins", "partitions", 2) == 1
     assert probably_meant("node.di", ["node.id", "log.dir"]) == "node.id"
     assert probably_meant("completely.different", ["node.id", "log.dir"]) is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("log.retention.hrs", "log.retention.hours"),
+        ("broker.session.timeout", "broker.session.timeout.ms"),
+        ("broker.session.timeout.millis", "broker.session.timeout.ms"),
+        ("metadata.max.retention", None),
+        ("broker.session", None),
+    ],
+)
+def test_a_unit_that_is_written_otherwise_or_left_out_is_suggested(typed: str, meant: str | None) -> None:
+    assert probably_meant(typed, broker_def()) == meant
 
 
 @pytest.fixture(scope="module")
@@ -320,7 +399,24 @@ def test_the_metrics_listener_is_a_host_and_a_port(load_lines: Load, text: str, 
     assert (found.host, found.port) == (host, port)
 
 
-def test_metrics_are_served_nowhere_unless_somebody_says_where(load_lines: Load) -> None:
+def test_a_metrics_listener_over_tls_needs_a_key_store_of_its_own_or_of_all(load_lines: Load) -> None:
+    (problem,) = problems(load_lines, "kraftd.metrics.listener=https://:9404")
+    assert "METRICS is TLS and needs a key store" in problem
+    for prefix in ("", "listener.name.metrics."):
+        lines = f"{prefix}ssl.keystore.type=PEM\n{prefix}ssl.keystore.location=node.pem"
+        found = load_lines(f"kraftd.metrics.listener=https://:9404\n{lines}").security.listeners["METRICS"]
+        assert found.tls is not None and found.tls.keystore.location == "node.pem"
+
+
+def test_a_password_of_the_metrics_listener_needs_a_user_and_should_need_tls(load_lines: Load) -> None:
+    (problem,) = problems(load_lines, "kraftd.metrics.listener=:9404\nkraftd.metrics.password=x")
+    assert problem.startswith("kraftd.metrics.user")
+    text = "kraftd.metrics.listener=:9404\nkraftd.metrics.user=u\nkraftd.metrics.password=hidden"
+    (warning,) = [one for one in load_lines(text).warnings if "kraftd.metrics" in one]
+    assert "plaintext" in warning and "hidden" not in warning
+
+
+def test_metrics_are_served_only_at_a_configured_listener(load_lines: Load) -> None:
     assert load_lines().metrics_listener is None
 
 
@@ -340,3 +436,31 @@ def test_a_metrics_listener_that_cannot_be_is_refused_with_what_would_do(
     assert problem.startswith(f"kraftd.metrics.listener={text}: ")
     assert why in problem
     assert problem.endswith("(controller.properties, line 6)")
+
+
+MARK = b"\xef\xbb\xbf"
+
+
+def marked_file(tmp_path: Path, *lines: str, mark: bytes = MARK) -> Path:
+    path = tmp_path / "controller.properties"
+    path.write_bytes(mark + "\n".join([*lines, *(f"{key}={text}" for key, text in BASE.items())]).encode())
+    return path
+
+
+@pytest.mark.parametrize("first", ["num.partitions=3", "process.roles=controller", "kraftd.log.level = info"])
+def test_a_byte_order_mark_before_a_key_is_named_once(tmp_path: Path, first: str) -> None:
+    key = first.partition("=")[0].strip()
+    path = marked_file(tmp_path, first)
+    if key in BASE:
+        path.write_bytes(path.read_bytes().replace(b"\n" + key.encode() + b"=", b"\nmy.key="))
+    with pytest.raises(ConfigError) as refused:
+        load(path)
+    (problem,) = refused.value.problems
+    assert problem.startswith(f"{key}: the file begins with a UTF-8 byte order mark")
+    assert problem.endswith("save the file without it (controller.properties, line 1)")
+
+
+def test_a_byte_order_mark_before_a_comment_is_warned_of(tmp_path: Path) -> None:
+    (warning,) = load(marked_file(tmp_path, "# my controller")).warnings
+    assert warning.startswith("the file begins with a UTF-8 byte order mark")
+    assert load(marked_file(tmp_path, "# my controller", mark=b"")).warnings == ()

@@ -1,0 +1,48 @@
+"""How this side logs in at others: an exchange of the configured mechanism, begun anew each time."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kraftd.config.security import ClientSecurity, file_of_url
+from kraftd.security.jwt_validation import MAX_TOKEN_BYTES
+from kraftd.security.oauthbearer import OAuthBearerClient
+from kraftd.security.sasl import OAUTHBEARER, PLAIN, ClientExchange, SaslFailed
+from kraftd.security.sasl_plain import PlainClient
+from kraftd.security.scram_client import SaltedPasswords, ScramClient
+from kraftd.security.scram_messages import TOKEN_AUTH
+
+
+def client_login(client: ClientSecurity) -> Callable[[], ClientExchange] | None:
+    """What begins a login of this side; None where servers want none."""
+    if not client.mechanism or client.jaas is None:
+        return None
+    options: Mapping[str, Any] = client.jaas.options
+    if client.mechanism == PLAIN:
+        return partial(PlainClient, options["username"], options["password"])
+    if client.mechanism == OAUTHBEARER:
+        return lambda: OAuthBearerClient(_read_token(client.token_url))
+    salted: SaltedPasswords = {}
+    by_token = str(options.get(TOKEN_AUTH, "")).lower() == "true"
+    extensions = {TOKEN_AUTH: "true"} if by_token else {}
+    return lambda: ScramClient(
+        client.mechanism, options["username"], options["password"], new_nonce(), extensions, salted
+    )
+
+
+def new_nonce() -> str:
+    """A nonce of SCRAM: 144 random bits."""
+    return secrets.token_urlsafe(18)
+
+
+def _read_token(url: str) -> str:
+    path = Path(file_of_url(url))
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_TOKEN_BYTES).decode("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SaslFailed(f"the token in {path} cannot be read: {error}") from None

@@ -1,0 +1,384 @@
+"""What a file says of security: each listener's TLS and SASL, the node's own logins, and the authorizer.
+
+A listener's own keys (``listener.name.<listener>.<key>``, with ``<mechanism>.`` before the key where it has
+one a mechanism) win over the plain ones, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from msgspec import Struct
+
+from kraftd.config.findings import Findings
+from kraftd.config.settings import Setting
+from kraftd.configdef.definition import InvalidValue, broker_def
+from kraftd.security.authorizer_settings import CLASS_NAME, AuthorizerSettings, parse_super_users
+from kraftd.security.jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasEntry, parse_jaas
+from kraftd.security.jwt_validation import TokenRules
+from kraftd.security.principal_mapping import PrincipalMapper
+from kraftd.security.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
+from kraftd.security.tls_settings import TLS_1_3, StoreSettings, TlsSettings
+from kraftd.types import Endpoint
+
+Settings = Mapping[str, Setting]
+
+SSL, SASL_PLAINTEXT, SASL_SSL = 1, 2, 3  # as in Endpoint.security_protocol
+MAX_UNAUTHENTICATED_FRAME_BYTES = 65_536
+PYTHON_AUTHORIZERS = "kraftd.authorizer"  # the group of entry points
+MODULES = {
+    PLAIN: PLAIN_MODULE,
+    SCRAM_SHA_256: SCRAM_MODULE,
+    SCRAM_SHA_512: SCRAM_MODULE,
+    OAUTHBEARER: OAUTHBEARER_MODULE,
+}
+_VALIDATORS = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler",
+)
+_LOGIN_HANDLERS = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
+)
+_PRINCIPAL_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+
+
+class TokenSettings(Struct, frozen=True, kw_only=True):
+    """Where the keys of OAUTHBEARER's tokens are, and what a token must say."""
+
+    jwks_url: str
+    refresh_ms: int
+    rules: TokenRules
+
+
+class ListenerSecurity(Struct, frozen=True, kw_only=True):
+    """One listener. `tls` is None without TLS, `mechanisms` empty without SASL."""
+
+    listener: str
+    tls: TlsSettings | None = None
+    principal_mapping: str = "DEFAULT"
+    mechanisms: tuple[str, ...] = ()
+    jaas: dict[str, JaasEntry] = {}
+    max_reauth_ms: dict[str, int] = {}
+    tokens: TokenSettings | None = None
+    max_unauthenticated_frame_bytes: int = MAX_UNAUTHENTICATED_FRAME_BYTES
+
+
+class ClientSecurity(Struct, frozen=True, kw_only=True):
+    """How this side proves who it is: TLS, and one SASL mechanism with its login module."""
+
+    tls: TlsSettings | None = None
+    mechanism: str = ""
+    jaas: JaasEntry | None = None
+    token_url: str = ""
+
+
+class SecurityConfig(Struct, frozen=True, kw_only=True):
+    """All of it: listeners by name, the node's own requests, and the authorizer (None: all is allowed).
+
+    `client` is for requests to other controllers, `brokers` for those to brokers, by the brokers' listener.
+    A listener is in `brokers` only if this node can connect to it.
+    """
+
+    listeners: dict[str, ListenerSecurity] = {}
+    client: ClientSecurity = ClientSecurity()
+    brokers: dict[str, ClientSecurity] = {}
+    authorizer_class: str = ""
+    authorizer: AuthorizerSettings = AuthorizerSettings()
+
+
+class Keys:
+    """The keys of one listener, or of one client, with what is wrong with them noted in `findings`."""
+
+    def __init__(self, settings: Settings, findings: Findings, listener: str = "") -> None:
+        self._settings = settings
+        self._findings = findings
+        self._prefixes = (f"listener.name.{listener.lower()}.", "") if listener else ("",)
+        self._of_listener = bool(listener)
+
+    def found(self, key: str, mechanism: str = "") -> str | None:
+        """The full name under which a key is set; None when it is not."""
+        inner = [f"{mechanism.lower()}."] if mechanism else []
+        if not (self._of_listener and key == "sasl.jaas.config"):  # there, a mechanism has its own or none
+            inner.append("")
+        names = [f"{prefix}{part}{key}" for prefix in self._prefixes for part in inner]
+        return next((name for name in names if name in self._settings), None)
+
+    def value(self, key: str, mechanism: str = "") -> Any:
+        """The typed value of a key, its default where it is not set or cannot be read."""
+        definition = broker_def()[key]
+        name = self.found(key, mechanism)
+        if name is not None:
+            try:
+                return definition.parse(self._settings[name].text)
+            except InvalidValue as error:
+                self._findings.refuse(name, error.wanted)
+        return broker_def().defaults()[key]
+
+    def text(self, key: str, mechanism: str = "") -> str | None:
+        """The value of a text, None where it is not set or empty."""
+        value = self.value(key, mechanism)
+        return str(value) if value not in (None, "") else None
+
+    def refuse(self, key: str, why: str, mechanism: str = "") -> None:
+        """Note a problem with a key."""
+        self._findings.refuse(self.found(key, mechanism) or f"{self._prefixes[0]}{key}", why)
+
+    def warn(self, key: str, what: str) -> None:
+        """Note a key whose value has not the effect that it has in Kafka."""
+        text = f"{self._findings.said(self.found(key) or key)}: {what}"
+        if text not in self._findings.warnings:  # the keys of a listener are those of its clients, too
+            self._findings.warnings.append(text)
+
+    def tried(self, key: str, make: Callable[[], Any], mechanism: str = "") -> Any:
+        """What `make` gives; None, and the problem noted, when it raises ValueError."""
+        try:
+            return make()
+        except ValueError as error:
+            self.refuse(key, str(error), mechanism)
+            return None
+
+
+def read_security(
+    settings: Settings,
+    endpoints: Sequence[Endpoint],
+    findings: Findings,
+    brokers: Mapping[str, ClientSecurity] | None = None,
+) -> SecurityConfig:
+    """The security of a daemon with these listeners, the quorum's first; problems go to the findings."""
+    listeners = {
+        endpoint.listener: _listener(endpoint, settings, findings)
+        for endpoint in endpoints
+        if endpoint.security_protocol
+    }
+    plain = Keys(settings, findings)
+    client = ClientSecurity()
+    if endpoints and endpoints[0].security_protocol:
+        client = _own_logins(endpoints[0], settings, findings)
+    super_users = plain_text(settings, "super.users")
+    everyone = plain_text(settings, "allow.everyone.if.no.acl.found").strip().lower()
+    class_name = plain.text("authorizer.class.name") or ""
+    if class_name and class_name != CLASS_NAME and not class_name.startswith(f"{PYTHON_AUTHORIZERS}:"):
+        why = (
+            f"kraftd runs no Java classes; use {CLASS_NAME}, or {PYTHON_AUTHORIZERS}:<name> of a Python "
+            f"entry point of the group {PYTHON_AUTHORIZERS}"
+        )
+        plain.refuse("authorizer.class.name", why)
+    if everyone not in ("", "true", "false"):
+        plain.refuse("allow.everyone.if.no.acl.found", "must be true or false")
+    return SecurityConfig(
+        listeners=listeners,
+        client=client,
+        brokers=dict(brokers or {}),
+        authorizer_class=class_name,
+        authorizer=AuthorizerSettings(
+            super_users=plain.tried("super.users", lambda: parse_super_users(super_users)) or frozenset(),
+            allow_if_no_acl=everyone == "true",
+        ),
+    )
+
+
+def plain_text(settings: Settings, key: str) -> str:
+    """The text of a key that Kafka's definition does not have."""
+    return settings[key].text if key in settings else ""
+
+
+def _listener(endpoint: Endpoint, settings: Settings, findings: Findings) -> ListenerSecurity:
+    keys = Keys(settings, findings, endpoint.listener)
+    protocol = endpoint.security_protocol
+    if (keys.text("principal.builder.class") or _PRINCIPAL_BUILDER) != _PRINCIPAL_BUILDER:
+        keys.refuse("principal.builder.class", "kraftd runs no Java classes; remove the key")
+    tls = tls_settings(keys) if protocol in (SSL, SASL_SSL) else None
+    if tls is not None and not tls.keystore.given:
+        keys.refuse("ssl.keystore.location", f"{endpoint.listener} is TLS and needs a key store")
+    rules = str(keys.value("ssl.principal.mapping.rules"))
+    keys.tried("ssl.principal.mapping.rules", lambda: PrincipalMapper(rules))
+    security = ListenerSecurity(listener=endpoint.listener, tls=tls, principal_mapping=rules)
+    if protocol not in (SASL_PLAINTEXT, SASL_SSL):
+        return security
+    mechanisms = tuple(keys.value("sasl.enabled.mechanisms"))
+    for mechanism in mechanisms:
+        if mechanism not in MECHANISMS:
+            kerberos = " (Kerberos)" if mechanism == "GSSAPI" else ""
+            why = f"kraftd does not offer {mechanism}{kerberos}; use {', '.join(MECHANISMS)}"
+            keys.refuse("sasl.enabled.mechanisms", why)
+    if not mechanisms:
+        keys.refuse("sasl.enabled.mechanisms", "a SASL listener needs at least one")
+    known = [mechanism for mechanism in mechanisms if mechanism in MECHANISMS]
+    entries = {mechanism: _jaas(keys, mechanism) for mechanism in known}
+    return ListenerSecurity(
+        listener=endpoint.listener,
+        tls=tls,
+        principal_mapping=rules,
+        mechanisms=tuple(known),
+        jaas={mechanism: entry for mechanism, entry in entries.items() if entry is not None},
+        max_reauth_ms={mechanism: keys.value("connections.max.reauth.ms", mechanism) for mechanism in known},
+        tokens=_tokens(keys) if OAUTHBEARER in known else None,
+        max_unauthenticated_frame_bytes=min(
+            keys.value("sasl.server.max.receive.size"), MAX_UNAUTHENTICATED_FRAME_BYTES
+        ),
+    )
+
+
+def _own_logins(endpoint: Endpoint, settings: Settings, findings: Findings) -> ClientSecurity:
+    """How this node proves itself to other controllers, by the quorum's listener."""
+    keys = Keys(settings, findings, endpoint.listener)
+    tls = tls_settings(keys) if endpoint.security_protocol in (SSL, SASL_SSL) else None
+    if endpoint.security_protocol == SSL:
+        return ClientSecurity(tls=tls)
+    return _client(keys, tls, "sasl.mechanism.controller.protocol", str)
+
+
+def read_broker_login(settings: Settings, listener: str, protocol: int, findings: Findings) -> ClientSecurity:
+    """How this node proves itself to brokers at a listener of theirs: by the keys of another broker."""
+    keys = Keys(settings, findings, listener)
+    tls = tls_settings(keys) if protocol in (SSL, SASL_SSL) else None
+    if protocol not in (SASL_PLAINTEXT, SASL_SSL):
+        return ClientSecurity(tls=tls)
+    return _client(keys, tls, "sasl.mechanism.inter.broker.protocol", str)
+
+
+def read_client(settings: Settings, findings: Findings) -> ClientSecurity:
+    """The security of a client's file (``--command-config``), with Kafka's keys of clients."""
+    keys = Keys(settings, findings)
+    protocol = plain_text(settings, "security.protocol").strip().upper() or "PLAINTEXT"
+    if protocol not in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
+        findings.refuse("security.protocol", "must be PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL")
+        return ClientSecurity()
+    tls = tls_settings(keys) if protocol in ("SSL", "SASL_SSL") else None
+    if not protocol.startswith("SASL"):
+        return ClientSecurity(tls=tls)
+    return _client(keys, tls, "sasl.mechanism", lambda _: plain_text(settings, "sasl.mechanism") or "GSSAPI")
+
+
+def _client(
+    keys: Keys, tls: TlsSettings | None, mechanism_key: str, mechanism_of: Callable[[object], str]
+) -> ClientSecurity:
+    from_definition = mechanism_key in broker_def()
+    mechanism = mechanism_of(keys.value(mechanism_key) if from_definition else None).strip()
+    if mechanism not in MECHANISMS:
+        keys.refuse(mechanism_key, f"kraftd does not offer {mechanism}; use {', '.join(MECHANISMS)}")
+        return ClientSecurity(tls=tls)
+    entry = _jaas(keys, mechanism, needed=True)
+    options = entry.options if entry is not None else {}
+    if entry is not None and mechanism != OAUTHBEARER:
+        for option in ("username", "password"):
+            if option not in options:
+                why = f"{option} is missing: the node itself logs in by {mechanism}"
+                keys.refuse("sasl.jaas.config", why, mechanism)
+    url = keys.text("sasl.oauthbearer.token.endpoint.url", mechanism) or ""
+    if mechanism == OAUTHBEARER:
+        handler = keys.text("sasl.login.callback.handler.class", mechanism)
+        if handler not in (None, *_LOGIN_HANDLERS):
+            why = "kraftd runs no Java classes; remove the key"
+            keys.refuse("sasl.login.callback.handler.class", why, mechanism)
+        if not url.startswith("file:"):
+            why = "must be file:/path of a token, which is read at each login"
+            keys.refuse("sasl.oauthbearer.token.endpoint.url", why, mechanism)
+    return ClientSecurity(tls=tls, mechanism=mechanism, jaas=entry, token_url=url)
+
+
+def tls_settings(keys: Keys) -> TlsSettings:
+    """The ``ssl.*`` keys of a listener or a client."""
+    if keys.text("ssl.engine.factory.class") is not None:
+        keys.refuse("ssl.engine.factory.class", "kraftd runs no Java classes; remove the key")
+    suites = tuple(keys.value("ssl.cipher.suites") or ())
+    if 0 < len(TLS_1_3.intersection(suites)) < len(TLS_1_3):
+        keys.warn("ssl.cipher.suites", "those of TLS 1.3 cannot be chosen one by one: all three are offered")
+    return TlsSettings(
+        keystore=StoreSettings(
+            type=_store_type(keys, "ssl.keystore.type"),
+            location=keys.text("ssl.keystore.location"),
+            password=keys.text("ssl.keystore.password"),
+            key_password=keys.text("ssl.key.password"),
+            key=keys.text("ssl.keystore.key"),
+            certificates=keys.text("ssl.keystore.certificate.chain"),
+        ),
+        truststore=StoreSettings(
+            type=_store_type(keys, "ssl.truststore.type"),
+            location=keys.text("ssl.truststore.location"),
+            password=keys.text("ssl.truststore.password"),
+            certificates=keys.text("ssl.truststore.certificates"),
+        ),
+        client_auth=str(keys.value("ssl.client.auth")),
+        enabled_protocols=tuple(keys.value("ssl.enabled.protocols")),
+        cipher_suites=suites,
+        endpoint_identification=str(keys.value("ssl.endpoint.identification.algorithm") or "").strip(),
+    )
+
+
+def _store_type(keys: Keys, key: str) -> str:
+    return str(keys.value(key)).upper()
+
+
+def _jaas(keys: Keys, mechanism: str, *, needed: bool | None = None) -> JaasEntry | None:
+    """The login module of a mechanism; a server that only checks needs one for PLAIN alone."""
+    name = keys.found("sasl.jaas.config", mechanism)
+    if name is None:
+        if needed or (needed is None and mechanism == PLAIN):
+            why = f"{mechanism} needs a login module: {MODULES[mechanism]} required …;"
+            keys.refuse(f"{mechanism.lower()}.sasl.jaas.config", why)
+        return None
+    text = keys.value("sasl.jaas.config", mechanism)
+    entry: JaasEntry | None = keys.tried("sasl.jaas.config", lambda: parse_jaas(str(text)), mechanism)
+    if entry is not None and entry.module != MODULES[mechanism]:
+        why = f"{entry.module} is not the login module of {mechanism}: write {MODULES[mechanism]}"
+        keys.refuse("sasl.jaas.config", why, mechanism)
+        return None
+    return entry
+
+
+def _tokens(keys: Keys) -> TokenSettings | None:
+    """What OAUTHBEARER checks tokens by."""
+    if keys.text("sasl.server.callback.handler.class", OAUTHBEARER) not in (None, *_VALIDATORS):
+        why = f"kraftd runs no Java classes; use {_VALIDATORS[0]}"
+        keys.refuse("sasl.server.callback.handler.class", why, OAUTHBEARER)
+    url = keys.text("sasl.oauthbearer.jwks.endpoint.url", OAUTHBEARER)
+    if url is None or not url.startswith(("file:", "https:", "http://localhost", "http://127.0.0.1")):
+        why = "OAUTHBEARER needs the keys of its tokens: file:/path, https://… or http://localhost…; tokens "
+        keys.refuse(
+            "sasl.oauthbearer.jwks.endpoint.url", why + "without a signature are not taken", OAUTHBEARER
+        )
+        return None
+    return TokenSettings(
+        jwks_url=url,
+        refresh_ms=keys.value("sasl.oauthbearer.jwks.endpoint.refresh.ms", OAUTHBEARER),
+        rules=TokenRules(
+            subject_claim=str(keys.value("sasl.oauthbearer.sub.claim.name", OAUTHBEARER)),
+            scope_claim=str(keys.value("sasl.oauthbearer.scope.claim.name", OAUTHBEARER)),
+            issuer=keys.text("sasl.oauthbearer.expected.issuer", OAUTHBEARER),
+            audiences=tuple(keys.value("sasl.oauthbearer.expected.audience", OAUTHBEARER) or ()),
+            clock_skew_ms=1000 * int(keys.value("sasl.oauthbearer.clock.skew.seconds", OAUTHBEARER)),
+        ),
+    )
+
+
+def file_of_url(url: str) -> PurePath:
+    """The path of a ``file:`` URL."""
+    return PurePath("/" + url.removeprefix("file:").lstrip("/"))
+
+
+# The keys that a dynamic config of the node may change, as Kafka's SslConfigs.RECONFIGURABLE_CONFIGS.
+RECONFIGURABLE = frozenset(
+    f"ssl.{key}"
+    for key in (
+        *("keystore.type", "keystore.location", "keystore.password", "key.password", "keystore.key"),
+        *("keystore.certificate.chain", "truststore.type", "truststore.location", "truststore.password"),
+        "truststore.certificates",
+    )
+)
+
+
+def tls_with_changes(
+    listener: str, texts: Mapping[str, str], changes: Mapping[str, str]
+) -> tuple[TlsSettings, list[str]]:
+    """A listener's TLS settings: those of the file's texts, with the node's dynamic configs over them; and
+    what is wrong with them.
+    """
+    prefix = f"listener.name.{listener.lower()}."
+    dynamic = {key: value for key, value in changes.items() if key.removeprefix(prefix) in RECONFIGURABLE}
+    settings = {key: Setting(key, text, "dynamic config") for key, text in {**texts, **dynamic}.items()}
+    findings = Findings(settings, {}, [])
+    return tls_settings(Keys(settings, findings, listener)), findings.problems

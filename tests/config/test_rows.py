@@ -1,0 +1,62 @@
+"""A key that the docs list as used is read by something, and what reads it is read itself."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import kraftd
+from kraftd.config.daemon import ROWS, DaemonConfig
+from kraftd.controller.context import ControllerSettings
+from kraftd.net.limits import Limits
+from kraftd.raft.config import RaftConfig
+
+PACKAGE = Path(kraftd.__file__).parent
+# Where keys are named without being used.
+DEFINITIONS = ("config/daemon.py", "config/keys.py", "configdef/facts.py")
+# Settings that are handed on: each field has to be read in turn.
+HANDED_ON = (ControllerSettings, RaftConfig, Limits)
+
+
+@cache
+def uses() -> tuple[frozenset[str], frozenset[str]]:
+    """The names of attributes that code reads, and the texts that it has as literals."""
+    attributes, literals = set(), set()
+    for path in PACKAGE.rglob("*.py"):
+        where = path.relative_to(PACKAGE).as_posix()
+        if where in DEFINITIONS or where.startswith("messages/"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                attributes.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                literals.add(node.value)
+    return frozenset(attributes), frozenset(literals)
+
+
+def targets_read_by_daemon_config() -> set[str]:
+    """The targets that DaemonConfig's own properties put together."""
+    tree = ast.parse((PACKAGE / "config" / "daemon.py").read_text())
+    found = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "DaemonConfig")
+    return {node.attr for node in ast.walk(found) if isinstance(node, ast.Attribute)}
+
+
+@pytest.mark.parametrize("key", ROWS)
+def test_a_documented_key_is_read_by_something(key: str) -> None:
+    attributes, literals = uses()
+    assert ROWS[key].target in attributes | targets_read_by_daemon_config() or key in literals
+
+
+@pytest.mark.parametrize("settings", HANDED_ON, ids=lambda settings: settings.__name__)
+def test_a_setting_that_is_handed_on_is_read_where_it_arrives(settings: type[msgspec.Struct]) -> None:
+    attributes, _ = uses()
+    assert set(settings.__struct_fields__) <= attributes
+
+
+def test_a_row_of_the_class_is_a_row_and_of_a_configuration_its_setting() -> None:
+    assert DaemonConfig.num_partitions.key == "num.partitions"
+    assert repr(DaemonConfig.num_partitions) == "<Row num.partitions -> num_partitions>"
