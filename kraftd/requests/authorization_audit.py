@@ -1,0 +1,55 @@
+"""The audit of authorization: a line for every denial, and, if asked for, for every allowance.
+
+A period has room for a limited number of lines; what is left out is counted and told.
+"""
+
+from __future__ import annotations
+
+from kraftd.requests.call import Call
+from kraftd.requests.effects import AuditLine
+from kraftd.requests.outbox import Outbox
+from kraftd.security.authorizer import Authorizer, describe_decision
+from kraftd.wire.api import ApiKey, is_known
+
+LINES_A_PERIOD = 200
+
+
+class AuthorizationAudit:
+    """Events for the audit stream and the log, with the fields of Kafka's authorizer log."""
+
+    def __init__(self, outbox: Outbox, *, allowances: bool = False) -> None:
+        self.allowances = allowances
+        self.denied = 0
+        self.allowed = 0
+        self._outbox = outbox
+        self._left = LINES_A_PERIOD
+
+    def note(
+        self, authorizer: Authorizer, allowed: bool, call: Call, operation: int, type: int, name: str
+    ) -> None:
+        """Count a decision, and log it where it is worth a line."""
+        if allowed:
+            self.allowed += 1
+            if not self.allowances:
+                return
+        else:
+            self.denied += 1
+        self._left -= 1
+        if self._left < 0:
+            return
+        fields = describe_decision(allowed, call.principal, call.host, operation, type, name)
+        rule = authorizer.reason(call.principal, call.host, operation, type, name)
+        request = ApiKey(call.key).name if is_known(call.key) else str(call.key)
+        event = "authorization allowed" if allowed else "authorization denied"
+        told = {**fields, "client_id": call.client_id, "api": request, "rule": rule}
+        self._outbox.emit(AuditLine(event, -1, told))
+        self._outbox.say("debug" if allowed else "info", event, **told)
+
+    def end_period(self) -> int:
+        """Begin a new period; how many lines the last one left out."""
+        left_out = max(0, -self._left)
+        self._left = LINES_A_PERIOD
+        return left_out
+
+    def __repr__(self) -> str:
+        return f"<AuthorizationAudit {self.denied} denied, {self.allowed} allowed>"

@@ -1,0 +1,191 @@
+"""The boundary of a node: the one place where calls are authenticated, authorized, guarded and counted.
+
+Authenticated: a call acts for the principal of its connection, or, in an Envelope, for the client's.
+Authorized: an operation on the cluster before its handler runs; on other resources when the handler asks.
+Guarded: a fault in a handler is answered UNKNOWN_SERVER_ERROR for that call, with its traceback in the log,
+and the process lives. The exception are faults that leave the node's own state half changed (`fatal`).
+Counted: requests, errors and times by API, in `stats`.
+
+What an API's file does is `answer` and `refuse`; what parks a call answers it later by `send`.
+"""
+
+from __future__ import annotations
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.controller.decision import Refusal
+from kraftd.requests.authorization_audit import AuthorizationAudit
+from kraftd.requests.call import Call, envelope_error
+from kraftd.requests.effects import Answer, CloseConnection
+from kraftd.requests.events import FramesReceived
+from kraftd.requests.intake import NotServed, read_call
+from kraftd.requests.outbox import Outbox
+from kraftd.requests.refusal_log import RefusalLog
+from kraftd.requests.refusals import refuse
+from kraftd.requests.registry import Registry, Route
+from kraftd.requests.stats import RequestStats
+from kraftd.security.authorizer import Authorizer, AuthorizerNotReady
+from kraftd.security.principals import ANONYMOUS
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.errors import EncodeError, ProtocolError
+from kraftd.wire.message import Message
+from kraftd.wire.primitives import Buffer
+
+Fatal = tuple[type[Exception], ...]
+
+
+class Boundary:
+    """Between the listeners of one kind and the handlers of one node.
+
+    `fatal` are exceptions that the guard lets through, so that the process ends. `failures` counts the
+    faults that were answered.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        outbox: Outbox,
+        *,
+        authorizer: Authorizer | None = None,
+        fatal: Fatal = (),
+    ) -> None:
+        self.registry = registry
+        self.stats = RequestStats()
+        self.refusals = RefusalLog(outbox)
+        self.failures = 0
+        self._routes = registry.routes
+        self._outbox = outbox
+        self._authorizer = authorizer  # None: everything is allowed
+        self._fatal = fatal
+        self.authorizations = AuthorizationAudit(outbox)
+
+    # -- calls come in
+
+    def take_in(self, event: FramesReceived) -> None:
+        """Handle the requests in some frames; a frame that is no request closes its connection."""
+        connection_id = event.connection_id
+        slot = event.first_slot
+        principal = event.principal
+        for frame in event.frames:
+            try:
+                call = read_call(self._routes, connection_id, slot, event.listener, event.host, bytes(frame))
+            except NotServed as error:
+                self.stats.not_served += 1
+                self._outbox.emit(Answer(connection_id, slot, error.parts))
+            except ProtocolError as error:
+                self._outbox.emit(CloseConnection(connection_id, str(error)))
+                return
+            except Exception as error:
+                self._log_failure("a request could not be read", f"{len(frame)} bytes", error)
+                self._outbox.emit(CloseConnection(connection_id, "a request could not be read"))
+                return
+            else:
+                if principal is not ANONYMOUS:
+                    call.principal = principal
+                call.arrived_ns = event.arrived_ns
+                call.size_bytes = len(frame)
+                self.handle(call)
+            slot += 1
+
+    def handle(self, call: Call) -> None:
+        """Authorize a call and run its API's handler, guarded."""
+        try:
+            route = self._routes[call.key]
+            if self._authorizer is not None and not self._may_enter(call, route):
+                denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                raise Refusal(denied, denied.message)
+            route.handle(call)
+        except Exception as error:
+            self.guard(call, error)
+
+    def _may_enter(self, call: Call, route: Route) -> bool:
+        return route.door is None or self.allows(call, *route.door)
+
+    @property
+    def has_authorizer(self) -> bool:
+        """Return whether ACLs mean anything here."""
+        return self._authorizer is not None
+
+    def allows(self, call: Call, operation: AclOperation, type: AclResourceType, name: str) -> bool:
+        """Return whether the call's principal may do this to one resource that its request names.
+
+        Raises AuthorizerNotReady, which the guard answers.
+        """
+        authorizer = self._authorizer
+        if authorizer is None:
+            return True
+        allowed = authorizer.allows(call.principal, call.host, operation, type, name)
+        if not allowed or self.authorizations.allowances:
+            self.authorizations.note(authorizer, allowed, call, operation, type, name)
+        return allowed
+
+    def allows_quietly(self, call: Call, operation: AclOperation, type: AclResourceType, name: str) -> bool:
+        """The same without a word in the audit: of what another permission may still grant, or what only
+        decides how much is shown.
+        """
+        authorizer = self._authorizer
+        return authorizer is None or authorizer.allows(call.principal, call.host, operation, type, name)
+
+    def allows_on_any(self, call: Call, operation: AclOperation, type: AclResourceType) -> bool:
+        """Return whether the call's principal may do this to at least one resource of the type."""
+        authorizer = self._authorizer
+        return authorizer is None or authorizer.allows_on_any(call.principal, call.host, operation, type)
+
+    # -- answers go out
+
+    def answer(self, call: Call, response: Message) -> None:
+        """Answer at once. Raises EncodeError when the call's version cannot carry the response."""
+        errors = self.stats.count_errors(call.key, response)
+        if errors:
+            self.refusals.note(call, errors)
+        self.send(call, call.frame_with(response, errors))
+
+    def send(self, call: Call, parts: list[Buffer]) -> None:
+        """Answer with a framed response, its errors counted already."""
+        call.settled = True
+        self._outbox.effects.append(Answer(call.connection_id, call.slot, parts, call))
+
+    def refuse(self, call: Call, code: ErrorCode, message: str | None = None) -> None:
+        """Refuse the whole request."""
+        if code == ErrorCode.NOT_CONTROLLER and call.envelope is not None:
+            parts = envelope_error(call.envelope, code)  # the broker looks for the controller again
+        else:
+            response = refuse(call.key, call.version, call.message, code, message)
+            self.stats.count_errors(call.key, response)
+            parts = call.frame(response)
+        self.refusals.note(call, (code,), message)
+        self.send(call, parts)
+
+    # -- faults
+
+    def guard(self, call: Call, error: Exception) -> None:
+        """Refuse a call with what its handler, or what goes on after it, has raised; log it if it is a fault.
+
+        Raises the error itself if that is fatal.
+        """
+        if isinstance(error, Refusal):
+            self.refuse(call, error.code, error.message)
+        elif isinstance(error, AuthorizerNotReady):
+            self.refuse(call, ErrorCode.UNKNOWN_SERVER_ERROR)
+        elif isinstance(error, self._fatal):
+            raise error
+        else:
+            self.fail(call, error)
+
+    def fail(self, call: Call, error: Exception) -> None:
+        """Answer UNKNOWN_SERVER_ERROR for a fault, with its traceback in the log."""
+        what = "an answer could not be written" if isinstance(error, EncodeError) else "a request failed"
+        self._log_failure(what, repr(call), error)
+        if call.settled:
+            return
+        try:
+            self.refuse(call, ErrorCode.UNKNOWN_SERVER_ERROR)
+        except Exception as second:
+            self._log_failure("a refusal could not be written", repr(call), second)
+            self._outbox.emit(CloseConnection(call.connection_id, "a request failed"))
+
+    def _log_failure(self, what: str, call: str, error: Exception) -> None:
+        self.failures += 1
+        self._outbox.say("error", what, call=call, error=repr(error), exc_info=error)
+
+    def __repr__(self) -> str:
+        return f"<Boundary, {self.registry!r}, {self.failures} failures>"

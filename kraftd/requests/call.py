@@ -1,0 +1,114 @@
+"""A request on its way through the house: where it came from, what it asks, and how its answer is framed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator
+from struct import Struct
+from typing import Any
+
+import msgspec
+
+from kraftd.messages.envelope_response import EnvelopeResponse
+from kraftd.security.principals import ANONYMOUS, Principal
+from kraftd.wire.api import ApiKey, is_known
+from kraftd.wire.codec import encode
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import encode_response, framed_response
+from kraftd.wire.message import Message
+from kraftd.wire.primitives import Buffer
+from kraftd.wire.slices import encode_in_turns
+
+_CORRELATION_ID = Struct(">i")
+# The error by which a standby refuses, where that is not NOT_CONTROLLER.
+_WRONG_CONTROLLER = {int(ApiKey.DESCRIBE_QUORUM): ErrorCode.NOT_LEADER_OR_FOLLOWER}
+
+
+class FrameMemo:
+    """The last answer of each version, encoded: parked fetches of many observers get equal answers."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[Message, bytes, bytes]] = {}
+
+    def frame(self, key: int, version: int, correlation_id: int, response: Message) -> bytes:
+        """The framed answer in one piece; raises EncodeError."""
+        known = self._last.get(version)
+        if known is None or (known[0] is not response and known[0] != response):
+            whole = b"".join(encode_response(key, version, correlation_id, response))
+            self._last[version] = (response, whole[:4], whole[8:])
+            return whole
+        return known[1] + _CORRELATION_ID.pack(correlation_id) + known[2]
+
+
+class Call(msgspec.Struct, eq=False, gc=False):
+    """One request. Compared by identity; `envelope` is the Envelope that carried it, if one did.
+
+    `message` is decoded with `version`; `slot` is its place among the requests of its connection;
+    `arrived_ns` is of the runner's clock, 0 where nothing is measured. `settled` becomes true with its
+    answer, also one that waits for a commit: a fault behind that is logged, and not answered again.
+    """
+
+    connection_id: int
+    slot: int
+    listener: str
+    host: str
+    key: int
+    version: int
+    correlation_id: int
+    client_id: str
+    message: Any
+    principal: Principal = ANONYMOUS
+    envelope: Call | None = None
+    arrived_ns: int = 0
+    size_bytes: int = 0
+    settled: bool = False
+
+    def frame_repeated(self, response: Message, memo: FrameMemo) -> list[Buffer]:
+        """The same as `frame`, for answers that many calls get alike. Raises EncodeError."""
+        if self.envelope is not None:
+            return self.frame(response)
+        return [memo.frame(self.key, self.version, self.correlation_id, response)]
+
+    def frame(self, response: Message) -> list[Buffer]:
+        """The answer as bytes to write, its size first; in an Envelope's answer if one carried the call.
+
+        Raises EncodeError when the version cannot carry the response.
+        """
+        version = self.version
+        parts = framed_response(self.key, version, self.correlation_id, encode(response, version))
+        outer = self.envelope
+        if outer is None:
+            return parts
+        whole = b"".join(parts)
+        return outer.frame(EnvelopeResponse(whole[4:], 0))
+
+    def frame_with(self, response: Message, errors: Collection[int]) -> list[Buffer]:
+        """The same, of a response with these errors in it.
+
+        If one of them says that a broker forwarded the request to the wrong controller, the Envelope is
+        refused: the broker then looks for the active controller again.
+        """
+        outer = self.envelope
+        if outer is not None and _WRONG_CONTROLLER.get(self.key, ErrorCode.NOT_CONTROLLER) in errors:
+            return envelope_error(outer, ErrorCode.NOT_CONTROLLER)
+        return self.frame(response)
+
+    def frame_in_turns(self, response: Message) -> Generator[None, None, list[Buffer]]:
+        """The same as `frame` in turns, of a response that may be very large; takes the response apart."""
+        parts = yield from encode_in_turns(response, self.version)
+        parts = framed_response(self.key, self.version, self.correlation_id, parts)
+        outer = self.envelope
+        if outer is None:
+            return parts
+        return outer.frame(EnvelopeResponse(b"".join(parts)[4:], 0))
+
+    def __repr__(self) -> str:
+        name = ApiKey(self.key).name if is_known(self.key) else f"API {self.key}"
+        carried = " in Envelope" if self.envelope is not None else ""
+        return (
+            f"<Call {name} v{self.version}{carried} of {self.client_id!r} at {self.host}, {self.principal}>"
+        )
+
+
+def envelope_error(outer: Call, code: ErrorCode) -> list[Buffer]:
+    """The answer to an Envelope whose carried request was not handled."""
+    return outer.frame(EnvelopeResponse(None, int(code)))

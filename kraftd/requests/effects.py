@@ -1,0 +1,112 @@
+"""What a node that serves requests wants done, whichever node it is. Performed in order by the runtime."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from kraftd.raft.effects import Effect
+from kraftd.requests.call import Call
+from kraftd.security.principals import Principal
+from kraftd.wire.api import ApiKey
+from kraftd.wire.primitives import Buffer
+
+_API_NAMES = {int(key): key.name for key in ApiKey}
+
+
+class Answer(Effect, frozen=True):
+    """Send these bytes as the answer in this slot of the connection; no bytes for an answer not wanted.
+
+    `call` is what they answer, None for a frame that became no call.
+    """
+
+    connection_id: int
+    slot: int
+    parts: list[Buffer]
+    call: Call | None = None
+
+    def __repr__(self) -> str:
+        return f"<Answer {self.connection_id}/{self.slot}, {sum(map(len, self.parts))} bytes>"
+
+
+class AnswerRecords(Effect, frozen=True):
+    """Read whole batches from `offset` on, none at or past `end_offset`, up to `max_bytes` and at least one;
+    then send `fill(data)` as the answer to the call."""
+
+    call: Call
+    message: Any
+    offset: int
+    end_offset: int
+    max_bytes: int
+
+    def fill(self, data: Buffer) -> list[Buffer]:
+        """The framed answer with the records in it."""
+        self.message.responses[0].partitions[0].records = data
+        return self.call.frame(self.message)
+
+    def __repr__(self) -> str:
+        return (
+            f"<AnswerRecords {self.call!r} [{self.offset}, {self.end_offset}) up to {self.max_bytes} bytes>"
+        )
+
+
+class CloseConnection(Effect, frozen=True):
+    """Close the connection once what was answered before has been sent."""
+
+    connection_id: int
+    reason: str
+
+
+class TakeTurn(Effect, frozen=True):
+    """There is more to do than one event loop callback allows: answer TurnCame in the next one."""
+
+
+class Detail(Protocol):
+    """What an event is about, put into fields when they are read: most events are never read."""
+
+    def fields(self) -> dict[str, Any]: ...
+
+
+class Caller(Struct, frozen=True, gc=False):
+    """The party that asked for a change, without its request, which may be large."""
+
+    principal: Principal
+    client_id: str
+    host: str
+    key: int
+
+    def fields(self) -> dict[str, Any]:
+        """As the audit stream and the log have them."""
+        api = _API_NAMES[self.key]
+        return {"principal": str(self.principal), "client_id": self.client_id, "host": self.host, "api": api}
+
+
+class AuditLine(Effect, frozen=True):
+    """An event for the audit stream: what was done or refused, with the party that asked.
+
+    `offset` is behind the event's records, -1 for what wrote none. `caller` is None if no call asked, or if
+    the detail names it.
+    """
+
+    event: str
+    offset: int
+    detail: dict[str, Any] | Detail
+    caller: Caller | None = None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The detail and the caller, by name."""
+        fields = self.detail if isinstance(self.detail, dict) else self.detail.fields()
+        return fields if self.caller is None else {**fields, **self.caller.fields()}
+
+    def __repr__(self) -> str:
+        return f"<AuditLine {self.event} {self.fields}>"
+
+
+class Say(Effect, frozen=True):
+    """A line for the log: `level` is debug, info, warning or error."""
+
+    level: str
+    text: str
+    fields: dict[str, Any]

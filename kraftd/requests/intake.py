@@ -1,0 +1,120 @@
+"""A frame becomes a call, or the reason why it cannot.
+
+A frame that is no request closes its connection. A request for an API or a version that the listener does
+not serve is answered UNSUPPORTED_VERSION, and the connection stays open.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Container, Mapping
+
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.requests.call import Call
+from kraftd.requests.refusals import refuse
+from kraftd.requests.registry import Route
+from kraftd.wire.api import ApiKey, is_known, is_valid, request_class, valid_versions
+from kraftd.wire.codec import decode_prefix
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.errors import ProtocolError
+from kraftd.wire.frames import parse_request_header
+from kraftd.wire.primitives import Buffer
+
+_HEADER = struct.Struct(">hhih")  # key, version, correlation id, length of the client id
+_UNKNOWN = struct.Struct(">iih")  # size, correlation id, error code
+
+
+class NotServed(Exception):
+    """The listener does not serve the request; `parts` are the answer that says so."""
+
+    def __init__(self, parts: list[Buffer]) -> None:
+        super().__init__("not served")
+        self.parts = parts
+
+
+def read_call(
+    routes: Mapping[int, Route],
+    connection_id: int,
+    slot: int,
+    listener: str,
+    host: str,
+    frame: bytes,
+) -> Call:
+    """The call in a frame, its message decoded, of an API that one of the routes serves.
+
+    Bytes behind the message are ignored here and below, as Apache Kafka does: librdkafka 2.16 leaves three
+    in Metadata v13. Raises ProtocolError for what is no request, NotServed for one that is answered
+    without being looked at.
+    """
+    try:
+        key, version, correlation_id, length = _HEADER.unpack_from(frame)
+        at = 10 + length if length > 0 else 10
+        client_id = frame[10:at].decode() if length > 0 else ""
+        route = routes.get(key)
+        if route is not None and length >= -1 and route.first <= version <= route.last:
+            if version >= route.flexible:
+                if frame[at]:
+                    _, _, _, at = parse_request_header(frame)  # tagged fields in the header: none are known
+                else:
+                    at += 1
+            message = decode_prefix(route.request, version, frame, at)[0]
+            return Call(connection_id, slot, listener, host, key, version, correlation_id, client_id, message)
+    except (IndexError, UnicodeDecodeError):
+        pass  # the header ends too early, or is no text: told precisely below
+    except struct.error:
+        raise ProtocolError("RequestHeader", "", 0, f"{len(frame)} bytes are no header") from None
+    return _unusual(routes, connection_id, slot, listener, host, frame)
+
+
+def _unusual(
+    routes: Mapping[int, Route], connection_id: int, slot: int, listener: str, host: str, frame: bytes
+) -> Call:
+    """The call of a frame that is not plainly a request of a served API and version. Raises as read_call."""
+    header, key, version, at = parse_request_header(frame)
+    correlation_id = header.correlation_id
+    client_id = header.client_id or ""
+    if not is_known(key):
+        # No response of it is known: the correlation id and the error are all that can be said.
+        raise NotServed([_UNKNOWN.pack(6, correlation_id, ErrorCode.UNSUPPORTED_VERSION)])
+    call = Call(connection_id, slot, listener, host, key, version, correlation_id, client_id, None)
+    if key == ApiKey.API_VERSIONS and not is_valid(key, version):
+        # The API itself answers, in version 0, which every client reads (KIP-511).
+        call.message = ApiVersionsRequest()
+        return call
+    if is_valid(key, version):
+        call.message = decode_prefix(request_class(key), version, frame, at)[0]
+        route = routes.get(key)
+        if route is not None and route.first <= version <= route.last:
+            return call
+    else:
+        first, last = valid_versions(key)
+        call.version = min(max(version, first), last)
+    raise NotServed(call.frame(refuse(key, call.version, call.message, ErrorCode.UNSUPPORTED_VERSION)))
+
+
+def read_carried(outer: Call, frame: bytes, forwardable: Container[int]) -> Call | None:
+    """The call that an Envelope carries, on the Envelope's connection; the caller sets host and principal.
+
+    None for an API that is not forwardable, whatever else is wrong with the request. Raises ProtocolError
+    for anything but a well-formed request of a known API and version.
+    """
+    header, key, version, at = parse_request_header(frame)
+    if is_known(key) and key not in forwardable:
+        return None
+    if not is_valid(key, version):
+        raise ProtocolError("RequestHeader", "request_api_version", 2, f"API {key} has no version {version}")
+    message = decode_prefix(request_class(key), version, frame, at)[0]
+    return Call(
+        outer.connection_id,
+        outer.slot,
+        outer.listener,
+        outer.host,
+        key,
+        version,
+        header.correlation_id,
+        header.client_id or "",
+        message,
+        envelope=outer,
+        arrived_ns=outer.arrived_ns,
+        size_bytes=len(frame),
+    )

@@ -1,0 +1,96 @@
+"""Refused registrations and strangers' requests: one line each at once, then one a minute with a count.
+
+Such a peer asks again and again, and nothing of it would show at the controller otherwise. `lines` tells of
+those of the last minute: /readyz and DescribeQuorum pass them on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kraftd.requests.call import Call
+from kraftd.requests.effects import AuditLine
+from kraftd.requests.outbox import Outbox
+from kraftd.requests.repeats import Repeats
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+
+FETCH = int(ApiKey.FETCH)
+REGISTRATIONS = frozenset({int(ApiKey.BROKER_REGISTRATION), int(ApiKey.CONTROLLER_REGISTRATION)})
+# What passes by itself: the peer looks for the active controller, or comes again.
+_PASSING = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT})
+_REMEDIES = {
+    ErrorCode.INCONSISTENT_CLUSTER_ID: "format that node with this cluster's id, or correct its address",
+    ErrorCode.DUPLICATE_BROKER_REGISTRATION: "another process runs under that id: give one of them its own",
+    ErrorCode.UNSUPPORTED_VERSION: "that node does not support a feature level of this cluster: upgrade it",
+    ErrorCode.INVALID_REGISTRATION: "correct what its registration names",
+}
+_OWN_ID = "it has the id of this node"
+_OWN_ID_REMEDY = "give that node an id of its own (node.id), and format its directory"
+_IDS = ("broker_id", "controller_id", "candidate_id", "voter_id", "replica_id")
+
+
+class RefusalLog:
+    """Notes refusals; the outbox gets the lines that are due. `own_id` is this node's, once it is known."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self.own_id = -1
+        self._outbox = outbox
+        self._repeats = Repeats()
+
+    def note(self, call: Call, errors: Iterable[int], why: str | None = None) -> None:
+        """A call was answered with these errors; `why` is what its answer said beside the code."""
+        for code in errors:
+            own_id = call.key == FETCH and node_id_of(call) == self.own_id
+            watched = code == ErrorCode.INCONSISTENT_CLUSTER_ID or (
+                call.key in REGISTRATIONS and code not in _PASSING
+            )
+            if watched or own_id:
+                self._note(call, code, _OWN_ID if own_id else why)
+
+    def lines(self, now_ns: int) -> list[str]:
+        """The refusals of the last minute, a line a peer; `now_ns` is of the clock of `Call.arrived_ns`."""
+        return self._repeats.lately(now_ns)
+
+    def _note(self, call: Call, code: int, why: str | None) -> None:
+        node_id = node_id_of(call)
+        key = (call.key, code, call.host, node_id)
+        count = self._repeats.due(key, call.arrived_ns)
+        if not count:
+            return
+        error = ErrorCode(code)  # type: ignore[call-arg]
+        why = why or error.message
+        remedy = _REMEDIES.get(error, "the log of that node says more") if why != _OWN_ID else _OWN_ID_REMEDY
+        who = "a node" if node_id is None else f"node {node_id}"
+        self._repeats.describe(
+            key, f"{who} at {call.host} is refused: {error.name}: {why.rstrip('.')}; {remedy}"
+        )
+        fields = {
+            "api": ApiKey(call.key).name,
+            "from_node": node_id,
+            "host": call.host,
+            "client_id": call.client_id,
+            "principal": str(call.principal),
+            "error": error.name,
+            "why": why,
+            "remedy": remedy,
+            "seen": count,
+        }
+        self._outbox.say("warning", "a node is refused", **fields)
+        self._outbox.emit(AuditLine("node refused", -1, fields))
+
+    def __repr__(self) -> str:
+        return f"<RefusalLog {self._repeats!r}>"
+
+
+def node_id_of(call: Call) -> int | None:
+    """The id that the request gives its sender, None where it gives none."""
+    message = call.message
+    state = getattr(message, "replica_state", None)
+    if state is not None and state.replica_id >= 0:
+        return int(state.replica_id)
+    for name in _IDS:
+        found = getattr(message, name, None)
+        if isinstance(found, int) and found >= 0:
+            return found
+    return None

@@ -1,0 +1,202 @@
+"""The answer that refuses a whole request, for every API: where each response carries its errors.
+
+A response with an `error_code` of its own carries it there; any other carries it in every element that stands
+for an element of the request (a topic, a partition, a resource). The shapes are read off the message classes,
+once an API.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.registry import APIS
+from kraftd.wire.api import ApiKey, response_class
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+from kraftd.wire.table import table_of
+
+Builder = Callable[[Any, int, str | None], Any]
+
+# What both a request's and an answer's elements have without being what they are known by.
+_NOT_NAMES = frozenset(
+    {
+        "unknown_tags",
+        "num_partitions",
+        "replication_factor",
+        "leader_epoch",
+        "leader_id",
+        "partition_epoch",
+        "leader_recovery_state",
+    }
+)
+# Kafka repeats the error in the elements of these, beside the one for the whole.
+_ERRORS_EVERYWHERE = frozenset({ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS})
+_BY_THEMSELVES = frozenset(
+    {
+        ApiKey.FETCH,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+    }
+)
+
+
+def refuse(
+    key: int, version: int, request: Message | None, code: ErrorCode | int, message: str | None = None
+) -> Message:
+    """The response of API `key` in a version that says `code` for everything that `request` asks.
+
+    `request` is None where it could not be decoded: then only an error for the whole can be told. `message`
+    is dropped where the response has no room for one.
+    """
+    if request is not None and key in _BY_THEMSELVES:
+        return _refuse_by_itself(key, version, request, int(code), message)
+    if key == ApiKey.DELETE_TOPICS and request is not None:
+        request = _by_topic(request)
+    response = response_class(key)
+    answer = response()
+    fields = _types(response)
+    whole = "error_code" in fields and _has(response, "error_code", version)
+    if whole:
+        answer.error_code = int(code)  # type: ignore[attr-defined]
+        if message is not None and "error_message" in fields:
+            answer.error_message = message  # type: ignore[attr-defined]
+    if request is not None and (not whole or key in _ERRORS_EVERYWHERE):
+        build = _elements(type(request), response)
+        if build is not None:
+            name, builder = build
+            setattr(answer, name, builder(request, int(code), message))
+    if key == ApiKey.METADATA:
+        for topic in answer.topics:  # type: ignore[attr-defined]
+            topic.name = topic.name or ""  # as Kafka does: below v12 an answer cannot say null
+    return answer
+
+
+def _refuse_by_itself(key: int, version: int, request: Message, code: int, message: str | None) -> Message:
+    from kraftd.requests import refused_elements as elements
+
+    if key == ApiKey.FETCH:
+        return elements.refused_fetch(request, version, code)
+    if key == ApiKey.LIST_PARTITION_REASSIGNMENTS:
+        return elements.refused_listing(request, code, message)
+    if key == ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
+        return elements.refused_scram(request, code, message)
+    return elements.refused_quotas(request, code, message)
+
+
+def _by_topic(request: Any) -> Any:
+    """A DeleteTopics request as of v6: before, topics were a list of names."""
+    if request.topics:
+        return request
+    return DeleteTopicsRequest([DeleteTopicState(name) for name in request.topic_names])
+
+
+def can_refuse(key: int) -> bool:
+    """Return whether the API is one of Kafka's at all: for others no response is known."""
+    return key in APIS
+
+
+@cache
+def _has(response: type[Message], field: str, version: int) -> bool:
+    """Return whether a version of a response has one of its fields."""
+    rows = table_of(response).root.fields
+    first, last = next(row.versions for row in rows if row.attribute == field)
+    return first <= version <= last
+
+
+@cache
+def _types(message_class: type) -> dict[str, Any]:
+    return typing.get_type_hints(message_class)
+
+
+def _element_class(annotation: Any) -> type | None:
+    """The struct class of `list[X]` or `list[X] | None`."""
+    for option in typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,):
+        if typing.get_origin(option) is list:
+            (element,) = typing.get_args(option)
+            return element if isinstance(element, type) and issubclass(element, Message) else None
+    return None
+
+
+def _primitive_array(annotation: Any) -> bool:
+    options = typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
+    return any(typing.get_origin(option) is tuple for option in options)
+
+
+@cache
+def _elements(request: type, response: type) -> tuple[str, Builder] | None:
+    """Which field of the response lists the refused elements, and how it is built from the request."""
+    target = next(
+        (
+            (name, element)
+            for name, annotation in _types(response).items()
+            if (element := _element_class(annotation)) is not None
+            and ("error_code" in _types(element) or any(map(_element_class, _types(element).values())))
+        ),
+        None,
+    )
+    source = next(
+        (
+            (name, _element_class(annotation))
+            for name, annotation in _types(request).items()
+            if name != "unknown_tags" and (_element_class(annotation) or _primitive_array(annotation))
+        ),
+        None,
+    )
+    if target is None or source is None:
+        return None
+    target_name, target_class = target
+    source_name, source_class = source
+    copied = _copied_fields(source_class, target_class)
+    own_error = "error_code" in _types(target_class)
+    own_message = "error_message" in _types(target_class)
+    inner = None if own_error or source_class is None else _elements(source_class, target_class)
+    only = next(iter(msgspec.structs.fields(target_class))).name if source_class is None else None
+
+    def build(asked: Any, code: int, message: str | None) -> list[Any]:
+        built = []
+        for item in getattr(asked, source_name) or ():
+            element = target_class()
+            if only is not None:
+                setattr(
+                    element, only if not own_error or only != "error_code" else _first_key(target_class), item
+                )
+            for name in copied:
+                setattr(element, name, getattr(item, name))
+            if own_error:
+                element.error_code = code
+                if own_message and message is not None:
+                    element.error_message = message
+            elif inner is not None:
+                setattr(element, inner[0], inner[1](item, code, message))
+            built.append(element)
+        return built
+
+    return target_name, build
+
+
+def _first_key(element: type) -> str:
+    return next(
+        field.name
+        for field in msgspec.structs.fields(element)
+        if field.name not in ("error_code", "error_message")
+    )
+
+
+def _copied_fields(source: type | None, target: type) -> tuple[str, ...]:
+    """Names, ids and indexes that both elements have."""
+    if source is None:
+        return ()
+    theirs = _types(source)
+    return tuple(
+        name
+        for name, annotation in _types(target).items()
+        if name not in _NOT_NAMES and theirs.get(name) == annotation and _element_class(annotation) is None
+    )

@@ -1,0 +1,63 @@
+"""Refusals whose elements are not the request's one by one: what Kafka names in them of what was asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftd.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
+from kraftd.messages.alter_user_scram_credentials_response import (
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraftd.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from kraftd.wire.message import Message
+
+_FIRST_FETCH_WITH_TOPIC_IDS = 13  # from here on the error for the whole is enough
+
+
+def refused_fetch(request: Any, version: int, code: int) -> Message:
+    """The session that was named; in older versions the partitions, each with the error."""
+    answer = FetchResponse(error_code=code, session_id=request.session_id)
+    if version < _FIRST_FETCH_WITH_TOPIC_IDS:
+        answer.responses = [
+            FetchableTopicResponse(
+                topic.topic,
+                topic.topic_id,
+                [PartitionData(one.partition, code, -1, records=b"") for one in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    return answer
+
+
+def refused_listing(request: Any, code: int, message: str | None) -> Message:
+    """The partitions that ListPartitionReassignments asked for, with nothing under way."""
+    topics = [
+        OngoingTopicReassignment(
+            topic.name, [OngoingPartitionReassignment(index) for index in topic.partition_indexes]
+        )
+        for topic in request.topics or ()
+    ]
+    return ListPartitionReassignmentsResponse(error_code=code, error_message=message, topics=topics)
+
+
+def refused_scram(request: Any, code: int, message: str | None) -> Message:
+    """Each user once."""
+    users = {change.name for change in [*request.deletions, *request.upsertions]}
+    return AlterUserScramCredentialsResponse(
+        results=[AlterUserScramCredentialsResult(user, code, message) for user in sorted(users)]
+    )
+
+
+def refused_quotas(request: Any, code: int, message: str | None) -> Message:
+    """An entity is known by its parts, which the answer repeats; the last part of a type counts."""
+    entries = []
+    for asked in request.entries:
+        parts = {part.entity_type: part.entity_name for part in asked.entity}
+        entries.append(EntryData(code, message, [EntityData(*part) for part in parts.items()]))
+    return AlterClientQuotasResponse(entries=entries)

@@ -1,0 +1,145 @@
+"""Requests counted by API, in plain numbers, when an answer is made and when it leaves.
+
+Every request passes here, so each costs two lookups, one search among bounds and a few additions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Generator
+from functools import cache
+from typing import Any
+
+from kraftd.histogram import TIME_BOUNDS_NS, Histogram
+from kraftd.requests.call import Call
+from kraftd.wire.message import Message
+from kraftd.wire.table import FieldRow, StructTable, table_of
+
+ROWS_A_TURN = 10_000  # of an answer
+_SHORT_NS = TIME_BOUNDS_NS[0]
+# Whether a struct has an error code, and those of its lists in which there are some.
+Places = tuple[bool, tuple[tuple[str, Any], ...]]
+
+SIZE_BOUNDS_BYTES = tuple(1 << power for power in range(32))
+
+
+class ApiStats:
+    """One API: requests by version, errors by code, times from arrival to answer, sizes of requests.
+
+    `at_once` are requests answered in the event loop callback in which they came; `parked` waited for
+    records, a commit or the disk. Both are in nanoseconds. An error counts once for each place in an answer.
+    """
+
+    __slots__ = ("at_once", "errors", "parked", "size_bytes", "versions")
+
+    def __init__(self) -> None:
+        self.versions: dict[int, int] = {}
+        self.errors: dict[int, int] = {}
+        self.at_once = Histogram()
+        self.parked = Histogram()
+        self.size_bytes = Histogram(SIZE_BOUNDS_BYTES)
+
+    def __repr__(self) -> str:
+        return (
+            f"<ApiStats {sum(self.versions.values())} requests, {self.parked.count} answered after a while>"
+        )
+
+
+class RequestStats:
+    """Statistics of all APIs: `by_key` holds those that were requested, by API key."""
+
+    __slots__ = ("by_key", "not_served")
+
+    def __init__(self) -> None:
+        self.by_key: dict[int, ApiStats] = {}
+        self.not_served = 0  # requests of APIs or versions that are not served
+
+    def answered(self, calls: list[Call], began_ns: int, now_ns: int) -> None:
+        """Count calls whose answers leave now, in a step begun at `began_ns`, and Envelopes around them."""
+        by_key = self.by_key
+        for call in calls:
+            stats = by_key.get(call.key) or self._new(call.key)
+            try:
+                stats.versions[call.version] += 1
+            except KeyError:
+                stats.versions[call.version] = 1
+            size_bytes = call.size_bytes
+            sizes = stats.size_bytes
+            sizes.counts[(size_bytes - 1).bit_length()] += 1  # its bounds are the powers of two
+            sizes.total += size_bytes
+            arrived_ns = call.arrived_ns
+            took_ns = now_ns - arrived_ns
+            times = stats.at_once if arrived_ns == began_ns else stats.parked
+            if took_ns <= _SHORT_NS:
+                times.counts[0] += 1
+            else:
+                times.counts[bisect_left(TIME_BOUNDS_NS, took_ns)] += 1
+            times.total += took_ns
+            if call.envelope is not None:
+                self.answered([call.envelope], began_ns, now_ns)
+
+    def count_errors(self, key: int, message: Message) -> list[int]:
+        """Count the errors in an answer, wherever they stand in it; return their codes."""
+        found = error_codes(message)
+        for code in found:
+            stats = self.by_key.get(key) or self._new(key)
+            stats.errors[code] = stats.errors.get(code, 0) + 1
+        return found
+
+    def count_errors_in_turns(self, key: int, message: Message) -> Generator[None, None, None]:
+        """The same, of an answer that may be very large."""
+        has_code, lists = _places(type(message))
+        found = [message.error_code] if has_code and message.error_code else []  # type: ignore[attr-defined]
+        for name, places in lists:
+            rows = getattr(message, name) or ()
+            for first in range(0, len(rows), ROWS_A_TURN):
+                if first:
+                    yield
+                for row in rows[first : first + ROWS_A_TURN]:
+                    found += _found(row, places)
+        stats = self.by_key.get(key) or self._new(key) if found else None
+        for code in found:
+            assert stats is not None
+            stats.errors[code] = stats.errors.get(code, 0) + 1
+
+    def _new(self, key: int) -> ApiStats:
+        stats = self.by_key[key] = ApiStats()
+        return stats
+
+    def __repr__(self) -> str:
+        return f"<RequestStats of {len(self.by_key)} APIs, {self.not_served} requests not served>"
+
+
+def error_codes(message: Message) -> list[int]:
+    """Every error code but NONE in a response and the structs of its lists, as often as it stands there."""
+    return _found(message, _places(type(message)))
+
+
+def _found(struct: Any, places: Places) -> list[int]:
+    has_code, lists = places
+    found = [int(struct.error_code)] if has_code and struct.error_code else []
+    for name, inner in lists:
+        rows = getattr(struct, name) or ()
+        if inner[1]:
+            for one in rows:
+                found += _found(one, inner)
+        else:  # partitions, say: most structs of a large answer, and most without an error
+            found += [int(one.error_code) for one in rows if one.error_code]
+    return found
+
+
+@cache
+def _places(kind: type[Message]) -> Places:
+    """Where in a response error codes stand."""
+    table = table_of(kind)
+
+    def of(struct: StructTable) -> Places:
+        inner = ((row.attribute, of(table.structs[row.type])) for row in struct.fields if _is_list(row))
+        has_code = any(row.attribute == "error_code" for row in struct.fields)
+        return has_code, tuple((name, places) for name, places in inner if any(places))
+
+    return of(table.root)
+
+
+def _is_list(row: FieldRow) -> bool:
+    return bool(row.array) and not row.is_primitive()

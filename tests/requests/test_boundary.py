@@ -1,0 +1,235 @@
+"""The boundary: every call is authorized, guarded and counted, whatever its handler does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.controller.decision import Refusal
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraftd.messages.unregister_broker_response import UnregisterBrokerResponse
+from kraftd.messages.vote_request import VoteRequest
+from kraftd.requests import boundary as boundary_module
+from kraftd.requests.boundary import Boundary
+from kraftd.requests.call import Call
+from kraftd.requests.effects import Answer, AuditLine, CloseConnection, Say
+from kraftd.requests.events import FramesReceived
+from kraftd.requests.outbox import Outbox
+from kraftd.requests.registry import ListenerKind, Registry, Route
+from kraftd.security.authorizer import AuthorizerNotReady
+from kraftd.security.principals import ANONYMOUS, Principal
+from kraftd.wire.api import ApiKey, response_version
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import encode_request, parse_response
+
+ALICE = Principal("User", "alice")
+
+
+class Broken(Exception):
+    """Ends the process."""
+
+
+class Only:
+    """Allows one principal; remembers what it was asked."""
+
+    def __init__(self, allowed: Principal | None) -> None:
+        self.allowed = allowed
+        self.asked: list[tuple[str, str, int, int, str]] = []
+
+    def allows(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> bool:
+        if self.allowed is None:
+            raise AuthorizerNotReady
+        self.asked.append((str(principal), host, operation, resource_type, name))
+        return principal == self.allowed
+
+    def reason(self, *_: object) -> str:
+        return "only one principal may"
+
+
+class Door:
+    """A boundary with three APIs, and what leaves it."""
+
+    def __init__(self, handle: Callable[[Door, Call], None], authorizer: Any = None) -> None:
+        self.outbox = Outbox()
+        self.calls: list[Call] = []
+
+        def handler(call: Call) -> None:
+            self.calls.append(call)
+            handle(self, call)
+
+        routes = [
+            Route(ApiKey.UNREGISTER_BROKER, AclOperation.ALTER, AclResourceType.CLUSTER, lambda: handler),
+            Route(ApiKey.CREATE_TOPICS, AclOperation.CREATE, AclResourceType.TOPIC, lambda: handler),
+            Route(ApiKey.VOTE, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, lambda: handler),
+        ]
+        registry = Registry(ListenerKind.CONTROLLER, routes)
+        self.boundary = Boundary(registry, self.outbox, authorizer=authorizer, fatal=(Broken,))
+
+    def send(self, key: ApiKey, version: int, *requests: Any, principal: Principal = ANONYMOUS) -> list[Any]:
+        frames = [
+            memoryview(b"".join(encode_request(key, version, 7, "test", request)))[4:] for request in requests
+        ]
+        self.boundary.take_in(FramesReceived(1, 0, frames, "CONTROLLER", "10.0.0.1", 5, principal))
+        return self.outbox.take()
+
+    def unregister(self, principal: Principal = ANONYMOUS) -> list[Any]:
+        return self.send(ApiKey.UNREGISTER_BROKER, 0, UnregisterBrokerRequest(1), principal=principal)
+
+
+def code_of(effect: Answer, key: ApiKey = ApiKey.UNREGISTER_BROKER, version: int = 0) -> int:
+    _, message = parse_response(key, response_version(key, version), memoryview(b"".join(effect.parts))[4:])
+    return int(message.error_code)  # type: ignore[attr-defined]
+
+
+def well(door: Door, call: Call) -> None:
+    door.boundary.answer(call, UnregisterBrokerResponse())
+
+
+def fault(door: Door, call: Call) -> None:
+    raise ZeroDivisionError("planted")
+
+
+def test_a_call_acts_for_the_principal_of_its_connection() -> None:
+    door = Door(well)
+    door.unregister(ALICE)
+    door.unregister()
+    assert [call.principal for call in door.calls] == [ALICE, ANONYMOUS]
+    assert door.calls[0].host == "10.0.0.1" and door.calls[0].arrived_ns == 5
+
+
+def test_without_an_authorizer_everything_is_allowed() -> None:
+    (answer,) = Door(well).unregister()
+    assert code_of(answer) == ErrorCode.NONE
+
+
+def test_an_operation_on_the_cluster_is_authorized_before_its_handler_runs() -> None:
+    authorizer = Only(ALICE)
+    door = Door(well, authorizer)
+    *audited, refused = door.unregister()
+    (allowed,) = door.unregister(ALICE)
+    assert isinstance(audited[0], AuditLine)
+    assert code_of(refused) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert code_of(allowed) == ErrorCode.NONE
+    assert len(door.calls) == 1
+    asked = (AclOperation.ALTER, AclResourceType.CLUSTER, CLUSTER_NAME)
+    assert authorizer.asked == [
+        ("User:ANONYMOUS", "10.0.0.1", *asked),
+        ("User:alice", "10.0.0.1", *asked),
+    ]
+
+
+def test_a_handler_authorizes_the_resources_that_its_request_names() -> None:
+    authorizer = Only(ALICE)
+    seen: list[bool] = []
+
+    def handle(door: Door, call: Call) -> None:
+        (topic,) = call.message.topics
+        allows = door.boundary.allows
+        seen.append(allows(call, AclOperation.CREATE, AclResourceType.TOPIC, topic.name))
+        raise Refusal(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+    request = CreateTopicsRequest([CreatableTopic("orders", 1, 1)], 1_000)
+    Door(handle, authorizer).send(ApiKey.CREATE_TOPICS, 7, request)
+    assert seen == [False]
+    topic = (AclResourceType.TOPIC, "orders")
+    assert authorizer.asked == [("User:ANONYMOUS", "10.0.0.1", AclOperation.CREATE, *topic)]
+
+
+def test_before_the_acls_are_known_calls_are_refused_and_nothing_is_logged() -> None:
+    (answer,) = Door(well, Only(None)).unregister()
+    assert code_of(answer) == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_fault_in_a_handler_costs_that_call_alone_and_is_logged_with_its_traceback() -> None:
+    door = Door(fault)
+    said, answer = door.unregister()
+    assert code_of(answer) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert isinstance(said, Say) and said.level == "error" and said.text == "a request failed"
+    error = said.fields["exc_info"]
+    assert isinstance(error, ZeroDivisionError) and error.__traceback__ is not None
+    assert "UNREGISTER_BROKER" in said.fields["call"]
+    assert door.boundary.failures == 1
+    _, again = door.unregister()
+    assert code_of(again) == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_requests_behind_one_that_failed_are_handled() -> None:
+    def handle(door: Door, call: Call) -> None:
+        (fault if call.slot == 0 else well)(door, call)
+
+    requests = [UnregisterBrokerRequest(1)] * 2
+    made = Door(handle).send(ApiKey.UNREGISTER_BROKER, 0, *requests)
+    answers = [(one.slot, code_of(one)) for one in made if isinstance(one, Answer)]
+    assert answers == [(0, ErrorCode.UNKNOWN_SERVER_ERROR), (1, ErrorCode.NONE)]
+
+
+def test_an_answer_that_cannot_be_written_is_a_fault_of_its_handler() -> None:
+    def handle(door: Door, call: Call) -> None:
+        door.boundary.answer(call, UnregisterBrokerResponse(error_message="x" * 40_000))
+
+    answer = Door(handle).unregister()[-1]
+    assert code_of(answer) == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_fault_behind_the_answer_is_logged_and_not_answered_again() -> None:
+    def handle(door: Door, call: Call) -> None:
+        well(door, call)
+        fault(door, call)
+
+    made = Door(handle).unregister()
+    assert [type(one) for one in made] == [Answer, Say]
+    assert code_of(made[0]) == ErrorCode.NONE
+
+
+def test_a_fault_that_leaves_the_node_half_changed_ends_the_process() -> None:
+    def handle(door: Door, call: Call) -> None:
+        raise Broken
+
+    with pytest.raises(Broken):
+        Door(handle).unregister()
+
+
+def test_what_goes_on_after_the_handler_is_guarded_too() -> None:
+    door = Door(lambda door, call: None)
+    door.unregister()
+    door.boundary.guard(door.calls[0], ZeroDivisionError("planted"))
+    assert code_of(door.outbox.take()[-1]) == ErrorCode.UNKNOWN_SERVER_ERROR
+    with pytest.raises(Broken):
+        door.boundary.guard(door.calls[0], Broken())
+
+
+def test_a_fault_in_reading_a_request_closes_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("planted")
+
+    door = Door(well)
+    monkeypatch.setattr(boundary_module, "read_call", read)
+    said, closed = door.unregister()
+    assert isinstance(said.fields["exc_info"], ZeroDivisionError)
+    assert closed == CloseConnection(1, "a request could not be read")
+
+
+def test_a_fault_in_refusing_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boundary_module, "refuse", lambda *_: 1 // 0)
+    made = Door(fault).unregister()
+    assert made[-1] == CloseConnection(1, "a request failed")
+    assert sum(isinstance(one, Say) for one in made) == 2
+
+
+def test_refusals_and_faults_are_counted_by_api_and_error() -> None:
+    door = Door(fault, Only(ALICE))
+    door.unregister()
+    door.unregister(ALICE)
+    assert door.boundary.stats.by_key[ApiKey.UNREGISTER_BROKER].errors == {
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED: 1,
+        ErrorCode.UNKNOWN_SERVER_ERROR: 1,
+    }
+
+
+def test_the_quorums_requests_are_refused_in_their_own_response() -> None:
+    answer = Door(fault).send(ApiKey.VOTE, 1, VoteRequest())[-1]
+    assert code_of(answer, ApiKey.VOTE, 1) == ErrorCode.UNKNOWN_SERVER_ERROR

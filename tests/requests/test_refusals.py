@@ -1,0 +1,46 @@
+"""Refusals whose elements repeat what was asked, as Kafka's getErrorResponse of each request does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftd.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
+from kraftd.requests.refusals import refuse
+from kraftd.wire.api import ApiKey
+from kraftd.wire.codec import encode_bytes
+from kraftd.wire.error_code import ErrorCode
+
+DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize(("version", "named"), [(4, True), (12, True), (13, False), (18, False)])
+def test_a_refused_fetch_names_its_session_and_before_v13_its_partitions(version: int, named: bool) -> None:
+    topic = FetchTopic("x", partitions=[FetchPartition(0), FetchPartition(3)])
+    answer: Any = refuse(ApiKey.FETCH, version, FetchRequest(session_id=5, topics=[topic]), DENIED)
+    assert (answer.error_code, answer.session_id) == (DENIED, 5)
+    partitions = [
+        (one.partition_index, one.error_code, one.high_watermark, one.records)
+        for topic in answer.responses
+        for one in topic.partitions
+    ]
+    assert partitions == ([(0, DENIED, -1, b""), (3, DENIED, -1, b"")] if named else [])
+    encode_bytes(answer, max(version, 7))
+
+
+def test_a_refused_listing_of_reassignments_names_the_partitions_that_were_asked_for() -> None:
+    asked = ListPartitionReassignmentsRequest(1, [ListPartitionReassignmentsTopics("a", (2, 0))])
+    answer: Any = refuse(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, asked, DENIED, "no")
+    assert (answer.error_code, answer.error_message) == (DENIED, "no")
+    assert [(one.name, [each.partition_index for each in one.partitions]) for one in answer.topics] == [
+        ("a", [2, 0])
+    ]
+    everything: Any = refuse(
+        ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, ListPartitionReassignmentsRequest(1, None), DENIED
+    )
+    assert everything.topics == []
