@@ -1,0 +1,23 @@
+"""IncrementalAlterConfigs (44), v0-1: set, delete, append to or subtract from single configs (KIP-339).
+
+Authorization: ALTER_CONFIGS on the topic, the group or the cluster. Sent by: admin clients. Answered after
+commit. Errors, per resource: INVALID_CONFIG, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION,
+BROKER_ID_NOT_REGISTERED, UNSUPPORTED_VERSION (an unknown type of resource).
+Differs from Apache Kafka: nowhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.controller.configs.changes import incremental_alter_configs
+from kraftd.controller_node.config_requests import decide_change
+from kraftd.messages.incremental_alter_configs_response import AlterConfigsResourceResponse
+
+if TYPE_CHECKING:
+    from kraftd.controller_node.node import Node
+    from kraftd.requests.call import Call
+
+
+def handle(node: Node, call: Call) -> None:
+    decide_change(node, call, incremental_alter_configs, AlterConfigsResourceResponse, loggers=True)

@@ -1,0 +1,36 @@
+"""BrokerHeartbeat (63), v0-2: a broker is alive, wants to be fenced or not, or wants to shut down.
+
+Authorization: CLUSTER_ACTION. Sent by: brokers, every 2 s. Answered after the commit of what it changed.
+Errors: STALE_BROKER_EPOCH, NOT_CONTROLLER.
+Differs from Apache Kafka: one that changes nothing waits for the commit of what concerns its broker alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.controller.brokers.states import begin_heartbeat, hear_heartbeat
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision
+from kraftd.controller.turns import Turns
+from kraftd.controller_node.periodic import LEAVE
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+
+if TYPE_CHECKING:
+    from kraftd.controller_node.node import Node
+    from kraftd.requests.call import Call
+
+
+def handle(node: Node, call: Call) -> None:
+    if node.active:
+        hear_heartbeat(node.context, call.message)
+    node.decisions.decide(call, _beat)
+    if node.context.heartbeats.departures:
+        node.periodic.hasten(LEAVE)
+
+
+def _beat(
+    ctx: Context, request: BrokerHeartbeatRequest, _version: int
+) -> Decision[BrokerHeartbeatResponse] | Turns[Decision[BrokerHeartbeatResponse]]:
+    return begin_heartbeat(ctx, request)

@@ -1,0 +1,328 @@
+"""What a decision's records change, in events for people: the audit stream, and most lines of the log.
+
+One event a kind of change and decision: a request that deletes 5,000 topics is one event with the first
+MAX_NAMES names and a count. Values of configs, keys of credentials and secrets of tokens are never in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, astuple
+
+from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
+from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kraftd.messages.client_quota_record import ClientQuotaRecord
+from kraftd.messages.config_record import ConfigRecord
+from kraftd.messages.delegation_token_record import DelegationTokenRecord
+from kraftd.messages.feature_level_record import FeatureLevelRecord
+from kraftd.messages.fence_broker_record import FenceBrokerRecord
+from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.messages.partition_record import PartitionRecord
+from kraftd.messages.register_broker_record import RegisterBrokerRecord
+from kraftd.messages.register_controller_record import RegisterControllerRecord
+from kraftd.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from kraftd.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
+from kraftd.messages.remove_topic_record import RemoveTopicRecord
+from kraftd.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.messages.unfence_broker_record import UnfenceBrokerRecord
+from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
+from kraftd.metadata.image import Image
+from kraftd.metadata.metadata_version import METADATA_VERSION, version_name
+from kraftd.metadata.state import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    NO_LEADER_CHANGE,
+    TOPIC_RESOURCE,
+)
+from kraftd.requests.call import Call
+from kraftd.requests.effects import AuditLine, Caller, Detail
+from kraftd.types import uuid_text
+from kraftd.wire.record_frame import VersionedRecord
+
+MAX_NAMES = 10
+CREATED = "topics created"
+PARTITIONS_CHANGED = "partitions changed"
+FENCED, UNFENCED, SHUTTING_DOWN = 1, -1, 1  # in a BrokerRegistrationChangeRecord
+_RESOURCES = {
+    TOPIC_RESOURCE: "topic",
+    BROKER_RESOURCE: "broker",
+    CLIENT_METRICS_RESOURCE: "client metrics",
+    GROUP_RESOURCE: "group",
+}
+_SESSION_OVER = "no heartbeat within broker.session.timeout.ms"
+
+Fields = dict[str, Any]
+
+
+class NamedTopics(Struct, gc=False):
+    """The first MAX_NAMES of some topics, and how many there are."""
+
+    names: list[str]
+    count: int
+
+    def fields(self) -> Fields:
+        more = ", …" if self.count > MAX_NAMES else ""
+        return {"count": self.count, "topics": ", ".join(self.names) + more}
+
+
+class PartitionsChanged(Struct, gc=False):
+    """How many partitions a decision changed, and how."""
+
+    isr_shrunk: int = 0
+    isr_expanded: int = 0
+    leaders_moved: int = 0
+    without_leader: int = 0
+    reassigned: int = 0
+
+    def __bool__(self) -> bool:
+        return any(astuple(self))
+
+    def fields(self) -> Fields:
+        return {name: count for name, count in asdict(self).items() if count}
+
+
+class _Summary(Struct):
+    """What the records of one decision add up to."""
+
+    created: list[str] = field(default_factory=list)
+    created_ids: set[bytes] = field(default_factory=set)
+    deleted: list[str] = field(default_factory=list)
+    added_partitions: dict[str, int] = field(default_factory=dict)
+    configs: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    changed: PartitionsChanged = field(default_factory=PartitionsChanged)
+    acls_added: int = 0
+    acls_removed: int = 0
+    users: list[str] = field(default_factory=list)
+    quotas: list[str] = field(default_factory=list)
+    tokens: int = 0
+    others: list[tuple[str, Fields]] = field(default_factory=list)
+
+
+def audit(
+    image: Image, records: list[VersionedRecord], end_offset: int, call: Call | None
+) -> list[AuditLine]:
+    """The events of a decision's records, with the image from before them and the call that asked."""
+    caller = None
+    if call is not None:
+        caller = Caller(call.principal, call.client_id, call.host, call.key)
+    created = _created_alone(records)
+    if created:
+        return [AuditLine(CREATED, end_offset, _named(created), caller)]
+    changed = _changed_alone(image, records)
+    if changed is not None:
+        return [AuditLine(PARTITIONS_CHANGED, end_offset, changed, caller)] if changed else []
+    found = _Summary()
+    for record in records:
+        take_in = _TAKE_IN.get(type(record.message))
+        if take_in is not None:
+            take_in(found, image, record.message)
+    return [AuditLine(name, end_offset, detail, caller) for name, detail in _events(found, call)]
+
+
+# -- the two common cases, which have to cost little
+
+
+def _created_alone(records: list[VersionedRecord]) -> list[str]:
+    """The names of topics, if all the records do is to create them with their partitions. Else none."""
+    names: list[str] = []
+    for message, _ in records:
+        kind = type(message)
+        if kind is TopicRecord:
+            names.append(message.name)  # type: ignore[attr-defined]
+        elif kind is not PartitionRecord or not names:
+            return []
+    return names
+
+
+def _changed_alone(image: Image, records: list[VersionedRecord]) -> PartitionsChanged | None:
+    """What becomes of partitions, if all the records do is to change some that exist."""
+    changed = PartitionsChanged()
+    for message, _ in records:
+        if type(message) is not PartitionChangeRecord:
+            return None
+        _count_change(changed, image, message)
+    return changed
+
+
+def _events(found: _Summary, call: Call | None) -> list[tuple[str, Fields | Detail]]:
+    events: list[tuple[str, Fields | Detail]] = []
+    moved = found.changed.fields()
+    for name, fields in found.others:
+        if name in ("broker fenced", "broker is shutting down"):
+            reason = _SESSION_OVER if call is None else "the broker asked for it"
+            fields = {**fields, "reason": reason, **moved}
+            moved = {}
+        events.append((name, fields))
+    if found.created:
+        events.append((CREATED, _named(found.created)))
+    if found.deleted:
+        events.append(("topics deleted", _named(found.deleted)))
+    for topic, count in found.added_partitions.items():
+        events.append(("partitions added", {"topic": topic, "count": count}))
+    for resource, keys in found.configs.items():
+        events.append(("configs changed", {"resource": resource, **keys}))
+    if found.acls_added or found.acls_removed:
+        events.append(("ACLs changed", {"added": found.acls_added, "removed": found.acls_removed}))
+    if found.users:
+        events.append(("SCRAM credentials changed", {"users": ", ".join(found.users[:MAX_NAMES])}))
+    if found.quotas:
+        events.append(("quotas changed", {"entities": ", ".join(found.quotas[:MAX_NAMES])}))
+    if found.tokens:
+        events.append(("delegation tokens changed", {"count": found.tokens}))
+    if moved:
+        events.append((PARTITIONS_CHANGED, moved))
+    return events
+
+
+def _named(names: list[str]) -> NamedTopics:
+    return NamedTopics(names[:MAX_NAMES], len(names))
+
+
+# -- one function a record type
+
+
+def _topic(found: _Summary, _: Image, record: TopicRecord) -> None:
+    found.created.append(record.name)
+    found.created_ids.add(record.topic_id)
+
+
+def _topic_removed(found: _Summary, image: Image, record: RemoveTopicRecord) -> None:
+    topic = image.topic(record.topic_id)
+    found.deleted.append(uuid_text(record.topic_id) if topic is None else topic.name)
+
+
+def _partition(found: _Summary, image: Image, record: PartitionRecord) -> None:
+    if record.topic_id in found.created_ids:
+        return
+    topic = image.topic(record.topic_id)
+    name = uuid_text(record.topic_id) if topic is None else topic.name
+    found.added_partitions[name] = found.added_partitions.get(name, 0) + 1
+
+
+def _partition_changed(found: _Summary, image: Image, record: PartitionChangeRecord) -> None:
+    _count_change(found.changed, image, record)
+
+
+def _count_change(changed: PartitionsChanged, image: Image, record: PartitionChangeRecord) -> None:
+    before = image.partition(record.topic_id, record.partition_id)
+    if before is None:
+        return
+    if record.isr is not None:
+        old, new = set(before.isr), set(record.isr)
+        changed.isr_shrunk += not old <= new
+        changed.isr_expanded += not new <= old
+    if record.leader not in (NO_LEADER_CHANGE, before.leader):
+        changed.leaders_moved += 1
+        changed.without_leader += record.leader < 0
+    if record.replicas is not None or record.adding_replicas or record.removing_replicas:
+        changed.reassigned += 1
+
+
+def _config(found: _Summary, _: Image, record: ConfigRecord) -> None:
+    kind = _RESOURCES.get(record.resource_type, f"resource {record.resource_type}")
+    keys = found.configs.setdefault(f"{kind} {record.resource_name or '(default)'}", {})
+    keys.setdefault("removed" if record.value is None else "set", []).append(record.name)
+
+
+def _broker(found: _Summary, image: Image, record: RegisterBrokerRecord) -> None:
+    before = image.brokers.get(record.broker_id)
+    if before is not None and (before.epoch, before.fenced) == (record.broker_epoch, record.fenced):
+        return  # written again in another form
+    listeners = ", ".join(f"{end.name}://{end.host}:{end.port}" for end in record.end_points)
+    fields = {
+        "broker": record.broker_id,
+        "broker_epoch": record.broker_epoch,
+        "incarnation": uuid_text(record.incarnation_id),
+        "listeners": listeners,
+    }
+    found.others.append(("broker registered", fields))
+
+
+def _broker_changed(found: _Summary, _: Image, record: BrokerRegistrationChangeRecord) -> None:
+    fields = {"broker": record.broker_id, "broker_epoch": record.broker_epoch}
+    if record.fenced == FENCED:
+        found.others.append(("broker fenced", fields))
+    elif record.fenced == UNFENCED:
+        found.others.append(("broker unfenced", fields))
+    elif record.in_controlled_shutdown == SHUTTING_DOWN:
+        found.others.append(("broker is shutting down", fields))
+
+
+def _feature(found: _Summary, _: Image, record: FeatureLevelRecord) -> None:
+    fields: Fields = {"feature": record.name, "finalized_level": record.feature_level}
+    if record.name == METADATA_VERSION:
+        fields["release"] = version_name(record.feature_level)
+    found.others.append(("feature level", fields))
+
+
+def _controller(found: _Summary, _: Image, record: RegisterControllerRecord) -> None:
+    fields = {"controller": record.controller_id, "incarnation": uuid_text(record.incarnation_id)}
+    found.others.append(("controller registered", fields))
+
+
+def _fence(found: _Summary, _: Image, record: FenceBrokerRecord) -> None:
+    found.others.append(("broker fenced", {"broker": record.id, "broker_epoch": record.epoch}))
+
+
+def _unfence(found: _Summary, _: Image, record: UnfenceBrokerRecord) -> None:
+    found.others.append(("broker unfenced", {"broker": record.id, "broker_epoch": record.epoch}))
+
+
+def _unregister(found: _Summary, _: Image, record: UnregisterBrokerRecord) -> None:
+    fields = {"broker": record.broker_id, "broker_epoch": record.broker_epoch}
+    found.others.append(("broker unregistered", fields))
+
+
+def _acl(found: _Summary, _: Image, __: AccessControlEntryRecord) -> None:
+    found.acls_added += 1
+
+
+def _acl_removed(found: _Summary, _: Image, __: RemoveAccessControlEntryRecord) -> None:
+    found.acls_removed += 1
+
+
+def _user(
+    found: _Summary, _: Image, record: UserScramCredentialRecord | RemoveUserScramCredentialRecord
+) -> None:
+    if record.name not in found.users:
+        found.users.append(record.name)
+
+
+def _quota(found: _Summary, _: Image, record: ClientQuotaRecord) -> None:
+    parts = (f"{one.entity_type} {one.entity_name or '(default)'}" for one in record.entity)
+    entity = " and ".join(parts)
+    if entity not in found.quotas:
+        found.quotas.append(entity)
+
+
+def _token(found: _Summary, _: Image, __: DelegationTokenRecord | RemoveDelegationTokenRecord) -> None:
+    found.tokens += 1
+
+
+_TAKE_IN: dict[type, Callable[[_Summary, Image, Any], None]] = {
+    TopicRecord: _topic,
+    RemoveTopicRecord: _topic_removed,
+    PartitionRecord: _partition,
+    PartitionChangeRecord: _partition_changed,
+    ConfigRecord: _config,
+    RegisterBrokerRecord: _broker,
+    BrokerRegistrationChangeRecord: _broker_changed,
+    FenceBrokerRecord: _fence,
+    UnfenceBrokerRecord: _unfence,
+    UnregisterBrokerRecord: _unregister,
+    RegisterControllerRecord: _controller,
+    FeatureLevelRecord: _feature,
+    AccessControlEntryRecord: _acl,
+    RemoveAccessControlEntryRecord: _acl_removed,
+    UserScramCredentialRecord: _user,
+    RemoveUserScramCredentialRecord: _user,
+    ClientQuotaRecord: _quota,
+    DelegationTokenRecord: _token,
+    RemoveDelegationTokenRecord: _token,
+}

@@ -1,0 +1,141 @@
+"""Calls that the consensus core answers: those that still wait, and the answers framed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kraftd.controller_node.appending import Appends
+from kraftd.controller_node.core_driver import CoreDriver
+from kraftd.controller_node.effects import AnswerRecords, AnswerSnapshot
+from kraftd.controller_node.replicas_ahead import ReplicasAhead
+from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
+from kraftd.raft import effects as raft_effects
+from kraftd.raft import events as raft_events
+from kraftd.requests.boundary import Boundary
+from kraftd.requests.call import Call, FrameMemo
+from kraftd.requests.outbox import Outbox
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+
+FETCH = int(ApiKey.FETCH)
+DESCRIBE_QUORUM = int(ApiKey.DESCRIBE_QUORUM)
+
+MAX_TEXT_LENGTH = 8_000  # characters, of up to four bytes: an answer takes 32,767 bytes
+
+
+class CoreAnswers:
+    """The calls at the core, by connection; the empty fetch that was answered last.
+
+    `troubles` tells why this node finds no leader, a line a peer; DescribeQuorum passes it on.
+    """
+
+    def __init__(self, driver: CoreDriver, appends: Appends, boundary: Boundary, outbox: Outbox) -> None:
+        self.waiting: dict[int, set[Call]] = {}
+        self.troubles: Callable[[], Sequence[str]] = tuple
+        self._driver = driver
+        self._appends = appends
+        self._boundary = boundary
+        self._outbox = outbox
+        self._empty_fetches = FrameMemo()
+        self._ahead = ReplicasAhead(outbox)
+        driver.takers[raft_effects.Respond] = self._on_respond
+        driver.takers[raft_effects.RespondRecords] = self._on_respond_records
+        driver.takers[raft_effects.RespondSnapshot] = self._on_respond_snapshot
+
+    def ask(self, call: Call) -> None:
+        """Let the consensus core answer, now or later."""
+        self._appends.flush()
+        event = raft_events.RequestReceived(call, call.message, call.version, call.listener)
+        effects = self._driver.step(event)
+        if len(effects) == 1:
+            effect = effects[0]
+            if type(effect) is raft_effects.Respond and effect.request_id is call:
+                self._respond(call, effect.message)  # at once, as most are: nothing to remember
+                return
+        waiting = self.waiting.get(call.connection_id)
+        if waiting is None:
+            waiting = self.waiting[call.connection_id] = set()
+        waiting.add(call)
+        self._driver.perform(effects)
+
+    def abandon(self, connection_id: int) -> None:
+        """The connection is gone: the core may forget its calls."""
+        for call in self.waiting.pop(connection_id, ()):
+            self._appends.tell_core(raft_events.RequestAbandoned(call))
+
+    def _on_respond(self, effect: raft_effects.Respond) -> None:
+        call: Call = effect.request_id  # type: ignore[assignment]
+        if self._claim(call):
+            try:
+                self._respond(call, effect.message)
+            except Exception as error:  # the others that this step answers get theirs
+                self._boundary.fail(call, error)
+
+    def _on_respond_records(self, effect: raft_effects.RespondRecords) -> None:
+        call: Call = effect.request_id  # type: ignore[assignment]
+        if self._claim(call):
+            records = AnswerRecords(call, effect.message, effect.offset, effect.end_offset, effect.max_bytes)
+            self._outbox.emit(records)
+
+    def _on_respond_snapshot(self, effect: raft_effects.RespondSnapshot) -> None:
+        call: Call = effect.request_id  # type: ignore[assignment]
+        if self._claim(call):
+            piece = AnswerSnapshot(
+                call, effect.message, effect.snapshot_id, effect.position, effect.max_bytes
+            )
+            self._outbox.emit(piece)
+
+    def _claim(self, call: Call) -> bool:
+        """Claim the reply: return true once, false if the call is already answered or disconnected."""
+        waiting = self.waiting.get(call.connection_id)
+        if waiting is None or call not in waiting:
+            return False
+        waiting.discard(call)
+        return True
+
+    def _respond(self, call: Call, message: Any) -> None:
+        boundary = self._boundary
+        if call.key == FETCH:
+            topics = message.responses
+            partition = topics[0].partitions[0] if topics else None
+            if message.error_code or (partition is not None and partition.error_code):
+                boundary.refusals.note(call, boundary.stats.count_errors(FETCH, message))
+            elif partition is not None and partition.diverging_epoch.epoch >= 0:
+                self._ahead.note(call, partition.diverging_epoch.end_offset)
+            boundary.send(call, call.frame_repeated(message, self._empty_fetches))
+        else:
+            errors = boundary.stats.count_errors(call.key, message)
+            if call.key == DESCRIBE_QUORUM:
+                self._tell_troubles(call, message)
+            if errors:
+                boundary.refusals.note(call, errors)
+            boundary.send(call, call.frame_with(message, errors))
+
+    def _tell_troubles(self, call: Call, message: DescribeQuorumResponse) -> None:
+        """Have the texts of errors tell, on lines of their own, why no leader is found.
+
+        The leader's text tells, beside the code NONE, which nodes it refuses. Clients look at the code first.
+        """
+        for topic in message.topics:
+            for partition in topic.partitions:
+                if partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    partition.error_message = _text_of((partition.error_message or "", *self.troubles()))
+                elif partition.error_code == ErrorCode.NONE:
+                    message.error_message = _text_of(self._boundary.refusals.lines(call.arrived_ns))
+
+    def __repr__(self) -> str:
+        return f"<CoreAnswers {sum(map(len, self.waiting.values()))} calls wait>"
+
+
+def _text_of(lines: Iterable[str]) -> str:
+    """The lines as one text, the last of them left out where it would be too long for an answer."""
+    kept = list(lines)
+    length = sum(len(line) + 1 for line in kept)
+    left_out = 0
+    while length > MAX_TEXT_LENGTH:
+        length -= len(kept.pop()) + 1
+        left_out += 1
+    if left_out:
+        kept.append(f"… and {left_out} more")
+    return "\n".join(kept)

@@ -1,0 +1,56 @@
+"""The consensus core driven: its effects handed to the part of the node that each concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kraftd.controller.context import Context
+from kraftd.controller_node.faults import FATAL, HalfChanged
+from kraftd.raft.core import RaftCore
+from kraftd.raft.effects import Effect
+from kraftd.raft.events import Event
+from kraftd.requests.outbox import Outbox
+
+TakeIn = Callable[[Any], None]
+
+
+class CoreDriver:
+    """Steps the core. Effects of the kinds in `takers` stay in the node; the runtime performs all others."""
+
+    __slots__ = ("_context", "_outbox", "core", "takers")
+
+    def __init__(self, core: RaftCore, context: Context, outbox: Outbox) -> None:
+        self.core = core
+        self.takers: dict[type[Effect], TakeIn] = {}
+        self._context = context
+        self._outbox = outbox
+
+    def step(self, event: Event) -> list[Effect]:
+        """Give the core an event; the effects are the caller's to `perform`."""
+        return self.core.step(event, self._context.now_ms)
+
+    def tell(self, event: Event) -> None:
+        """Give the core an event, and perform what follows."""
+        self.perform(self.core.step(event, self._context.now_ms))
+
+    def perform(self, effects: Sequence[Effect]) -> None:
+        """Take in what the core's effects mean here, and pass on the rest.
+
+        Raises HalfChanged for a fault on the way: the effects behind it would be lost.
+        """
+        takers, emitted = self.takers, self._outbox
+        try:
+            for effect in effects:
+                taker = takers.get(type(effect))
+                if taker is None:
+                    emitted.effects.append(effect)
+                else:
+                    taker(effect)
+        except FATAL:
+            raise
+        except Exception as error:
+            raise HalfChanged(f"effects of the consensus core were not performed: {error!r}") from error
+
+    def __repr__(self) -> str:
+        return f"<CoreDriver of {self.core!r}>"

@@ -1,0 +1,63 @@
+"""What SCRAM logins are compared with: users and delegation tokens of the image, or of the bootstrap.
+
+Before this node knows what is committed, the users of its snapshot and of its bootstrap checkpoint hold. So
+controllers can log in at each other and elect (Apache Kafka's cannot then). Once it knows, the image alone
+counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraftd.controller.context import Context
+from kraftd.controller_node.following import Following
+from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
+from kraftd.metadata.state import ScramState
+from kraftd.security.delegation_tokens import TokenCredentials
+from kraftd.security.scram import TokenCredential
+from kraftd.security.scram_messages import CODES
+from kraftd.wire.record_frame import VersionedRecord
+
+
+class NodeCredentials:
+    """The credentials that one node knows. Without a secret key there are no tokens."""
+
+    def __init__(
+        self,
+        context: Context,
+        following: Following,
+        bootstrap: Sequence[VersionedRecord],
+        token_secret_key: str,
+        salt: bytes,
+    ) -> None:
+        self._context = context
+        self._following = following
+        self._tokens = TokenCredentials(token_secret_key.encode(), salt) if token_secret_key else None
+        self._bootstrap = {
+            (record.message.mechanism, record.message.name): ScramState(
+                bytes(record.message.salt),
+                bytes(record.message.stored_key),
+                bytes(record.message.server_key),
+                record.message.iterations,
+            )
+            for record in bootstrap
+            if isinstance(record.message, UserScramCredentialRecord)
+        }
+
+    def user(self, mechanism: str, name: str) -> ScramState | None:
+        """The credential of a user, if it has one of this mechanism."""
+        key = (CODES[mechanism], name)
+        found = self._context.image.scram.get(key)
+        if found is None and self._following.finalized.epoch < 0:
+            return self._bootstrap.get(key)
+        return found
+
+    def token(self, mechanism: str, token_id: str, now_ms: int) -> TokenCredential | None:
+        """What a delegation token proves, if there is one and it has not expired."""
+        token = self._context.image.delegation_tokens.get(token_id)
+        if self._tokens is None or token is None or token.expiration_timestamp_ms <= now_ms:
+            return None
+        return self._tokens.find(mechanism, token_id, token)
+
+    def __repr__(self) -> str:
+        return f"<NodeCredentials, {len(self._bootstrap)} of the bootstrap>"

@@ -1,0 +1,126 @@
+"""Decisions: taken on the image, appended, and answered once they are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import GeneratorType
+from typing import Any
+
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.turns import Deciding
+from kraftd.controller_node.appending import Appends
+from kraftd.controller_node.long_decisions import MAX_INLINE_RECORDS, LongDecisions, first_turn
+from kraftd.controller_node.parked import ParkedAnswers
+from kraftd.controller_node.standing import Standing
+from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraftd.requests.boundary import Boundary
+from kraftd.requests.call import Call
+from kraftd.wire.api import ApiKey
+
+# Of the context, the request and its version; in turns, if it may take long.
+Decide = Callable[[Context, Any, int], Decision[Any] | Deciding]
+
+HEARTBEAT = int(ApiKey.BROKER_HEARTBEAT)
+
+
+class Decisions:
+    """Decides for a call by `decide`, of its own accord by `decide_alone`.
+
+    `parked` are the answers that wait for the commit of an append; `long` is the decision under way that
+    takes many turns. `failures` counts decisions that failed as none should.
+    """
+
+    def __init__(
+        self,
+        boundary: Boundary,
+        context: Context,
+        standing: Standing,
+        appends: Appends,
+        parked: ParkedAnswers,
+        long: LongDecisions,
+    ) -> None:
+        self.failures = 0
+        self.appends = appends
+        self.parked = parked
+        self.long = long
+        self._boundary = boundary
+        self._context = context
+        self._standing = standing
+
+    @property
+    def busy(self) -> bool:
+        """Return whether answers to accepted decisions are still owed."""
+        return bool(self.parked) or self.long.busy
+
+    def decide(self, call: Call, decide: Decide, *, on_standby: bool = False) -> None:
+        """Take a decision on the image; append its records; answer once they are committed.
+
+        An answer without records waits for the records that it may have seen. So does a read of Kafka's
+        controller, for the highest offset in its purgatory: nothing is answered that could still be
+        undone. One that knows what it has seen (`seen_offset`) waits for that. `on_standby` lets every
+        controller answer, from what it has applied. What takes long is made, appended and applied in turns,
+        and the others wait. Raises Refusal.
+        """
+        standing, long = self._standing, self.long
+        if standing.active_epoch is None or standing.stopping:
+            standing.check_may_decide(on_standby=on_standby)
+        if call.key != HEARTBEAT and long.put_off(call):
+            return
+        context, epoch = self._context, standing.active_epoch
+        context.next_offset = self.appends.next_offset
+        try:
+            made = decide(context, call.message, call.version)
+            decision = first_turn(made) if isinstance(made, GeneratorType) else made
+        except Refusal:
+            raise
+        except Exception:
+            self.failures += 1
+            raise
+        if not isinstance(decision, Decision) or len(decision.records) > MAX_INLINE_RECORDS:
+            if not long.is_under_way:
+                long.begin(call, decision)
+            else:
+                long.put_off(call)
+            return
+        if decision.records and long.is_under_way:
+            long.put_off(call)
+            return
+        response = decision.answer
+        if type(response) is not BrokerHeartbeatResponse or response.error_code:
+            errors = self._boundary.stats.count_errors(call.key, response)
+            if errors:
+                self._boundary.refusals.note(call, errors)
+        parts = call.frame(response)
+        if decision.records:
+            end_offset = self.appends.append(decision.records, decision.atomic, call)
+            if standing.active_epoch != epoch:
+                # The step that appended also ended the leadership (a late check-quorum): it was taken back.
+                raise standing.not_controller()
+        else:
+            end_offset = context.next_offset
+        if decision.after is not None:
+            decision.after(end_offset)
+        if not decision.records:
+            seen_offset = decision.seen_offset
+            end_offset = self.appends.decided_end if seen_offset is None else seen_offset + 1
+        self.parked.answer(call, parts, end_offset)
+
+    def decide_alone(self, decide: Callable[[Context], Decision[Any]]) -> Decision[Any]:
+        """Take a decision that no call asked for: periodic work, activation, the node's own registration.
+
+        Raises Refusal.
+        """
+        context = self._context
+        context.next_offset = self.appends.next_offset
+        decision = decide(context)
+        if decision.records:
+            end_offset = self.appends.append(decision.records, decision.atomic)
+        else:
+            end_offset = context.next_offset
+        if decision.after is not None:
+            decision.after(end_offset)
+        return decision
+
+    def __repr__(self) -> str:
+        return f"<Decisions {self.parked!r}, {self.long!r}>"

@@ -1,0 +1,65 @@
+"""What the node wants done, beyond what any node that serves requests may want (`kraftd.requests.effects`).
+
+Passed on from the consensus core: PersistElection, AppendRecords, SyncLog, TruncateLog, ResetLog, Send,
+BeginSnapshot, WriteSnapshot, FinishSnapshot, AbandonSnapshot and ShutdownCompleted. The order is the order of
+durability for all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftd.raft.effects import Effect as Effect
+from kraftd.requests.call import Call
+from kraftd.requests.effects import Answer as Answer
+from kraftd.requests.effects import AnswerRecords as AnswerRecords
+from kraftd.requests.effects import CloseConnection as CloseConnection
+from kraftd.requests.effects import Say as Say
+from kraftd.requests.effects import TakeTurn as TakeTurn
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.primitives import Buffer
+
+
+class AnswerSnapshot(Effect, frozen=True):
+    """Read up to `max_bytes` of the snapshot's file from `position` on; then send `fill(data)`."""
+
+    call: Call
+    message: Any
+    snapshot_id: OffsetAndEpoch
+    position: int
+    max_bytes: int
+
+    def fill(self, data: Buffer) -> list[Buffer]:
+        """The framed answer with the bytes of the snapshot in it."""
+        self.message.topics[0].partitions[0].unaligned_records = data
+        return self.call.frame(self.message)
+
+
+class ReadCommitted(Effect, frozen=True):
+    """Read whole batches from `offset` on, none at or past `end_offset`, and answer CommittedRead."""
+
+    offset: int
+    end_offset: int
+    max_bytes: int
+
+
+class OpenSnapshot(Effect, frozen=True, gc=False):
+    """Open a snapshot that is on disk, to be loaded into the image: SnapshotOpened comes back."""
+
+    snapshot_id: OffsetAndEpoch
+
+
+class EndTurn(Effect, frozen=True):
+    """Answer TurnEnded once the event loop has taken in all that is ready now."""
+
+
+class ControllerActivated(Effect, frozen=True):
+    """This node is the active controller of the epoch: it takes decisions from here on."""
+
+    epoch: int
+
+
+class ControllerLoaded(Effect, frozen=True):
+    """The image holds everything that was committed when the node started."""
+
+    offset: int

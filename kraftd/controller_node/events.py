@@ -1,0 +1,44 @@
+"""Events of the node, beyond those of the consensus core, which go to the core as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftd.raft.events import Event
+from kraftd.requests.events import AnswerNotWritten as AnswerNotWritten
+from kraftd.requests.events import ConnectionClosed as ConnectionClosed
+from kraftd.requests.events import FramesReceived as FramesReceived
+from kraftd.requests.events import TurnCame as TurnCame
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.message import Message
+
+
+class CommittedRead(Event, frozen=True):
+    """Whole batches from `offset` on. Answers ReadCommitted."""
+
+    offset: int
+    data: bytes | memoryview
+
+    def __repr__(self) -> str:
+        return f"<CommittedRead {len(self.data)} bytes from {self.offset}>"
+
+
+class SnapshotOpened(Event, frozen=True, gc=False):
+    """A snapshot and its records. Answers OpenSnapshot."""
+
+    snapshot_id: OffsetAndEpoch
+    runs: Iterator[list[Message]]
+
+
+class DiskFilled(Event, frozen=True):
+    """The disk has no room for what was appended: nothing more is, until DiskHasRoom."""
+
+    text: str
+
+
+class DiskHasRoom(Event, frozen=True):
+    """What did not fit on the disk is written now."""
+
+
+class TurnEnded(Event, frozen=True):
+    """Everything that was ready when EndTurn was asked for has been taken in. Answers EndTurn."""

@@ -1,0 +1,168 @@
+"""The image as it follows the committed log: what is read into it, what clients may see of it, and the calls
+that wait until it is known.
+
+A standby reads what is committed, in turns. An active controller applies what it decides itself (`applied`),
+and only publishes it once it is committed.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kraftd.controller.context import Context
+from kraftd.controller_node.acl_publisher import AclPublisher
+from kraftd.controller_node.effects import ControllerLoaded, TakeTurn
+from kraftd.controller_node.events import CommittedRead, SnapshotOpened
+from kraftd.controller_node.finalized import FinalizedFeatures
+from kraftd.controller_node.loading import Loading
+from kraftd.controller_node.replay import Replay, Snapshot
+from kraftd.controller_node.turns import Turns
+from kraftd.metadata.image import Image
+from kraftd.raft.core import RaftCore
+from kraftd.requests.boundary import Boundary
+from kraftd.requests.call import Call
+from kraftd.requests.outbox import Outbox
+from kraftd.security.authorizer import Authorizer
+from kraftd.wire.record_frame import VersionedRecord
+
+
+class CaughtUp(Protocol):
+    """Notified when everything that is known to be committed is in the image."""
+
+    def __call__(self) -> None: ...
+
+
+class Following:
+    """The image's place in the log.
+
+    `replay.next_offset` is the first offset that is not in the image; `finalized` holds the committed
+    features.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        core: RaftCore,
+        boundary: Boundary,
+        turns: Turns,
+        outbox: Outbox,
+        snapshot: Snapshot | None,
+        authorizer: Authorizer | None,
+    ) -> None:
+        self._acls = AclPublisher(authorizer)
+        self._acls.follow(context.image)
+        self.finalized = FinalizedFeatures()
+        self.loading = Loading()
+        self.replay = Replay(context.image, snapshot, self.loading)
+        self._context = context
+        self._core = core
+        self._boundary = boundary
+        self._turns = turns
+        self._outbox = outbox
+        self._postponed: list[Call] = []  # asked before the metadata was known
+
+    # -- reading the log
+
+    def start(self) -> None:
+        """Load the snapshot that was found at the start, if there is one."""
+        if self.replay.start() is not None:
+            self.loading.begin_snapshot(self._context.now_ms)
+            self._turns.ask()
+
+    def start_anew(self) -> None:
+        """The log is a leader's snapshot now: a fresh image is read from it, once it is opened."""
+        image = self._context.image = Image()
+        self._acls.follow(image)
+        self.replay = Replay(image, loading=self.loading)
+        self.replay.await_snapshot()
+
+    def open_snapshot(self, event: SnapshotOpened) -> None:
+        """The snapshot that was awaited; the next `replay_some` begins with it."""
+        self.loading.begin_snapshot(self._context.now_ms)
+        self.replay.load(event.snapshot_id, event.runs)
+
+    def take_batches(self, event: CommittedRead) -> None:
+        """Batches that were read; the next `replay_some` begins with them."""
+        self.replay.begin(event.offset, event.data)
+
+    def read_on(self) -> None:
+        """Have what is committed and not in the image read from the log."""
+        read = self.replay.more(self._core.high_watermark or 0)
+        if read is not None:
+            self._outbox.emit(read)
+
+    def replay_some(self, caught_up: CaughtUp) -> None:
+        """Apply some of what has been read."""
+        replay = self.replay
+        next_offset = replay.next_offset
+        follow_up = replay.turn(self._core.high_watermark or 0)
+        self._acls.gather(replay.image, replay.image.offset + 1)
+        if next_offset < replay.snapshot_end <= replay.next_offset:
+            self.loading.end_snapshot(self._context.now_ms)
+        if isinstance(follow_up, TakeTurn):
+            self._turns.ask()
+        elif follow_up is not None:
+            self._outbox.emit(follow_up)
+        elif replay.complete:
+            self.publish(replay.next_offset)
+            caught_up()
+
+    # -- what the active controller applies itself
+
+    def applied(self, records: list[VersionedRecord], end_offset: int) -> None:
+        """Records of a decision are in the image; they end before that offset."""
+        context = self._context
+        self.replay.next_offset = end_offset
+        for departure in context.heartbeats.departures.values():
+            departure.note(records)
+        self.finalized.applied(context.image)
+        self.loading.timestamp_ms = context.now_ms
+
+    def undo_to(self, committed_end: int, applied_end: int | None) -> None:
+        """Leadership is lost: take back what is not committed. `applied_end` is given where records are in
+        the log and not yet in the image, and is the first of their offsets.
+        """
+        self._context.image.undo_to(committed_end - 1)
+        self.finalized.forget_uncommitted()
+        self.replay.next_offset = committed_end
+        if applied_end is not None and applied_end < committed_end:
+            self.replay.next_offset = applied_end
+            self.read_on()
+
+    def forget_some(self) -> bool:
+        """Let go of some of what committed records have replaced; return whether there is more."""
+        more = self._context.image.forget_some()
+        if more:
+            self._turns.ask()
+        return more
+
+    # -- what clients may see
+
+    def publish(self, high_watermark: int) -> None:
+        """Everything below is committed: ACLs and features may be news, and calls may have waited."""
+        self._acls.publish(self._context.image, high_watermark)
+        first = self.finalized.epoch < 0
+        if not self.finalized.committed(self._context.image, high_watermark):
+            return
+        if first:
+            self._context.image.forget_elections()
+            self._outbox.emit(ControllerLoaded(high_watermark))
+        if self._postponed:
+            postponed, self._postponed = self._postponed, []
+            for call in postponed:
+                self._boundary.handle(call)
+
+    def knows_metadata(self, call: Call) -> bool:
+        """Return whether the call can be answered from the image; if not yet, it is handled again then."""
+        if self.finalized.epoch >= 0:
+            return True
+        self._postponed.append(call)
+        return False
+
+    def abandon(self, connection_id: int) -> None:
+        """The connection is gone: its calls need no answer."""
+        if self._postponed:
+            self._postponed = [call for call in self._postponed if call.connection_id != connection_id]
+
+    def __repr__(self) -> str:
+        return f"<Following {self.replay!r}, {len(self._postponed)} calls wait for metadata>"

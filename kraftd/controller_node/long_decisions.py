@@ -1,0 +1,260 @@
+"""Decisions too large for one event loop callback: made, appended and applied in turns.
+
+One decision at a time. Its records are made from an image that nothing changes meanwhile. Atomic records go
+into the log as one batch, others in runs of many, so that few syncs are waited for. What is appended is
+applied some a turn, while the disk syncs it. Other decisions wait behind it. Heartbeats that change nothing,
+fetches and the quorum's requests go on. If leadership is lost before an append, the append has not happened.
+If it is lost behind it, the records share the fate of all that is not committed. Those not yet applied are
+read from the log again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, TypeVar
+
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.turns import Deciding
+from kraftd.controller.turns import Turns as InTurns
+from kraftd.controller_node.appending import Appends
+from kraftd.controller_node.core_driver import CoreDriver
+from kraftd.controller_node.following import Following
+from kraftd.controller_node.parked import ParkedAnswers
+from kraftd.controller_node.sayings import Sayings
+from kraftd.controller_node.standing import Standing
+from kraftd.controller_node.turns import Turns
+from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.messages.partition_record import PartitionRecord
+from kraftd.messages.remove_topic_record import RemoveTopicRecord
+from kraftd.metadata.image import Image
+from kraftd.requests.boundary import Boundary
+from kraftd.requests.call import Call
+from kraftd.wire.primitives import Buffer
+from kraftd.wire.record_frame import VersionedRecord, encode_records
+
+R = TypeVar("R")
+
+# Records of a decision that are appended and applied in the turn in which it was made: enough for a broker
+# that shuts down, unless it is so large that it leaves its partitions some at a time.
+MAX_INLINE_RECORDS = 360
+MAX_RUN_RECORDS = 2_000  # that are appended at once; those of an atomic decision are one run
+APPLY_BUDGET_US = 2_500
+COSTS: dict[type, int] = {PartitionRecord: 1, PartitionChangeRecord: 2}
+OTHER_COST, REMOVAL_COST = 4, 10
+CALLS_A_TURN = 8  # that have waited
+
+
+class LongDecisions:
+    """The decision under way, if there is one, and the calls that wait behind it.
+
+    `failures` counts decisions that failed as none should.
+    """
+
+    def __init__(
+        self,
+        boundary: Boundary,
+        context: Context,
+        standing: Standing,
+        following: Following,
+        appends: Appends,
+        parked: ParkedAnswers,
+        driver: CoreDriver,
+        sayings: Sayings,
+        turns: Turns,
+    ) -> None:
+        self.failures = 0
+        self._boundary = boundary
+        self._context = context
+        self._standing = standing
+        self._following = following
+        self._appends = appends
+        self._parked = parked
+        self._driver = driver
+        self._sayings = sayings
+        self._turns = turns
+        self._call: Call | None = None
+        self._steps: Iterator[Sequence[Any]] | None = None  # each with the core's effects to be performed
+        self._appended = False
+        # Of a decision that is appended whole: its answer, where it ends. Of a run: how far it is applied.
+        self._answer: list[Buffer] | None = None
+        self._end_offset = 0
+        self._applied_end: int | None = None
+        self._behind: deque[Call] = deque()
+        self._handling = False
+
+    @property
+    def is_under_way(self) -> bool:
+        """Return whether nothing else may be decided now."""
+        return self._steps is not None
+
+    @property
+    def busy(self) -> bool:
+        """Return whether there is something to do in the next turn."""
+        return self._steps is not None or bool(self._behind)
+
+    def put_off(self, call: Call) -> bool:
+        """Return whether the call has to wait its turn: it is handled again then."""
+        if self._steps is None and (self._handling or not self._behind):
+            return False
+        self._behind.append(call)
+        return True
+
+    def begin(self, call: Call, rest: Deciding | Decision[Any]) -> None:
+        """Go on, from the next turn on, with a decision that is not made yet, or has very many records."""
+        self._call, self._steps, self._appended = call, self._run(call, rest), False
+        self._turns.ask()
+
+    def go_on(self) -> None:
+        """One turn."""
+        if self._steps is None:
+            self._handle_some()
+            return
+        self._appends.flush()
+        steps, call = self._steps, self._call
+        if steps is None or call is None:
+            return  # leadership ended with that
+        effects: Sequence[Any] | None = None
+        try:
+            effects = next(steps, None)
+        except Exception as error:
+            if not isinstance(error, Refusal):
+                if self._appended:
+                    raise
+                self.failures += 1
+            self._end()
+            self._boundary.guard(call, error)
+        else:
+            if effects is None:
+                self._end()
+            else:
+                self._driver.perform(effects)
+
+    def abandon(self) -> int | None:
+        """Leadership is lost, but not yet given up: nothing more is appended or applied.
+
+        The first offset of what is in the log but not in the image, if anything is.
+        """
+        call, answer, applied_end = self._call, self._answer, self._applied_end
+        self._end()
+        refusal = self._standing.not_controller()
+        committed_end = self._driver.core.high_watermark or 0
+        if call is not None and answer is not None and self._end_offset <= committed_end:
+            self._parked.answer(call, answer, self._end_offset)  # committed, if not applied
+        elif call is not None:
+            self._boundary.refuse(call, refusal.code, refusal.message)
+        behind, self._behind = self._behind, deque()
+        for waiting in behind:
+            self._boundary.refuse(waiting, refusal.code, refusal.message)
+        return applied_end
+
+    def _end(self) -> None:
+        self._steps = self._call = self._answer = self._applied_end = None
+
+    def _handle_some(self) -> None:
+        """Handle calls that have waited, in their order, until one of them needs many turns itself."""
+        self._handling = True
+        for _ in range(CALLS_A_TURN):
+            if not self._behind or self._steps is not None:
+                break
+            self._boundary.handle(self._behind.popleft())
+        self._handling = False
+
+    def _run(self, call: Call, rest: Deciding | Decision[Any]) -> Iterator[Sequence[Any]]:
+        if isinstance(rest, Decision):
+            decision = rest
+        else:
+            decision = yield from _quiet(rest)
+        yield from _quiet(self._boundary.stats.count_errors_in_turns(call.key, decision.answer))
+        yield ()
+        answer = yield from _quiet(call.frame_in_turns(decision.answer))
+        end_offset = self._appends.next_offset
+        has_records = bool(decision.records)
+        if decision.records:
+            yield ()
+            end_offset = yield from self._append_in_runs(decision.records, decision.atomic, answer)
+        if decision.after is not None:
+            decision.after(end_offset)
+        self._parked.answer(call, answer, end_offset if has_records else self._appends.decided_end)
+
+    def _append_in_runs(
+        self, records: list[VersionedRecord], atomic: bool, answer: list[Buffer]
+    ) -> Generator[Sequence[Any], None, int]:
+        """Append and apply all of them, and let go of them meanwhile; the offset behind the last."""
+        run_length = len(records) if atomic else MAX_RUN_RECORDS
+        end_offset = 0
+        while records:
+            run = records[:run_length]
+            del records[:run_length]
+            end_offset = yield from self._append_run(run, atomic, None if records else answer)
+        return end_offset
+
+    def _append_run(
+        self, records: list[VersionedRecord], atomic: bool, answer: list[Buffer] | None
+    ) -> Generator[Sequence[Any], None, int]:
+        """Append records at once, apply them in turns; the offset behind them.
+
+        `answer` is that of the decision, given with the last of its records.
+        """
+        image, epoch = self._context.image, self._standing.active_epoch
+        assert epoch is not None
+        values = encode_records(records)
+        base_offset = self._appends.next_offset
+        end_offset = base_offset + len(values)
+        effects = self._appends.request(values, epoch, atomic)
+        self._appended, self._applied_end = True, base_offset
+        self._answer, self._end_offset = answer, end_offset
+        self._sayings.note(image, end_offset, records, self._call)
+        yield effects
+        while records:
+            some = next_records(image, records)
+            image.apply_all([record.message for record in some], base_offset, epoch)
+            base_offset += len(some)
+            self._applied_end = base_offset
+            self._following.applied(some, base_offset)
+            yield ()
+        self._applied_end = None
+        return end_offset
+
+    def __repr__(self) -> str:
+        now = f"{self._call!r}" if self._call is not None else "none"
+        return f"<LongDecisions {now} under way, {len(self._behind)} calls behind>"
+
+
+def first_turn(deciding: Deciding) -> Deciding | Decision[Any]:
+    """The decision, if one turn is enough for it, and otherwise what is left to do."""
+    try:
+        next(deciding)
+    except StopIteration as end:
+        decision: Decision[Any] = end.value
+        return decision
+    return deciding
+
+
+def next_records(image: Image, records: list[VersionedRecord]) -> list[VersionedRecord]:
+    """Take from the front what can be applied in one turn; freeing very many partitions costs time, too."""
+    left, count = APPLY_BUDGET_US, 0
+    for message, _ in records:
+        count += 1
+        if type(message) is RemoveTopicRecord:
+            topic = image.topics.get(message.topic_id)
+            left -= REMOVAL_COST + (0 if topic is None else len(topic.partitions))
+        else:
+            left -= COSTS.get(type(message), OTHER_COST)
+        if left <= 0:
+            break
+    some = records[:count]
+    del records[:count]
+    return some
+
+
+def _quiet(turns: InTurns[R]) -> Generator[Sequence[Any], None, R]:
+    """Turns in which there is nothing to be performed."""
+    while True:
+        try:
+            next(turns)
+        except StopIteration as end:
+            result: R = end.value
+            return result
+        yield ()

@@ -1,0 +1,24 @@
+"""Which requests the controller mutation quota charges, and from which version on it refuses (KIP-599)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from kraftd.controller.context import Context
+from kraftd.controller.quotas.mutation import Charge
+from kraftd.requests.call import Call
+from kraftd.wire.api import ApiKey
+
+# Clients of older versions do not know THROTTLING_QUOTA_EXCEEDED: they are only told to wait.
+STRICT_SINCE: Final[Mapping[int, int]] = MappingProxyType(
+    {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.CREATE_PARTITIONS: 3}
+)
+
+
+def charge_of(ctx: Context, call: Call) -> Charge:
+    """The charge of one request, by its principal's name and its client id."""
+    strict = call.version >= STRICT_SINCE[call.key]
+    quotas = ctx.image.quotas
+    return ctx.mutations.charge(quotas, call.principal.name, call.client_id, ctx.now_ms, strict=strict)

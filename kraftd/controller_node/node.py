@@ -1,0 +1,263 @@
+"""The node of a controller: its parts joined, and events handed to the part that each concerns. No IO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kraftd.controller.context import Context
+from kraftd.controller_node.activation import Leadership
+from kraftd.controller_node.appending import Appends
+from kraftd.controller_node.core_answers import CoreAnswers
+from kraftd.controller_node.core_driver import CoreDriver
+from kraftd.controller_node.decisions import Decisions
+from kraftd.controller_node.effects import Effect, OpenSnapshot
+from kraftd.controller_node.events import (
+    AnswerNotWritten,
+    CommittedRead,
+    ConnectionClosed,
+    DiskFilled,
+    DiskHasRoom,
+    FramesReceived,
+    SnapshotOpened,
+    TurnCame,
+    TurnEnded,
+)
+from kraftd.controller_node.faults import FATAL
+from kraftd.controller_node.following import Following
+from kraftd.controller_node.identity import Identity
+from kraftd.controller_node.long_decisions import LongDecisions
+from kraftd.controller_node.parked import ParkedAnswers
+from kraftd.controller_node.periodic import Periodic
+from kraftd.controller_node.registration import ControllerAnswered, Registration
+from kraftd.controller_node.replay import Snapshot
+from kraftd.controller_node.routes import controller_registry
+from kraftd.controller_node.sayings import Sayings
+from kraftd.controller_node.standing import Standing
+from kraftd.controller_node.turns import Turns
+from kraftd.metadata.image import Image
+from kraftd.raft import effects as raft_effects
+from kraftd.raft import events as raft_events
+from kraftd.raft.core import RaftCore
+from kraftd.raft.events import Event
+from kraftd.requests.boundary import Boundary
+from kraftd.requests.events import CallHandedOver
+from kraftd.requests.outbox import Outbox
+from kraftd.security.authorizer import Authorizer
+from kraftd.wire.record_frame import VersionedRecord
+
+
+class Node:
+    """One controller. Not to be called again from within a step.
+
+    `boundary` answers calls, `decisions` decides, `following` keeps the image level with the log, `standing`
+    says whether this node decides. Nothing outside needs its other parts.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        core: RaftCore,
+        context: Context,
+        bootstrap: Sequence[VersionedRecord] = (),
+        snapshot: Snapshot | None = None,
+        authorizer: Authorizer | None = None,
+    ) -> None:
+        self.identity = identity
+        self.core = core
+        self.context = context
+        self.outbox = outbox = Outbox()
+        registry = controller_registry(self, lambda: self.core_answers.ask)
+        self.boundary = boundary = Boundary(registry, outbox, authorizer=authorizer, fatal=FATAL)
+        boundary.refusals.own_id = identity.node_id
+        self.standing = standing = Standing(core)
+        driver = CoreDriver(core, context, outbox)
+        self._turns = turns = Turns(outbox)
+        self._sayings = sayings = Sayings(outbox)
+        self.following = following = Following(context, core, boundary, turns, outbox, snapshot, authorizer)
+        parked = ParkedAnswers(driver, standing, boundary)
+        self._appends = appends = Appends(driver, context, standing, following, parked, sayings, outbox)
+        self.core_answers = CoreAnswers(driver, appends, boundary, outbox)
+        long = LongDecisions(boundary, context, standing, following, appends, parked, driver, sayings, turns)
+        self.decisions = decisions = Decisions(boundary, context, standing, appends, parked, long)
+        self.periodic = periodic = Periodic(context, standing, decisions, outbox)
+        self.registration = registration = Registration(identity, context, core, standing, decisions, outbox)
+        self.leadership = Leadership(
+            identity,
+            core,
+            context,
+            standing,
+            following,
+            decisions,
+            periodic,
+            registration,
+            sayings,
+            outbox,
+            bootstrap,
+        )
+        self._handlers: dict[type[Event], Callable[[Any], None]] = {
+            FramesReceived: boundary.take_in,
+            CallHandedOver: lambda event: boundary.handle(event.call),
+            ConnectionClosed: self._on_connection_closed,
+            AnswerNotWritten: lambda event: boundary.fail(event.call, event.error),
+            CommittedRead: self._on_committed_read,
+            TurnCame: self._on_turn_came,
+            TurnEnded: lambda _: appends.flush(),
+            DiskFilled: self._on_disk_filled,
+            DiskHasRoom: self._on_disk_has_room,
+            SnapshotOpened: self._on_snapshot_opened,
+            ControllerAnswered: registration.on_answer,
+            raft_events.Started: self._on_started,
+            raft_events.ShutdownRequested: self._on_shutdown_requested,
+            raft_events.DeadlineReached: self._on_deadline,
+        }
+        driver.takers |= {
+            raft_effects.AppendAccepted: _nothing,  # the append that asked looks for these two
+            raft_effects.AppendRefused: _nothing,
+            raft_effects.HighWatermarkMoved: self._on_high_watermark,
+            raft_effects.LeadershipChanged: self.leadership.changed,
+            raft_effects.VotersChanged: self._on_voters,
+            raft_effects.ResetLog: self._on_reset_log,
+        }
+
+    # -- driving
+
+    def step(self, event: Event, now_ms: int) -> list[Effect]:
+        """One event; the effects that follow from it, to be performed in order."""
+        self.context.now_ms = now_ms
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(event)
+        else:
+            self._appends.tell_core(event)
+        outbox = self.outbox  # as its `take` does
+        made, outbox.effects = outbox.effects, []
+        return made
+
+    def deadline_ms(self) -> int | None:
+        """When DeadlineReached is due, if ever."""
+        earliest = self.core.deadline_ms()
+        for deadline_ms in (self.periodic.deadline_ms, self.registration.deadline_ms):
+            if deadline_ms is not None and (earliest is None or deadline_ms < earliest):
+                earliest = deadline_ms
+        return earliest
+
+    def stop(self) -> None:
+        """Start nothing of its own any more: the daemon is about to end."""
+        self.standing.stopping = True
+        self.periodic.deactivate()
+
+    @property
+    def active(self) -> bool:
+        """Return whether this node takes decisions."""
+        return self.standing.active_epoch is not None
+
+    @property
+    def image(self) -> Image:
+        """The metadata as this node knows it; another object after its log was replaced by a snapshot."""
+        return self.context.image
+
+    @property
+    def metadata_errors(self) -> int:
+        """How many decisions and periodic tasks failed as none should."""
+        return self.decisions.failures + self.decisions.long.failures + self.periodic.failures
+
+    # -- events
+
+    def _on_started(self, event: raft_events.Started) -> None:
+        self.following.start()
+        self._appends.tell_core(event)
+
+    def _on_shutdown_requested(self, event: raft_events.ShutdownRequested) -> None:
+        self._appends.tell_core(event)
+        self.standing.ending = True
+
+    def _on_connection_closed(self, event: ConnectionClosed) -> None:
+        self.following.abandon(event.connection_id)
+        self.core_answers.abandon(event.connection_id)
+
+    def _on_deadline(self, event: raft_events.DeadlineReached) -> None:
+        now_ms = self.context.now_ms
+        core_deadline_ms = self.core.deadline_ms()
+        if core_deadline_ms is not None and core_deadline_ms <= now_ms:
+            self._appends.tell_core(event)
+        self.periodic.run_due()
+        if self.registration.deadline_ms is not None and self.registration.deadline_ms <= now_ms:
+            self.registration.attempt()
+
+    def _on_disk_filled(self, event: DiskFilled) -> None:
+        """Give the lead to a voter that has room, if there is another; take no decision until there is room.
+
+        What was appended stays, and is written as soon as it can be. Nothing has said that it holds.
+        """
+        self.standing.disk_full = True
+        self.outbox.say("error", "the disk is full: no writes until there is room", error=event.text)
+        if self.core.is_leader and len(self.core.voters) > 1:
+            self._appends.tell_core(raft_events.ResignRequested(self.core.epoch))
+
+    def _on_disk_has_room(self, _: DiskHasRoom) -> None:
+        self.standing.disk_full = False
+        self.outbox.say("info", "the disk has room again: writes go on")
+
+    # -- turns
+
+    def _on_turn_came(self, _: TurnCame) -> None:
+        """Let go of what committed decisions have replaced; else go on with a long decision; else, on a
+        standby, read on. An active controller applies what it decides itself.
+        """
+        self._turns.came()
+        if self.active and self.following.forget_some():
+            return
+        long = self.decisions.long
+        if long.busy:
+            long.go_on()
+            if self.decisions.long.busy or self.following.replay.busy:
+                self._turns.ask()
+        elif not self.active:
+            self._replay_some()
+
+    def _replay_some(self) -> None:
+        """The image stands still while a long decision looks at it."""
+        if self.decisions.long.busy:
+            self._turns.ask()
+        else:
+            self.following.replay_some(self.leadership.caught_up)
+
+    def _on_committed_read(self, event: CommittedRead) -> None:
+        self.following.take_batches(event)
+        self._replay_some()
+
+    def _on_snapshot_opened(self, event: SnapshotOpened) -> None:
+        self.following.open_snapshot(event)
+        self._replay_some()
+
+    # -- effects of the core
+
+    def _on_high_watermark(self, effect: raft_effects.HighWatermarkMoved) -> None:
+        if not self.active:
+            self.following.read_on()
+            return
+        high_watermark = effect.high_watermark
+        self.context.image.commit(high_watermark - 1)
+        self.following.forget_some()
+        self._sayings.release(high_watermark)
+        self.following.publish(high_watermark)
+        self.registration.attempt()
+
+    def _on_reset_log(self, effect: raft_effects.ResetLog) -> None:
+        """The log is a leader's snapshot now: read a fresh image from it."""
+        self.outbox.emit(effect)
+        self.outbox.emit(OpenSnapshot(effect.snapshot_id))
+        self.decisions.long.abandon()
+        self.following.start_anew()
+
+    def _on_voters(self, _: raft_effects.VotersChanged) -> None:
+        self.context.kraft_version = self.core.kraft_version
+        self.following.finalized.kraft_version = self.core.kraft_version
+
+    def __repr__(self) -> str:
+        return f"<Node {self.identity.node_id} {self.standing!r}, {self.decisions.parked!r}, {self.image!r}>"
+
+
+def _nothing(_: Any) -> None:
+    """Effects of the core that others already told of."""

@@ -1,0 +1,167 @@
+"""This run of the node registered with the active controller, wherever that is (KIP-919).
+
+Every controller, voter or not, sends ControllerRegistration once a start, and again until the record of it is
+in its own image. The active controller writes its own itself, when it becomes it (`activation`) and when
+another incarnation's has taken its place.
+"""
+
+from __future__ import annotations
+
+from kraftd.controller.context import Context
+from kraftd.controller.decision import Refusal
+from kraftd.controller.features.controllers import register_controller
+from kraftd.controller_node.decisions import Decisions
+from kraftd.controller_node.effects import Effect
+from kraftd.controller_node.identity import Identity
+from kraftd.controller_node.standing import Standing
+from kraftd.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
+from kraftd.messages.controller_registration_response import ControllerRegistrationResponse
+from kraftd.metadata.features import supported_features
+from kraftd.metadata.metadata_version import allows_controller_registration
+from kraftd.raft.core import RaftCore
+from kraftd.raft.effects import Destination
+from kraftd.raft.events import Event
+from kraftd.requests.outbox import Outbox
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+
+FIRST_BACKOFF_MS = 100
+LONGEST_BACKOFF_MS = 60_000
+UNTIL_SEEN_MS = 5_000  # an accepted registration whose record does not come by then is sent again
+
+
+class AskController(Effect, frozen=True, gc=False):
+    """Ask the active controller, as this node rather than as its raft client; ControllerAnswered comes
+    back."""
+
+    ask_id: int
+    destination: Destination
+    message: Message
+
+    def __repr__(self) -> str:
+        return f"<AskController {self.ask_id} {type(self.message).__name__} to {self.destination}>"
+
+
+class ControllerAnswered(Event, frozen=True, gc=False):
+    """The answer to an AskController; None when there is none."""
+
+    ask_id: int
+    message: Message | None
+
+
+class Registration:
+    """When to send it, and where to. `attempt` after whatever may have changed that; `deadline_ms` says when
+    next.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        context: Context,
+        core: RaftCore,
+        standing: Standing,
+        decisions: Decisions,
+        outbox: Outbox,
+    ) -> None:
+        self.deadline_ms: int | None = None
+        self._identity = identity
+        self._context = context
+        self._core = core
+        self._standing = standing
+        self._decisions = decisions
+        self._outbox = outbox
+        self._ask_id = 0
+        self._in_flight = False
+        self._asked: tuple[int, int | None] = (-1, None)  # epoch and leader
+        self._failures = 0
+        self._not_before_ms = 0
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether metadata.version allows a registration and the image has none of this run."""
+        identity, image = self._identity, self._context.image
+        known = image.controllers.get(identity.node_id)
+        if known is not None and known.incarnation_id == identity.incarnation_id:
+            return False
+        return allows_controller_registration(image.metadata_version)
+
+    def request(self) -> ControllerRegistrationRequest:
+        """What this node says of itself."""
+        identity = self._identity
+        supported = supported_features(unstable=self._context.settings.unstable_features)
+        return ControllerRegistrationRequest(
+            controller_id=identity.node_id,
+            incarnation_id=identity.incarnation_id,
+            listeners=[
+                Listener(endpoint.listener, endpoint.host, endpoint.port, endpoint.security_protocol)
+                for endpoint in identity.endpoints
+            ],
+            features=[Feature(name, low, high) for name, (low, high) in supported.items()],
+        )
+
+    def write(self) -> None:
+        """Append this run's registration if it is due, as the active controller.
+
+        Raises Refusal where nothing can be appended.
+        """
+        if self.is_due:
+            request = self.request()
+            self._decisions.decide_alone(lambda ctx: register_controller(ctx, request))
+
+    def attempt(self) -> None:
+        """Send it if it is due and there is a controller to send it to."""
+        self.deadline_ms = None
+        core, standing = self._core, self._standing
+        now = (core.epoch, core.leader_id)
+        if now != self._asked:  # another leader: what the last one thought of it no longer counts
+            self._asked = now
+            self._in_flight = False
+            self._failures = self._not_before_ms = 0
+            self._ask_id += 1
+        if standing.stopping or self._in_flight or not self.is_due:
+            return
+        if standing.active:
+            if not self._decisions.long.is_under_way:  # if it is, its commit attempts this again
+                self._write_once_a_while()
+            return
+        endpoint = core.leader_endpoint(self._identity.quorum_listener)
+        if core.leader_id in (None, self._identity.node_id) or endpoint is None:
+            return
+        if self._context.now_ms < self._not_before_ms:
+            self.deadline_ms = self._not_before_ms
+            return
+        assert core.leader_id is not None
+        self._in_flight = True
+        destination = Destination(core.leader_id, endpoint.host, endpoint.port)
+        self._outbox.emit(AskController(self._ask_id, destination, self.request()))
+
+    def _write_once_a_while(self) -> None:
+        """Write it, but not often: two processes with this node's id must not fill the log in turns."""
+        now_ms = self._context.now_ms
+        if now_ms >= self._not_before_ms:
+            self._not_before_ms = now_ms + UNTIL_SEEN_MS
+            try:
+                self.write()
+            except Refusal:
+                pass  # the disk is full, or this is no leader any more
+        if self.is_due:
+            self.deadline_ms = self._not_before_ms
+
+    def on_answer(self, event: ControllerAnswered) -> None:
+        """The active controller's answer, or that there is none."""
+        if event.ask_id != self._ask_id or not self._in_flight:
+            return
+        self._in_flight = False
+        answer, now_ms = event.message, self._context.now_ms
+        if isinstance(answer, ControllerRegistrationResponse) and answer.error_code == ErrorCode.NONE:
+            self._not_before_ms = now_ms + UNTIL_SEEN_MS
+            self._outbox.say("info", "registered", controller=self._asked[1])
+        else:
+            backoff_ms = FIRST_BACKOFF_MS << min(self._failures, 16)
+            self._failures += 1
+            self._not_before_ms = now_ms + min(backoff_ms, LONGEST_BACKOFF_MS)
+        self._ask_id += 1
+        self.attempt()
+
+    def __repr__(self) -> str:
+        return f"<Registration {'asked' if self._in_flight else 'idle'}, next at {self.deadline_ms} ms>"

@@ -1,0 +1,63 @@
+"""What decisions changed, logged and audited once it is committed.
+
+What a lost leadership takes back was never said.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from kraftd.controller_node.audit import CREATED, MAX_NAMES, PARTITIONS_CHANGED, audit
+from kraftd.metadata.image import Image
+from kraftd.requests.call import Call
+from kraftd.requests.effects import AuditLine
+from kraftd.requests.outbox import Outbox
+from kraftd.wire.record_frame import VersionedRecord
+
+QUIET = frozenset({PARTITIONS_CHANGED})  # many in the life of every cluster: audited, not logged
+
+
+class Sayings:
+    """Events that wait for their records' commit, in the order of the log."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._waiting: deque[AuditLine] = deque()
+
+    def note(self, image: Image, end_offset: int, records: list[VersionedRecord], call: Call | None) -> None:
+        """Take note of a decision's records before the image takes them in; they end before that offset."""
+        self._waiting += audit(image, records, end_offset, call)
+
+    def release(self, high_watermark: int) -> None:
+        """Log and audit what the high watermark has passed; topics committed together have one line."""
+        waiting, emit = self._waiting, self._outbox.emit
+        created: list[AuditLine] = []
+        while waiting and waiting[0].offset <= high_watermark:
+            event = waiting.popleft()
+            emit(event)
+            if event.event == CREATED:
+                created.append(event)
+                continue
+            self._log_created(created)
+            created = []
+            if event.event not in QUIET:
+                self._outbox.say("info", event.event, **event.fields)
+        self._log_created(created)
+
+    def forget(self) -> None:
+        """Leadership is lost: the next leader decides what becomes of the rest."""
+        self._waiting.clear()
+
+    def _log_created(self, events: list[AuditLine]) -> None:
+        if len(events) == 1:
+            self._outbox.say("info", CREATED, **events[0].fields)
+        elif events:
+            details: list[Any] = [event.detail for event in events]  # NamedTopics each
+            names = ", ".join(detail.fields()["topics"] for detail in details[:MAX_NAMES])
+            more = ", …" if len(details) > MAX_NAMES else ""
+            count = sum(detail.count for detail in details)
+            self._outbox.say("info", CREATED, count=count, topics=names + more)
+
+    def __repr__(self) -> str:
+        return f"<Sayings {len(self._waiting)} wait>"

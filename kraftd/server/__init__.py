@@ -1,1 +1,0 @@
-"""One file an API, and the node that joins the pure rooms."""

@@ -1,0 +1,258 @@
+"""A whole controller without a loop: real node, core, image, log and codecs, on a disk in memory."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from kraftd.config import load
+from kraftd.controller_node import effects, events
+from kraftd.host.storage import open_storage
+from kraftd.log.memory_disk import MemoryDisk
+from kraftd.messages.api_versions_response import ApiVersionsResponse
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraftd.metadata.features import bootstrap_records, format_levels, supported_features
+from kraftd.metadata_dir.format import FormatPlan, format_directories
+from kraftd.metadata_dir.voters import InitialVoter
+from kraftd.raft import effects as raft_effects
+from kraftd.raft import events as raft_events
+from kraftd.requests.effects import AuditLine
+from kraftd.runtime.assembly import build_node
+from kraftd.types import METADATA_TOPIC_ID, Endpoint
+from kraftd.wire.api import ApiKey, response_version
+from kraftd.wire.frames import encode_request, parse_response
+
+CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
+DIRECTORY = "/data"
+START_MS = 1_800_000_000_000
+PROPERTIES = """
+process.roles=controller
+node.id=100
+listeners=CONTROLLER://127.0.0.1:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+controller.quorum.bootstrap.servers=127.0.0.1:9093
+log.dirs=/data
+"""
+
+
+class SeededDice:
+    """Reproducible randomness."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self._random = random.Random(seed)
+
+    def below(self, n: int) -> int:
+        return self._random.randrange(n)
+
+    def uuid(self) -> bytes:
+        return b"\x40" + self._random.randbytes(15)
+
+
+class ManualClock:
+    def __init__(self) -> None:
+        self.ms = START_MS
+
+    def now_ms(self) -> int:
+        return self.ms
+
+
+class House:
+    """`sync_by_itself` False leaves syncs to `sync()`, so that a test can look at what waits for them."""
+
+    seed = 1
+
+    def __init__(self, tmp_path: Path, disk: MemoryDisk | None = None, **settings: Any) -> None:
+        path = tmp_path / "controller.properties"
+        extra = "".join(f"{key.replace('__', '.')}={value}\n" for key, value in settings.items())
+        path.write_text(PROPERTIES + extra)
+        self.config = load(path)
+        self.disk = disk or MemoryDisk()
+        self.dice = SeededDice(self.seed)
+        self.clock = ManualClock()
+        if disk is None:
+            self._format()
+        self.storage = open_storage(self.disk, self.config, self.clock.ms, self.dice.uuid)
+        bound = [Endpoint("CONTROLLER", "127.0.0.1", 9093)]
+        self.node = build_node(self.config, self.storage, self.dice, self.clock, bound)  # type: ignore[arg-type]
+        self.sync_by_itself = True
+        self.turns_end_by_themselves = True
+        self.turns_come_by_themselves = True
+        self.syncs_asked = 0
+        self.answers: dict[tuple[int, int], bytes] = {}
+        self.closed: dict[int, str] = {}
+        self.said: list[str] = []
+        self.audited: list[AuditLine] = []
+        self.events: deque[Any] = deque()
+        self._asked: dict[tuple[int, int], tuple[int, int]] = {}
+        self._slots: dict[int, int] = {}
+
+    def _format(self) -> None:
+        levels = format_levels({}, None, dynamic_quorum=True)
+        voter = InitialVoter(100, "127.0.0.1", 9093, self.dice.uuid())
+        records = tuple(bootstrap_records(levels, ()))
+        plan = FormatPlan(
+            100, CLUSTER_ID, (DIRECTORY,), DIRECTORY, "CONTROLLER", records, levels["kraft.version"], (voter,)
+        )
+        format_directories(self.disk, plan, new_uuid=self.dice.uuid, now_ms=self.clock.ms)
+
+    def start(self) -> House:
+        self.step(raft_events.Started())
+        return self
+
+    # -- driving
+
+    def step(self, event: Any) -> None:
+        self.events.append(event)
+        while self.events:
+            self._perform(self.node.step(self.events.popleft(), self.clock.ms))
+
+    def one_step(self, event: Any) -> None:
+        """Only this step: what it asks for is left to the test."""
+        self._perform(self.node.step(event, self.clock.ms))
+
+    def _perform(self, made: list[Any]) -> None:
+        for effect in made:
+            match effect:
+                case effects.Answer():
+                    self.answers[effect.connection_id, effect.slot] = b"".join(effect.parts)
+                case effects.AnswerRecords():
+                    data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+                    call = effect.call
+                    self.answers[call.connection_id, call.slot] = b"".join(effect.fill(data))
+                case effects.CloseConnection():
+                    self.closed[effect.connection_id] = effect.reason
+                case AuditLine():
+                    self.audited.append(effect)
+                case effects.Say():
+                    self.said.append(effect.text)
+                case effects.TakeTurn():
+                    if self.turns_come_by_themselves:
+                        self.events.append(events.TurnCame())
+                case effects.EndTurn():
+                    if self.turns_end_by_themselves:
+                        self.events.append(events.TurnEnded())
+                case effects.ReadCommitted():
+                    data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+                    self.events.append(events.CommittedRead(effect.offset, data))
+                case raft_effects.AppendRecords():
+                    self.storage.log.append(effect.data)
+                case raft_effects.SyncLog():
+                    if self.sync_by_itself:
+                        self.events.append(raft_events.RecordsSynced(self.storage.log.sync()))
+                    else:
+                        self.syncs_asked += 1
+                case raft_effects.PersistElection():
+                    self.storage.persist_election(effect.state, effect.version)
+                case effects.ControllerActivated() | raft_effects.ShutdownCompleted():
+                    self.said.append(type(effect).__name__)
+                case effects.ControllerLoaded():
+                    pass
+                case _:
+                    raise AssertionError(f"an effect that nobody performs: {effect!r}")
+
+    def sync(self) -> None:
+        """One sync ends."""
+        self.syncs_asked -= 1
+        self.step(raft_events.RecordsSynced(self.storage.log.sync()))
+
+    def advance(self, ms: int) -> None:
+        """Let time pass, with every deadline on the way kept."""
+        end_ms = self.clock.ms + ms
+        while (due_ms := self.node.deadline_ms()) is not None and due_ms <= end_ms:
+            self.clock.ms = max(self.clock.ms, due_ms)
+            self.step(raft_events.DeadlineReached())
+        self.clock.ms = end_ms
+
+    # -- asking
+
+    def send(self, key: int, version: int, request: Any, connection_id: int = 1) -> tuple[int, int]:
+        frame = b"".join(encode_request(key, version, 77, "test", request))
+        return self.send_frame(frame[4:], connection_id, key, version)
+
+    def send_frame(
+        self, frame: bytes, connection_id: int = 1, key: int = -1, version: int = 0
+    ) -> tuple[int, int]:
+        slot = self._slots.get(connection_id, 0)
+        self._slots[connection_id] = slot + 1
+        self._asked[connection_id, slot] = (key, version)
+        self.step(events.FramesReceived(connection_id, slot, [memoryview(frame)], "CONTROLLER", "127.0.0.1"))
+        return connection_id, slot
+
+    def answer(self, place: tuple[int, int]) -> Any:
+        """The decoded answer in a slot, None while there is none."""
+        raw = self.answers.get(place)
+        if raw is None:
+            return None
+        key, version = self._asked[place]
+        header, message = parse_response(key, response_version(key, version), raw[4:])
+        assert header.correlation_id == 77
+        return message
+
+    def ask(self, key: int, version: int, request: Any, connection_id: int = 1) -> Any:
+        return self.answer(self.send(key, version, request, connection_id))
+
+    # -- brokers
+
+    def registration(
+        self, broker_id: int = 1, incarnation: int = 1, **fields: Any
+    ) -> BrokerRegistrationRequest:
+        values = {
+            "broker_id": broker_id,
+            "cluster_id": CLUSTER_ID,
+            "incarnation_id": bytes(15) + bytes([incarnation]),
+            "listeners": [Listener("PLAINTEXT", "127.0.0.1", 9092 + broker_id)],
+            "features": [Feature(name, *levels) for name, levels in supported_features().items()],
+            "log_dirs": (bytes(14) + bytes([1, broker_id]),),
+            **fields,
+        }
+        return BrokerRegistrationRequest(**values)
+
+    def register(self, broker_id: int = 1, incarnation: int = 1, **fields: Any) -> Any:
+        request = self.registration(broker_id, incarnation, **fields)
+        return self.ask(ApiKey.BROKER_REGISTRATION, 4, request)
+
+    def beat(self, broker_id: int, broker_epoch: int, **fields: Any) -> Any:
+        request = BrokerHeartbeatRequest(broker_id, broker_epoch, **fields)
+        return self.ask(ApiKey.BROKER_HEARTBEAT, 1, request)
+
+    def intrude(self, incarnation: int) -> tuple[int, int]:
+        """Another process registers as this controller."""
+        ours = self.node.registration.request()
+        ours.incarnation_id = bytes(15) + bytes([incarnation])
+        return self.send(ApiKey.CONTROLLER_REGISTRATION, 0, ours, connection_id=2)
+
+    def unfenced(self, broker_id: int = 1) -> int:
+        """Register and unfence a broker; its broker epoch."""
+        epoch = self.register(broker_id).broker_epoch
+        assert not self.beat(broker_id, epoch, current_metadata_offset=epoch).is_fenced
+        return int(epoch)
+
+    def create(self, *names: str, partitions: int = 1, connection_id: int = 1) -> tuple[int, int]:
+        topics = [CreatableTopic(name, partitions, 1) for name in names]
+        return self.send(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics, 30_000), connection_id)
+
+    def fetch(self, offset: int, high_watermark: int = -1, connection_id: int = 9) -> tuple[int, int]:
+        epoch = self.node.core.epoch
+        partition = FetchPartition(
+            0, epoch, offset, epoch if offset else 0, -1, 0, high_watermark=high_watermark
+        )
+        request = FetchRequest(
+            cluster_id=CLUSTER_ID,
+            replica_state=ReplicaState(1, -1),
+            max_wait_ms=500,
+            topics=[FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])],
+        )
+        return self.send(ApiKey.FETCH, 18, request, connection_id)
+
+    def api_versions(self, version: int = 4) -> ApiVersionsResponse:
+        from kraftd.messages.api_versions_request import ApiVersionsRequest
+
+        answer = self.ask(ApiKey.API_VERSIONS, version, ApiVersionsRequest("test", "1"), 99)
+        assert isinstance(answer, ApiVersionsResponse)
+        return answer

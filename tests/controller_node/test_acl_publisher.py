@@ -1,0 +1,90 @@
+"""The authorizer is told of ACLs while an image is loaded, in slices, and decides by them once all are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.controller_node import replay
+from kraftd.controller_node.acl_publisher import AclPublisher
+from kraftd.controller_node.events import TurnCame
+from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
+from kraftd.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
+from kraftd.metadata.state import AclState
+from kraftd.raft import events as raft_events
+from kraftd.security.authorizer import AuthorizerNotReady, StandardAuthorizer
+from kraftd.security.authorizer_settings import AuthorizerSettings
+from kraftd.security.principals import Principal
+from kraftd.wire.api import ApiKey
+from tests.controller_node.house import House
+
+ALICE = Principal("User", "alice")
+COUNT = 3_000
+SLICE = 50
+
+
+class Watched(StandardAuthorizer):
+    """Keeps how many ACLs it was told of at a time."""
+
+    def __init__(self) -> None:
+        super().__init__(AuthorizerSettings())
+        self.told: list[int] = []
+
+    def change(self, removed: Iterable[AclState], added: Iterable[AclState]) -> None:
+        removed, added = list(removed), list(added)
+        self.told.append(len(removed) + len(added))
+        super().change(removed, added)
+
+    def may_read(self, name: str) -> bool:
+        return self.allows(ALICE, "127.0.0.1", AclOperation.READ, AclResourceType.TOPIC, name)
+
+
+def guarded(house: House) -> Watched:
+    """Have a controller that has not started tell an authorizer of its ACLs."""
+    authorizer = Watched()
+    house.node.boundary._authorizer = authorizer
+    house.node.following._acls = AclPublisher(authorizer)
+    house.node.following._acls.follow(house.node.image)
+    return authorizer
+
+
+def creation(number: int) -> AclCreation:
+    return AclCreation(AclResourceType.TOPIC, f"t{number}", 3, "User:alice", "*", AclOperation.READ, 3)
+
+
+def test_very_many_acls_are_loaded_in_slices_and_hold_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "RECORDS_A_TURN", SLICE)
+    house = House(tmp_path).start()
+    house.node.boundary._authorizer = allowing()
+    for start in range(0, COUNT, 20):
+        request = CreateAclsRequest([creation(number) for number in range(start, start + 20)])
+        answer = house.ask(ApiKey.CREATE_ACLS, 3, request)
+        assert {one.error_code for one in answer.results} == {0}
+    wanted = DeleteAclsFilter(AclResourceType.TOPIC, "t7", 3, None, None, 1, 1)
+    house.ask(ApiKey.DELETE_ACLS, 3, DeleteAclsRequest([wanted]))
+    house.storage.close()
+
+    again = House(tmp_path, house.disk)
+    authorizer = guarded(again)
+    again.turns_come_by_themselves = False
+    again.step(raft_events.Started())
+    while not authorizer.loaded:
+        with pytest.raises(AuthorizerNotReady):
+            authorizer.may_read("t5")
+        again.step(TurnCame())
+    assert max(authorizer.told) <= SLICE + 20  # a slice ends with a batch
+    assert sum(authorizer.told) == COUNT + 1
+    assert (
+        authorizer.may_read("t5") and authorizer.may_read(f"t{COUNT - 1}") and not authorizer.may_read("t7")
+    )
+
+
+def allowing() -> StandardAuthorizer:
+    authorizer = StandardAuthorizer(AuthorizerSettings(super_users=frozenset({"User:ANONYMOUS"})))
+    authorizer.end_load()
+    return authorizer

@@ -1,0 +1,186 @@
+"""What is audited: each change once it is committed, with the party that asked, and never a value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kraftd.controller_node import audit as audit_module
+from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
+from kraftd.messages.controller_registration_request import ControllerRegistrationRequest
+from kraftd.messages.controller_registration_request import Listener as ControllerListener
+from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.describe_quorum_request import DescribeQuorumRequest
+from kraftd.messages.describe_quorum_request import PartitionData as DescribedPartition
+from kraftd.messages.describe_quorum_request import TopicData as DescribedTopic
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraftd.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.metadata.snapshot_records import broker_record
+from kraftd.metadata.state import TOPIC_RESOURCE
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.record_frame import VersionedRecord
+from tests.controller.cluster import Cluster
+from tests.controller_node.house import CLUSTER_ID, House
+
+
+def events(house: House, name: str) -> list[dict[str, Any]]:
+    return [effect.fields for effect in house.audited if effect.event == name]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    house = House(tmp_path).start()
+    for broker_id in (1, 2):
+        house.unfenced(broker_id)
+    house.audited.clear()
+    return house
+
+
+def test_topics_are_named_up_to_ten_with_the_party_that_asked(house: House) -> None:
+    house.create(*(f"t{at:02}" for at in range(12)))
+    (created,) = events(house, "topics created")
+    assert created["count"] == 12
+    assert created["topics"] == ", ".join(f"t{at:02}" for at in range(10)) + ", …"
+    assert created["principal"] == "User:ANONYMOUS"
+    assert (created["client_id"], created["api"]) == ("test", "CREATE_TOPICS")
+    assert "partitions added" not in {effect.event for effect in house.audited}
+
+
+def test_deleted_topics_are_named(house: House) -> None:
+    house.create("a", "b")
+    topics = [DeleteTopicState(name=name) for name in ("a", "b")]
+    house.send(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=topics, timeout_ms=1000))
+    (deleted,) = events(house, "topics deleted")
+    assert (deleted["count"], deleted["topics"]) == (2, "a, b")
+    assert "topics deleted" in house.said
+
+
+def test_configs_are_audited_by_key_and_never_by_value(house: House) -> None:
+    house.create("a")
+    configs = [AlterableConfig("retention.ms", 0, "1234567")]
+    resource = AlterConfigsResource(TOPIC_RESOURCE, "a", configs)
+    house.send(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, IncrementalAlterConfigsRequest(resources=[resource]))
+    (changed,) = events(house, "configs changed")
+    assert (changed["resource"], changed["set"]) == ("topic a", ["retention.ms"])
+    assert "1234567" not in repr(house.audited)
+
+
+def test_a_fenced_broker_has_its_reason_and_its_partitions(house: House) -> None:
+    house.create("a", partitions=4)
+    house.advance(house.config.broker_session_timeout_ms + 1_000)
+    fenced = events(house, "broker fenced")
+    assert {event["broker"] for event in fenced} == {1, 2}
+    assert all(event["reason"] == "no heartbeat within broker.session.timeout.ms" for event in fenced)
+    assert sum(event.get("leaders_moved", 0) for event in fenced) >= 4
+    assert all("principal" not in event for event in fenced)
+
+
+def test_nothing_is_audited_before_its_commit(house: House) -> None:
+    house.sync_by_itself = False
+    house.create("a")
+    assert events(house, "topics created") == []
+    house.sync()
+    assert len(events(house, "topics created")) == 1
+
+
+def test_the_release_of_metadata_version_is_named(tmp_path: Path) -> None:
+    house = House(tmp_path).start()
+    levels = {event["feature"]: event for event in events(house, "feature level")}
+    assert levels["metadata.version"]["release"] == "4.3-IV0"
+
+
+def test_a_refused_registration_is_told_at_once_and_then_once_a_minute(house: House) -> None:
+    request = BrokerRegistrationRequest(broker_id=7, cluster_id="of-another-cluster")
+    for _ in range(5):
+        house.send(ApiKey.BROKER_REGISTRATION, 4, request)
+    (refused,) = events(house, "node refused")
+    assert (refused["error"], refused["from_node"], refused["seen"]) == ("INCONSISTENT_CLUSTER_ID", 7, 1)
+    assert "cluster" in refused["remedy"]
+    assert house.said.count("a node is refused") == 1
+
+
+def test_a_second_broker_of_an_id_is_told_to_those_who_describe_the_quorum(house: House) -> None:
+    assert house.register(1, incarnation=2).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    (refused,) = events(house, "node refused")
+    assert (refused["error"], refused["from_node"]) == ("DUPLICATE_BROKER_REGISTRATION", 1)
+    topic = DescribedTopic(METADATA_TOPIC, [DescribedPartition(0)])
+    answer = house.ask(ApiKey.DESCRIBE_QUORUM, 2, DescribeQuorumRequest([topic]))
+    assert answer.error_code == 0
+    assert "node 1 at" in answer.error_message
+    assert "give one of them its own" in answer.error_message
+
+
+@pytest.mark.parametrize(("version", "beyond", "told"), [(18, 5, 1), (18, 0, 0), (17, 5, 0)])
+def test_a_replica_that_has_applied_what_is_not_in_the_log_is_named(
+    house: House, version: int, beyond: int, told: int
+) -> None:
+    core = house.node.core
+    end = core.log_end_offset
+    partition = FetchPartition(0, core.epoch, end + 7, core.epoch, high_watermark=end + beyond)
+    for _ in range(3):
+        request = FetchRequest(
+            cluster_id=CLUSTER_ID,
+            replica_state=ReplicaState(7),
+            topics=[FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
+        )
+        house.send(ApiKey.FETCH, version, request)
+    found = events(house, "replica ahead")
+    assert [(one["from_node"], one["seen"]) for one in found] == [(7, 1)] * told
+    assert house.said.count("a replica is ahead of this quorum") == told
+    if told:
+        assert (found[0]["same_before"], found[0]["its_high_watermark"]) == (end, end + beyond)
+        assert "delete its __cluster_metadata-0" in found[0]["remedy"]
+
+
+def test_every_kind_of_change_names_no_secret() -> None:
+    forbidden = ("salt", "stored_key", "server_key", "hmac", ".value")
+    source = Path(audit_module.__file__).read_text()
+    assert not [word for word in forbidden if word in source.replace("record.value is None", "")]
+
+
+def test_a_controller_that_registers_is_named_by_its_own_id(tmp_path: Path) -> None:
+    house = House(tmp_path).start()
+    request = ControllerRegistrationRequest(9, b"i" * 16, False, [ControllerListener("C", "h", 9093, 0)], [])
+    house.send(ApiKey.CONTROLLER_REGISTRATION, 0, request)
+    assert events(house, "controller registered")[-1]["controller"] == 9
+
+
+def test_added_partitions_are_named_by_topic_and_counted(house: House) -> None:
+    house.create("a")
+    topic = CreatePartitionsTopic("a", 4, None)
+    house.send(ApiKey.CREATE_PARTITIONS, 3, CreatePartitionsRequest([topic], 1000))
+    (added,) = events(house, "partitions added")
+    assert (added["topic"], added["count"], added["api"]) == ("a", 3, "CREATE_PARTITIONS")
+
+
+def test_isrs_and_leaders_are_summed_up_by_request() -> None:
+    cluster = Cluster().brokers(1, 2, 3)
+    topic = cluster.topic("a", (1, 2, 3), (2, 3, 1), (3, 1, 2))
+    changes = [
+        PartitionChangeRecord(0, topic.id, isr=(2, 3), leader=2),
+        PartitionChangeRecord(1, topic.id, isr=(2, 3)),
+        PartitionChangeRecord(2, topic.id, leader=-1),
+    ]
+    records = [VersionedRecord(change, 2) for change in changes]
+    (event,) = audit_module.audit(cluster.image, records, 9, None)
+    assert (event.event, event.fields) == (
+        "partitions changed",
+        {"isr_shrunk": 2, "leaders_moved": 2, "without_leader": 1},
+    )
+
+
+def test_a_registration_in_another_form_is_no_news() -> None:
+    cluster = Cluster().broker(1, cordoned=())
+    again = broker_record(replace(cluster.image.brokers[1], cordoned_directories=None), 29)
+    assert audit_module.audit(cluster.image, [again], 9, None) == []

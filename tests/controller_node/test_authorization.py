@@ -1,0 +1,118 @@
+"""What a call may do to single resources, which codes denials have, and which names they hide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
+from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraftd.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraftd.messages.vote_request import VoteRequest
+from kraftd.metadata.state import AclState
+from kraftd.security.authorizer import StandardAuthorizer
+from kraftd.security.authorizer_settings import AuthorizerSettings
+from kraftd.types import ONE_UUID
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.controller_node.house import House
+
+TOPIC, GROUP, CLUSTER = AclResourceType.TOPIC, AclResourceType.GROUP, AclResourceType.CLUSTER
+TOPIC_DENIED, CLUSTER_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def allow(type: AclResourceType, name: str, operation: AclOperation) -> AclState:
+    literal, permission = AclPatternType.LITERAL, AclPermission.ALLOW
+    return AclState(type, name, literal, "User:ANONYMOUS", "*", operation, permission)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    house = House(tmp_path).start()
+    house.unfenced()
+    house.create("a", "b")
+    return house
+
+
+def guard(house: House, *acls: AclState) -> None:
+    authorizer = StandardAuthorizer(AuthorizerSettings())
+    authorizer.change((), acls)
+    authorizer.end_load()
+    house.node.boundary._authorizer = authorizer
+
+
+def test_apis_of_the_cluster_are_denied_before_anything_else(house: House) -> None:
+    guard(house)
+    assert house.ask(ApiKey.VOTE, 2, VoteRequest(cluster_id="wrong")).error_code == CLUSTER_DENIED
+
+
+def test_before_acls_are_known_a_call_is_neither_denied_nor_allowed(house: House) -> None:
+    house.node.boundary._authorizer = StandardAuthorizer(AuthorizerSettings())
+    assert house.ask(ApiKey.VOTE, 2, VoteRequest()).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_created_topics_are_allowed_by_the_cluster_or_by_name_and_hide_their_configs(house: House) -> None:
+    def created(*acls: AclState) -> Any:
+        guard(house, *acls)
+        request = CreateTopicsRequest([CreatableTopic("c", 1, 1)], 1000, validate_only=True)
+        return house.ask(ApiKey.CREATE_TOPICS, 7, request).topics[0]
+
+    assert created(allow(TOPIC, "x", AclOperation.CREATE)).error_code == TOPIC_DENIED
+    for acl in (allow(TOPIC, "c", AclOperation.CREATE), allow(CLUSTER, "kafka-cluster", AclOperation.CREATE)):
+        topic = created(acl)
+        assert (topic.error_code, topic.topic_config_error_code) == (0, TOPIC_DENIED)
+        assert topic.num_partitions == -1
+    topic = created(allow(TOPIC, "c", AclOperation.CREATE), allow(TOPIC, "c", AclOperation.DESCRIBE_CONFIGS))
+    assert (topic.topic_config_error_code, topic.num_partitions) == (0, 1)
+
+
+def test_deletion_hides_names_from_a_caller_that_may_not_describe_them(house: House) -> None:
+    topic_id = house.node.image.topic_names()["a"]
+    guard(house)
+    asked = [DeleteTopicState(None, topic_id), DeleteTopicState(None, ONE_UUID), DeleteTopicState("absent")]
+    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=asked))
+    told = {(one.name, bytes(one.topic_id)): one.error_code for one in answer.responses}
+    assert told[None, topic_id] == TOPIC_DENIED
+    assert told[None, ONE_UUID] == ErrorCode.UNKNOWN_TOPIC_ID
+    assert told["absent", bytes(16)] == TOPIC_DENIED
+    guard(house, allow(TOPIC, "a", AclOperation.DESCRIBE))
+    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=asked[:1]))
+    assert [(one.name, one.error_code) for one in answer.responses] == [("a", TOPIC_DENIED)]
+    guard(house, allow(TOPIC, "a", AclOperation.DELETE))
+    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=asked[:1]))
+    assert [one.error_code for one in answer.responses] == [0]
+
+
+def test_partitions_are_added_to_topics_that_the_caller_may_alter(house: House) -> None:
+    guard(house, allow(TOPIC, "a", AclOperation.ALTER))
+    request = CreatePartitionsRequest([CreatePartitionsTopic(name, 9, None) for name in "ab"], 1000)
+    answer = house.ask(ApiKey.CREATE_PARTITIONS, 3, request)
+    assert {one.name: one.error_code for one in answer.results} == {"a": 0, "b": TOPIC_DENIED}
+
+
+def test_configs_are_denied_by_the_kind_of_their_resource(house: House) -> None:
+    guard(house, allow(TOPIC, "a", AclOperation.ALTER_CONFIGS))
+    resources = [(2, "a"), (2, "b"), (4, "1"), (16, "m"), (32, "g"), (8, "100")]
+    config = AlterableConfig("retention.ms", 0, "1000")
+    request = IncrementalAlterConfigsRequest([AlterConfigsResource(*one, [config]) for one in resources])
+    answer = house.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+    told = {(one.resource_type, one.resource_name): one.error_code for one in answer.responses}
+    group_denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    codes = [0, TOPIC_DENIED, CLUSTER_DENIED, CLUSTER_DENIED, group_denied, CLUSTER_DENIED]
+    assert [told[one] for one in resources] == codes
+    assert house.node.image.config(2, "a") == {"retention.ms": "1000"}
+    assert not house.node.image.config(2, "b")
+    # ALTER_CONFIGS implies DESCRIBE_CONFIGS.
+    described = [DescribeConfigsResource(*one) for one in resources[:3]]
+    answer = house.ask(ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(described))
+    told = {(one.resource_type, one.resource_name): one.error_code for one in answer.results}
+    assert [told[one] for one in resources[:3]] == [0, TOPIC_DENIED, CLUSTER_DENIED]

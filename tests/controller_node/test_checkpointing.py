@@ -1,0 +1,377 @@
+"""Checkpoints made beside a controller: equal to its image, whole after a crash, believed when sound."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kraftd.controller_node.replay import Replay
+from kraftd.host.checkpointing import (
+    BATCH_BYTES,
+    MADE,
+    TRANSACTION,
+    UNCHANGED,
+    CheckpointMade,
+    CheckpointOrder,
+    make_checkpoint,
+    runs_of,
+)
+from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
+from kraftd.log.memory_disk import (
+    Choose,
+    MemoryDisk,
+    SimulatedCrash,
+    everything_survives,
+    names_survive_without_data,
+    nothing_unsynced_survives,
+)
+from kraftd.messages.begin_transaction_record import BeginTransactionRecord
+from kraftd.messages.config_record import ConfigRecord
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.feature_level_record import FeatureLevelRecord
+from kraftd.messages.register_controller_record import RegisterControllerRecord
+from kraftd.metadata.image import Image
+from kraftd.metadata_dir.checkpoint import (
+    CheckpointReader,
+    checkpoint_path,
+    list_checkpoints,
+    verify_checkpoint,
+)
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.api import ApiKey
+from kraftd.wire.batch import build_batch
+from kraftd.wire.record_frame import VersionedRecord, encode_record
+from tests.controller_node.house import House
+
+NOW_MS = 1_900_000_000_000
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    house = House(tmp_path).start()
+    house.unfenced(1)
+    house.create(*(f"topic-{at}" for at in range(20)), partitions=3)
+    return house
+
+
+def delete(house: House, *names: str) -> None:
+    request = DeleteTopicsRequest([DeleteTopicState(name) for name in names], timeout_ms=30_000)
+    assert not any(one.error_code for one in house.ask(ApiKey.DELETE_TOPICS, 6, request).responses)
+
+
+def order(house: House, base: OffsetAndEpoch | None = None, **fields: float) -> CheckpointOrder:
+    """For everything that is committed."""
+    log = house.storage.log
+    end_offset = house.node.core.high_watermark
+    epoch = log.epochs.epoch_of(end_offset - 1)
+    assert epoch is not None
+    position = log.position_near(0 if base is None else base.offset)
+    return CheckpointOrder(
+        directory=log.directory, end_offset=end_offset, epoch=epoch, base=base, position=position, **fields
+    )
+
+
+def image_of(disk: MemoryDisk, directory: str, snapshot_id: OffsetAndEpoch) -> Image:
+    reader = CheckpointReader(disk, checkpoint_path(directory, snapshot_id))
+    replay = Replay(Image(), (snapshot_id, reader.runs()))
+    while replay.turn(0) is not None:
+        pass
+    return replay.image
+
+
+def told(image: Image) -> list[bytes]:
+    """What an image holds, without the controllers: each start registers itself anew."""
+    kept = [record for record in image.records() if type(record.message) is not RegisterControllerRecord]
+    return [encode_record(record) for record in kept]
+
+
+def restarted(tmp_path: Path, disk: MemoryDisk) -> House:
+    """The same directory opened by another process."""
+    again = tmp_path / "again"
+    again.mkdir(exist_ok=True)
+    disk.locked.clear()
+    return House(again, disk).start()
+
+
+def test_a_checkpoint_replays_to_the_image_that_it_was_made_of(house: House) -> None:
+    first = order(house)
+    made = make_checkpoint(house.disk, first, NOW_MS)
+    assert made.outcome == MADE
+    assert made.record_count == len(list(house.node.image.records()))
+    assert image_of(house.disk, first.directory, first.snapshot_id) == house.node.image
+
+
+def test_its_header_tells_voters_kraft_version_and_the_time_of_the_last_record(house: House) -> None:
+    first = order(house)
+    make_checkpoint(house.disk, first, NOW_MS)
+    reader = CheckpointReader(house.disk, checkpoint_path(first.directory, first.snapshot_id))
+    assert reader.header.kraft_version == 1
+    assert reader.header.voters == house.node.core.voters.to_record()
+    assert reader.header.last_contained_log_timestamp_ms == house.clock.ms
+
+
+def test_the_next_one_is_made_of_the_one_before_and_the_log_behind_it(house: House) -> None:
+    first = order(house)
+    make_checkpoint(house.disk, first, NOW_MS)
+    house.create("later")
+    second = order(house, first.snapshot_id)
+    made = make_checkpoint(house.disk, second, NOW_MS)
+    assert made.outcome == MADE
+    assert image_of(house.disk, second.directory, second.snapshot_id) == house.node.image
+    without_base = make_checkpoint(house.disk, order(house), NOW_MS)
+    assert without_base.size_bytes == made.size_bytes
+
+
+def test_batches_are_small_enough_to_be_read_between_two_requests(tmp_path: Path) -> None:
+    house = House(tmp_path).start()
+    house.unfenced(1)
+    for at in range(4):
+        house.create(f"large-{at}", partitions=2000)
+    first = order(house)
+    make_checkpoint(house.disk, first, NOW_MS)
+    reader = CheckpointReader(house.disk, checkpoint_path(first.directory, first.snapshot_id))
+    sizes = [len(batch.view) for batch in reader.batches()]
+    assert len(sizes) > 2
+    assert max(sizes) <= BATCH_BYTES + (BATCH_BYTES >> 3)
+
+
+def test_large_values_make_batches_of_fewer_records() -> None:
+    image = Image()
+    image.apply(FeatureLevelRecord("metadata.version", 30), 0, 1)
+    values = [f"{number:05d}" * 1000 for number in range(200)]
+    for number, value in enumerate(values):
+        image.apply(ConfigRecord(32, f"group-{number}", "key", value), number + 1, 1)
+    runs = list(runs_of(image))
+    assert len(runs) > 3
+    assert max(sum(map(len, run)) for run in runs) <= BATCH_BYTES
+    assert [value for run in runs for value in run] == [encode_record(record) for record in image.records()]
+
+
+def test_too_few_changes_make_no_checkpoint_where_a_ratio_is_asked_for(house: House) -> None:
+    first = order(house)
+    make_checkpoint(house.disk, first, NOW_MS)
+
+    def outcome() -> CheckpointMade:
+        second = order(house, first.snapshot_id, min_changed_ratio=0.5)
+        return make_checkpoint(house.disk, second, NOW_MS)
+
+    for at in range(40):
+        house.create(f"more-{at}", partitions=3)
+    made = outcome()
+    assert (made.outcome, made.changed_ratio) == (UNCHANGED, 0), "what is new is no change of the snapshot"
+    delete(house, "topic-0")  # four records of some ninety
+    made = outcome()
+    assert made.outcome == UNCHANGED
+    assert 0 < made.changed_ratio < 0.1
+    delete(house, *(f"topic-{at}" for at in range(1, 18)))
+    assert outcome().outcome == MADE
+
+
+def test_in_the_middle_of_a_metadata_transaction_there_is_none__kip868(house: House) -> None:
+    log = house.storage.log
+    record = encode_record(VersionedRecord(BeginTransactionRecord("test"), 0))
+    log.append(build_batch([record], log.log_end, 1, NOW_MS))
+    log.sync()
+    in_transaction = CheckpointOrder(directory=log.directory, end_offset=log.log_end, epoch=1)
+    assert make_checkpoint(house.disk, in_transaction, NOW_MS).outcome == TRANSACTION
+    assert list_checkpoints(house.disk, log.directory)[0] == [OffsetAndEpoch(0, 0)]
+
+
+def test_an_end_that_is_no_batch_boundary_is_refused(house: House) -> None:
+    inside = order(house)
+    inside = CheckpointOrder(directory=inside.directory, end_offset=inside.end_offset - 1, epoch=1)
+    with pytest.raises(CorruptStorage, match="no batch ends at offset"):
+        make_checkpoint(house.disk, inside, NOW_MS)
+
+
+@pytest.mark.parametrize(
+    "chooser",
+    [
+        lambda at: nothing_unsynced_survives,
+        lambda at: everything_survives,
+        lambda at: names_survive_without_data(),
+        lambda at: random.Random(at).randrange,
+    ],
+    ids=["nothing", "everything", "names", "some"],
+)
+def test_a_crash_at_any_moment_leaves_the_whole_checkpoint_or_none(
+    house: House, tmp_path: Path, chooser: Callable[[int], Choose]
+) -> None:
+    base = order(house)
+    make_checkpoint(house.disk, base, NOW_MS)
+    house.create("later", partitions=2)
+    expected = told(house.node.image)
+    before = house.disk.operations
+    second = order(house, base.snapshot_id)
+    make_checkpoint(house.disk, second, NOW_MS)
+    needed = house.disk.operations - before
+    path = checkpoint_path(second.directory, second.snapshot_id)
+    named = 0
+    for at in range(1, needed + 4):
+        house.disk.remove(path)
+        house.disk.sync_directory(second.directory)
+        house.disk.crash_at = house.disk.operations + at
+        try:
+            make_checkpoint(house.disk, second, NOW_MS)
+        except SimulatedCrash:
+            pass
+        house.disk.crash_at = None
+        disk = house.disk.after_crash(chooser(at))
+        again = restarted(tmp_path, disk)
+        ids, leftovers = list_checkpoints(disk, second.directory)
+        assert not leftovers
+        assert not [each for each in disk.paths() if each.endswith(".damaged")], "named before it was whole"
+        assert told(again.node.image) == expected
+        if second.snapshot_id in ids:
+            named += 1
+            verify_checkpoint(disk, path)
+    assert named  # the last rounds got that far
+
+
+def test_a_full_disk_fails_it_and_leaves_nothing_behind(house: House) -> None:
+    first = order(house)
+    used = sum(
+        len(house.disk.read_bytes(f"{first.directory}/{name}"))
+        for name in house.disk.list_names(first.directory)
+    )
+    house.disk.capacity_bytes = used + 1000
+    with pytest.raises(DiskFull):
+        make_checkpoint(house.disk, first, NOW_MS)
+    assert list_checkpoints(house.disk, first.directory)[1] == []
+
+
+@pytest.mark.parametrize("failure", [DiskFull, StorageFailure])
+def test_a_failure_at_any_operation_leaves_the_whole_checkpoint_or_nothing(
+    house: House, failure: type[StorageError]
+) -> None:
+    first = order(house)
+    path = checkpoint_path(first.directory, first.snapshot_id)
+    before = house.disk.operations
+    make_checkpoint(house.disk, first, NOW_MS)
+    needed = house.disk.operations - before
+    whole = house.disk.read_bytes(path)
+    for at in range(1, needed + 1):
+        house.disk.remove(path)
+        last = house.disk.operations + at
+
+        def fail(operation: str, path: str, last: int = last) -> None:
+            if house.disk.operations == last:
+                raise failure(f"cannot {operation} {path}")
+
+        house.disk.fault = fail
+        with pytest.raises(failure):
+            make_checkpoint(house.disk, first, NOW_MS)
+        house.disk.fault = None
+        ids, leftovers = list_checkpoints(house.disk, first.directory)
+        assert not leftovers
+        if first.snapshot_id in ids:
+            assert house.disk.read_bytes(path) == whole
+
+
+def test_a_controller_restarts_from_checkpoint_and_log(house: House, tmp_path: Path) -> None:
+    first = order(house)
+    make_checkpoint(house.disk, first, NOW_MS)
+    house.storage.log.add_snapshot(first.snapshot_id)
+    house.storage.log.roll()
+    house.create("later")
+    house.storage.log.delete_before_snapshot(first.snapshot_id)
+    house.storage.log.sync()
+    again = restarted(tmp_path, house.disk)
+    assert told(again.node.image) == told(house.node.image)
+    assert again.storage.log.log_start == first.end_offset
+    assert again.node.core.voters == house.node.core.voters
+
+
+def test_a_damaged_newest_checkpoint_is_set_aside_where_the_log_reaches_back(
+    house: House, tmp_path: Path
+) -> None:
+    first = order(house)
+    make_checkpoint(house.disk, first, NOW_MS)
+    house.create("later")
+    second = order(house, first.snapshot_id)
+    make_checkpoint(house.disk, second, NOW_MS)
+    path = checkpoint_path(second.directory, second.snapshot_id)
+    house.disk.open(path).write(200, b"rot")
+    again = restarted(tmp_path, house.disk)
+    assert told(again.node.image) == told(house.node.image)
+    assert again.storage.log.latest_snapshot == first.snapshot_id
+    assert f"{path.rpartition('/')[2]}.damaged" in house.disk.list_names(second.directory)
+    assert any("set aside" in note for note in again.storage.notes)
+
+
+def test_a_damaged_checkpoint_that_nothing_replaces_is_refused_with_what_to_do(
+    house: House, tmp_path: Path
+) -> None:
+    first = order(house)
+    make_checkpoint(house.disk, first, NOW_MS)
+    log = house.storage.log
+    log.add_snapshot(first.snapshot_id)
+    log.roll()
+    house.create("later")
+    assert log.delete_before_snapshot(first.snapshot_id)
+    log.sync()
+    path = checkpoint_path(first.directory, first.snapshot_id)
+    house.disk.open(path).write(200, b"rot")
+    names = house.disk.list_names(first.directory)
+    with pytest.raises(
+        CorruptStorage, match=rf"byte \d+ \(offset {first.end_offset}\).*from the leader"
+    ) as error:
+        restarted(tmp_path, house.disk)
+    assert error.value.path == path
+    assert house.disk.list_names(first.directory) == names
+
+
+def test_nothing_is_changed_where_no_damaged_checkpoint_can_be_done_without(
+    house: House, tmp_path: Path
+) -> None:
+    first = order(house)
+    make_checkpoint(house.disk, first, NOW_MS)
+    log = house.storage.log
+    log.add_snapshot(first.snapshot_id)
+    log.roll()
+    house.create("later")
+    assert log.delete_before_snapshot(first.snapshot_id)
+    log.sync()
+    second = order(house, first.snapshot_id)
+    make_checkpoint(house.disk, second, NOW_MS)
+    for each in (first, second):
+        house.disk.open(checkpoint_path(first.directory, each.snapshot_id)).write(200, b"rot")
+    paths = house.disk.paths()
+    with pytest.raises(CorruptStorage, match=rf"\(offset {first.end_offset}\).*from the leader"):
+        restarted(tmp_path, house.disk)
+    assert house.disk.paths() == paths
+
+
+def test_a_damaged_older_checkpoint_is_set_aside_where_the_newest_is_sound(
+    house: House, tmp_path: Path
+) -> None:
+    first = order(house)
+    make_checkpoint(house.disk, first, NOW_MS)
+    house.create("later")
+    second = order(house, first.snapshot_id)
+    make_checkpoint(house.disk, second, NOW_MS)
+    paths = [checkpoint_path(first.directory, each) for each in (OffsetAndEpoch(0, 0), first.snapshot_id)]
+    for path in paths:
+        house.disk.open(path).write(70, b"rot")
+    again = restarted(tmp_path, house.disk)
+    assert told(again.node.image) == told(house.node.image)
+    assert again.node.core.voters == house.node.core.voters
+    assert again.storage.log.snapshots == [second.snapshot_id]
+    assert {f"{path}.damaged" for path in paths} <= set(house.disk.paths())
+    assert sum("set aside" in note for note in again.storage.notes) == 2
+
+
+def test_a_damaged_first_checkpoint_is_refused_unless_the_log_has_the_voters(
+    house: House, tmp_path: Path
+) -> None:
+    path = checkpoint_path(house.storage.log.directory, OffsetAndEpoch(0, 0))
+    house.disk.open(path).write(70, b"rot")
+    with pytest.raises(CorruptStorage, match=r"byte 0 \(offset 0\).*served before, move the file aside"):
+        restarted(tmp_path, house.disk)
+    house.disk.remove(path)
+    again = restarted(tmp_path, house.disk)
+    assert told(again.node.image) == told(house.node.image)
+    assert again.node.core.voters == house.node.core.voters

@@ -1,0 +1,50 @@
+"""What a controller does while its disk is full: nothing new, and nothing lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftd.controller_node.events import DiskFilled, DiskHasRoom
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.controller_node.house import House
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    house = House(tmp_path, metadata__max__idle__interval__ms=100).start()
+    house.unfenced(1)
+    house.step(DiskFilled("no room"))
+    return house
+
+
+def test_writes_are_refused_so_that_clients_look_for_another_controller(house: House) -> None:
+    before = house.node.core.log_end_offset
+    answer = house.answer(house.create("topic"))
+    assert answer.topics[0].error_code == ErrorCode.NOT_CONTROLLER
+    assert "disk is full" in answer.topics[0].error_message
+    house.advance(2_000)
+    assert house.node.core.log_end_offset == before, "no no-op either"
+    assert "the disk is full: no writes until there is room" in house.said
+
+
+def test_what_is_known_is_told(house: House) -> None:
+    assert house.api_versions().finalized_features_epoch >= 0
+    cluster = house.ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2))
+    assert cluster.controller_id == 100
+
+
+def test_with_room_again_it_goes_on(house: House) -> None:
+    house.step(DiskHasRoom())
+    before = house.node.core.log_end_offset
+    assert house.answer(house.create("topic")).topics[0].error_code == ErrorCode.NONE
+    house.advance(2_000)
+    assert house.node.core.log_end_offset > before + 3
+
+
+def test_no_broker_is_fenced_for_a_silence_that_the_disk_is_to_blame_for(house: House) -> None:
+    house.advance(60_000)
+    assert not house.node.image.brokers[1].fenced

@@ -1,0 +1,163 @@
+"""A fault in any kind of handler costs its call: it is answered, logged with its traceback, and the node
+goes on. A fault that leaves the node half changed ends the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.controller_node import api_18_api_versions, api_63_broker_heartbeat, effects, events
+from kraftd.controller_node.appending import Appends
+from kraftd.controller_node.faults import HalfChanged
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraftd.metadata.image import Image
+from kraftd.raft import core as raft_core
+from kraftd.raft.effects import PersistElection
+from kraftd.raft.replica import ConsensusBroken
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.controller_node.house import House
+
+UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR
+QUORUM = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
+
+
+class WatchedHouse(House):
+    """Keeps the exceptions that were logged."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.logged: list[BaseException] = []
+        super().__init__(tmp_path)
+
+    def _perform(self, made: list[Any]) -> None:
+        self.logged += [
+            effect.fields["exc_info"]
+            for effect in made
+            if isinstance(effect, effects.Say) and "exc_info" in effect.fields
+        ]
+        super()._perform(made)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> WatchedHouse:
+    house = WatchedHouse(tmp_path)
+    house.start()
+    house.epoch = house.unfenced()  # type: ignore[attr-defined]
+    return house
+
+
+def planted(*_: Any, **__: Any) -> Any:
+    raise ZeroDivisionError("planted")
+
+
+def check_logged(house: WatchedHouse) -> None:
+    (error,) = house.logged
+    assert isinstance(error, ZeroDivisionError) and error.__traceback__ is not None
+
+
+def check_alive(house: WatchedHouse) -> None:
+    """Everything that was not broken works as before."""
+    assert not house.closed
+    answer = house.answer(house.create("afterwards", connection_id=50))
+    assert answer.topics[0].error_code == ErrorCode.NONE
+
+
+def test_a_fault_in_a_handler_that_answers_at_once(house: WatchedHouse, monkeypatch: Any) -> None:
+    monkeypatch.setattr(api_18_api_versions, "describe", planted)
+    answer = house.ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
+    assert answer.error_code == UNKNOWN
+    check_logged(house)
+    check_alive(house)
+
+
+def test_a_fault_of_the_core_in_a_request_before_it_has_changed_anything(
+    house: WatchedHouse, monkeypatch: Any
+) -> None:
+    monkeypatch.setitem(raft_core._ON_REQUEST, type(QUORUM), planted)
+    assert house.ask(ApiKey.DESCRIBE_QUORUM, 2, QUORUM).error_code == UNKNOWN
+    check_logged(house)
+    monkeypatch.undo()
+    assert house.ask(ApiKey.DESCRIBE_QUORUM, 2, QUORUM).error_code == ErrorCode.NONE
+    check_alive(house)
+
+
+def test_a_fault_of_the_core_half_way_through_a_request_ends_the_process(
+    house: WatchedHouse, monkeypatch: Any
+) -> None:
+    def half(replica: Any, *_: Any) -> None:
+        replica.emit(PersistElection)
+        planted()
+
+    monkeypatch.setitem(raft_core._ON_REQUEST, type(QUORUM), half)
+    with pytest.raises(ConsensusBroken, match="half way"):
+        house.send(ApiKey.DESCRIBE_QUORUM, 2, QUORUM)
+
+
+def test_a_fault_in_a_decision(house: WatchedHouse, monkeypatch: Any) -> None:
+    end_offset = house.storage.log.log_end
+    monkeypatch.setattr(api_63_broker_heartbeat, "begin_heartbeat", planted)
+    request = BrokerHeartbeatRequest(1, house.epoch)  # type: ignore[attr-defined]
+    assert house.ask(ApiKey.BROKER_HEARTBEAT, 1, request).error_code == UNKNOWN
+    assert house.storage.log.log_end == end_offset
+    assert house.node.metadata_errors == 1
+    check_logged(house)
+    monkeypatch.undo()
+    check_alive(house)
+
+
+def test_a_fault_behind_a_decision_that_waits_for_its_commit_is_not_answered_again(
+    house: WatchedHouse,
+) -> None:
+    route = house.node.boundary.registry.routes[ApiKey.CREATE_TOPICS]
+    handle = route.handle
+    route.handle = lambda call: (handle(call), planted())  # type: ignore[assignment,misc,return-value]
+    house.sync_by_itself = False
+    place = house.create("a")
+    check_logged(house)
+    assert house.answer(place) is None
+    house.sync()
+    assert house.answer(place).topics[0].error_code == ErrorCode.NONE
+
+
+def test_a_fault_in_the_continuation_of_a_long_decision(house: WatchedHouse, monkeypatch: Any) -> None:
+    def slow(*_: Any) -> Generator[None, None, None]:
+        yield
+        yield
+        planted()
+
+    house.turns_come_by_themselves = False
+    monkeypatch.setattr(api_63_broker_heartbeat, "begin_heartbeat", slow)
+    request = BrokerHeartbeatRequest(1, house.epoch)  # type: ignore[attr-defined]
+    place = house.send(ApiKey.BROKER_HEARTBEAT, 1, request)
+    behind = house.create("behind", connection_id=2)
+    assert house.answer(place) is None and house.answer(behind) is None
+    house.turns_come_by_themselves = True
+    house.step(events.TurnCame())
+    assert house.answer(place).error_code == UNKNOWN
+    assert house.answer(behind).topics[0].error_code == ErrorCode.NONE
+    check_logged(house)
+    check_alive(house)
+
+
+def test_records_that_are_appended_and_cannot_be_applied_end_the_process(
+    house: WatchedHouse, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(Image, "apply_all", planted)
+    with pytest.raises(HalfChanged, match="appended and not applied"):
+        house.create("lost")
+
+
+def test_records_that_are_applied_and_cannot_be_appended_end_the_process(
+    house: WatchedHouse, monkeypatch: Any
+) -> None:
+    house.turns_end_by_themselves = False
+    house.create("gathered")
+    monkeypatch.setattr(Appends, "_request", planted)
+    with pytest.raises(HalfChanged, match="applied and not appended"):
+        house.fetch(0)  # what has gathered goes first

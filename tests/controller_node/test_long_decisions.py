@@ -1,0 +1,184 @@
+"""A request that creates very much is decided, appended and applied in turns, and the others have theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.controller_node import events, long_decisions
+from kraftd.controller_node.replay import Replay
+from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraftd.metadata.image import Image
+from kraftd.raft import events as raft_events
+from kraftd.wire.api import ApiKey
+from kraftd.wire.batch import iter_batches
+from kraftd.wire.error_code import ErrorCode
+from tests.controller_node.house import House
+
+TOPICS = [f"large-{number}" for number in range(150)]
+PARTITIONS = 10
+RECORDS = len(TOPICS) * (1 + PARTITIONS)
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    """Its turns come when the test says so."""
+    monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", 500)
+    house = House(tmp_path).start()
+    house.epoch = house.unfenced()  # type: ignore[attr-defined]
+    house.turns_come_by_themselves = False
+    return house
+
+
+def large(house: House, connection_id: int = 1) -> tuple[int, int]:
+    return house.create(*TOPICS, partitions=PARTITIONS, connection_id=connection_id)
+
+
+def turn(house: House) -> None:
+    house.step(events.TurnCame())
+
+
+def turns(house: House, most: int = 100) -> int:
+    """As many as it takes until nothing is left to do."""
+    for count in range(most):
+        if not house.node.decisions.long.busy:
+            return count
+        turn(house)
+    raise AssertionError("it does not end")
+
+
+def turns_until_appended(house: House) -> None:
+    end = house.storage.log.log_end
+    for _ in range(100):
+        if house.storage.log.log_end > end:
+            return
+        turn(house)
+    raise AssertionError("nothing is appended")
+
+
+def codes(answer: Any) -> set[int]:
+    return {topic.error_code for topic in answer.topics}
+
+
+def replayed(house: House) -> Image:
+    """What the log amounts to."""
+    replay = Replay(Image())
+    end = house.storage.log.log_end
+    replay.more(end)
+    replay.begin(0, house.storage.log.read(0, 1 << 24, end))
+    while replay.turn(end) is not None:
+        pass
+    return replay.image
+
+
+def test_it_takes_turns_and_becomes_one_batch(house: House) -> None:
+    start = house.storage.log.log_end
+    place = large(house)
+    assert house.answer(place) is None
+    assert turns(house) > 5
+    assert codes(house.answer(place)) == {ErrorCode.NONE}
+    data = house.storage.log.read(start, 1 << 24, house.storage.log.log_end)
+    assert [header.record_count for header, _, _ in iter_batches(data)] == [RECORDS]
+    assert house.node.image == replayed(house)
+    assert house.node.following.replay.next_offset == start + RECORDS
+
+
+def test_others_are_answered_meanwhile_if_they_need_no_record(house: House) -> None:
+    place = large(house)
+    while house.node.decisions.long.busy:
+        assert not house.beat(1, house.epoch, current_metadata_offset=house.epoch).is_fenced  # type: ignore[attr-defined]
+        assert house.api_versions().error_code == ErrorCode.NONE
+        turn(house)
+    assert codes(house.answer(place)) == {ErrorCode.NONE}
+
+
+def test_other_decisions_wait_in_their_order_and_see_what_it_did(house: House) -> None:
+    first = large(house)
+    same = house.create(TOPICS[-1], connection_id=2)
+    another = house.create("another", connection_id=3)
+    second = large(house, connection_id=4)
+    shutdown = house.send(
+        ApiKey.BROKER_HEARTBEAT, 1, _shutdown(house), connection_id=5
+    )  # leads what is created, so it needs records
+    configs = house.send(
+        ApiKey.DESCRIBE_CONFIGS,
+        4,
+        DescribeConfigsRequest([DescribeConfigsResource(2, TOPICS[0], None)]),
+        connection_id=6,
+    )
+    assert house.answer(same) is None
+    assert house.answer(another) is None
+    turns(house)
+    assert codes(house.answer(first)) == {ErrorCode.NONE}
+    assert codes(house.answer(same)) == {ErrorCode.TOPIC_ALREADY_EXISTS}
+    assert codes(house.answer(another)) == {ErrorCode.NONE}
+    assert codes(house.answer(second)) == {ErrorCode.TOPIC_ALREADY_EXISTS}
+    assert not house.answer(shutdown).should_shut_down
+    assert house.answer(configs).results[0].error_code == ErrorCode.NONE
+    house.turns_come_by_themselves = True
+    house.advance(100)
+    assert house.node.image == replayed(house)
+
+
+def _shutdown(house: House) -> Any:
+    from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+
+    return BrokerHeartbeatRequest(1, house.epoch, house.epoch, want_shut_down=True)  # type: ignore[attr-defined]
+
+
+def test_what_is_validated_only_leaves_nothing(house: House) -> None:
+    from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+
+    before = house.storage.log.log_end
+    request = CreateTopicsRequest([CreatableTopic(name, PARTITIONS, 1) for name in TOPICS], 30_000, True)
+    place = house.send(ApiKey.CREATE_TOPICS, 7, request)
+    turns(house)
+    assert codes(house.answer(place)) == {ErrorCode.NONE}
+    assert house.storage.log.log_end == before
+
+
+def test_a_leadership_that_ends_before_the_append_refuses_it_and_who_waits(house: House) -> None:
+    place, behind = large(house), house.create("behind", connection_id=2)
+    before = house.storage.log.log_end
+    turn(house)
+    house.step(raft_events.ResignRequested(house.node.core.epoch))
+    assert codes(house.answer(place)) == {ErrorCode.NOT_CONTROLLER}
+    assert codes(house.answer(behind)) == {ErrorCode.NOT_CONTROLLER}
+    assert not house.node.decisions.long.busy
+    assert house.storage.log.log_end == before
+    assert house.node.image == replayed(house)
+
+
+def test_a_leadership_that_ends_between_append_and_application_takes_all_of_it_back(house: House) -> None:
+    house.sync_by_itself = False
+    image = replayed(house)
+    place = large(house)
+    turns_until_appended(house)
+    turn(house)
+    assert house.node.decisions.long.busy
+    house.step(raft_events.ResignRequested(house.node.core.epoch))
+    assert codes(house.answer(place)) == {ErrorCode.NOT_CONTROLLER}
+    assert house.node.image == image
+    assert house.node.following.replay.next_offset == house.node.core.high_watermark
+
+
+def test_what_is_committed_before_it_is_applied_is_applied_all_the_same(house: House) -> None:
+    place = large(house)
+    turns_until_appended(house)  # and synced at once, so committed
+    assert house.node.core.high_watermark == house.storage.log.log_end
+    assert house.answer(place) is None
+    house.step(raft_events.ResignRequested(house.node.core.epoch))
+    assert codes(house.answer(place)) == {ErrorCode.NONE}
+    while house.node.following.replay.busy:
+        turn(house)
+    assert house.node.image == replayed(house)
+
+
+def test_a_full_disk_refuses_it(house: House) -> None:
+    place = large(house)
+    house.step(events.DiskFilled("no room"))
+    turns(house)
+    assert codes(house.answer(place)) == {ErrorCode.NOT_CONTROLLER}
+    assert house.node.image == replayed(house)

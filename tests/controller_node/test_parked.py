@@ -1,0 +1,103 @@
+"""Answers wait for the fate of an append, as the core says it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from kraftd.controller.decision import Refusal
+from kraftd.controller_node.parked import ParkedAnswers
+from kraftd.raft.effects import AppendAborted, AppendCommitted
+from kraftd.wire.error_code import ErrorCode
+
+
+class Desk:
+    """Parked answers of a core whose high watermark the test sets, and what became of them."""
+
+    def __init__(self, high_watermark: int = 10) -> None:
+        self.sent: list[str] = []
+        self.refused: list[str] = []
+        self.core: Any = SimpleNamespace(high_watermark=high_watermark)
+        driver: Any = SimpleNamespace(core=self.core, takers={})
+        refusal = Refusal(ErrorCode.NOT_CONTROLLER)
+        standing: Any = SimpleNamespace(not_controller=lambda: refusal)
+        boundary: Any = SimpleNamespace(
+            send=lambda call, parts: self.sent.append(call.name),
+            refuse=lambda call, code, message: self.refused.append(call.name),
+        )
+        self.parked = ParkedAnswers(driver, standing, boundary)
+
+    def answer(self, name: str, end_offset: int) -> None:
+        call: Any = SimpleNamespace(name=name, settled=False)
+        self.parked.answer(call, [], end_offset)
+
+    def commit(self, append_id: int, end_offset: int) -> None:
+        self.core.high_watermark = end_offset
+        self.parked.committed(AppendCommitted(append_id, end_offset))
+
+
+def test_an_answer_to_what_is_committed_leaves_at_once() -> None:
+    desk = Desk()
+    desk.answer("read", 10)
+    assert desk.sent == ["read"] and not desk.parked
+
+
+def test_answers_leave_with_their_append_in_the_order_of_decisions() -> None:
+    desk = Desk()
+    desk.parked.expect(1, 12)
+    desk.answer("a", 12)
+    desk.parked.extend(14)
+    desk.answer("b", 14)
+    desk.parked.expect(2, 20)
+    desk.answer("c", 20)
+    assert len(desk.parked) == 3
+    desk.commit(1, 14)
+    assert desk.sent == ["a", "b"] and len(desk.parked) == 1
+    desk.commit(2, 20)
+    assert desk.sent == ["a", "b", "c"] and not desk.parked
+
+
+def test_an_answer_without_records_waits_only_for_what_it_has_seen() -> None:
+    desk = Desk()
+    for append_id, end_offset in ((1, 12), (2, 14), (3, 16)):
+        desk.parked.expect(append_id, end_offset)
+    for name, end_offset in (("last", 16), ("first", 11), ("second", 14), ("also second", 13)):
+        desk.answer(name, end_offset)
+    desk.commit(1, 12)
+    assert desk.sent == ["first"]
+    desk.commit(2, 14)
+    assert desk.sent == ["first", "second", "also second"]
+
+
+def test_an_append_without_answers_holds_back_none() -> None:
+    desk = Desk()
+    desk.parked.expect(1, 12)
+    desk.parked.expect(2, 14)
+    desk.answer("a", 14)
+    desk.commit(2, 14)  # says of the first, too
+    assert desk.sent == ["a"]
+
+
+def test_an_append_of_the_cores_own_making_has_no_answers() -> None:
+    desk = Desk()
+    desk.parked.expect(1, 12)
+    desk.answer("a", 12)
+    desk.parked.expect(3, 15)
+    desk.commit(1, 12)
+    desk.commit(2, 13)
+    desk.answer("b", 15)
+    assert desk.sent == ["a"] and len(desk.parked) == 1
+
+
+def test_what_waits_for_a_lost_append_is_refused() -> None:
+    desk = Desk()
+    desk.parked.expect(1, 12)
+    desk.answer("a", 12)
+    desk.parked.expect(2, 14)
+    desk.answer("gathered", 14)
+    desk.parked.aborted(AppendAborted(1))
+    assert desk.refused == ["a"]
+    desk.parked.abandon()
+    assert desk.refused == ["a", "gathered"] and not desk.parked
+    desk.commit(2, 14)
+    assert not desk.sent

@@ -1,0 +1,74 @@
+"""What is counted of requests: by version, error, time and size."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraftd.requests.call import Call
+from kraftd.requests.stats import RequestStats, error_codes
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+
+
+def call(
+    key: int, version: int = 0, *, arrived_ns: int = 0, size_bytes: int = 100, envelope: Call | None = None
+) -> Call:
+    made = Call(1, 0, "CONTROLLER", "127.0.0.1", key, version, 1, "c", None, envelope=envelope)
+    made.arrived_ns, made.size_bytes = arrived_ns, size_bytes
+    return made
+
+
+def test_errors_are_found_wherever_they_stand_in_a_response() -> None:
+    exists = CreatableTopicResult("a", error_code=ErrorCode.TOPIC_ALREADY_EXISTS)
+    topics = [exists, CreatableTopicResult("b"), exists]
+    assert error_codes(CreateTopicsResponse(topics=topics)) == [36, 36]
+    assert error_codes(BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)) == [77]
+    fenced = PartitionData(error_code=ErrorCode.FENCED_LEADER_EPOCH)
+    fetched = FetchResponse(responses=[FetchableTopicResponse(partitions=[fenced])])
+    assert error_codes(fetched) == [74]
+    assert error_codes(FetchResponse(error_code=ErrorCode.INVALID_REQUEST)) == [42]
+    assert error_codes(CreateTopicsResponse(topics=[CreatableTopicResult("b")])) == []
+
+
+def test_errors_are_counted_by_api_and_an_answer_without_any_leaves_no_trace() -> None:
+    stats = RequestStats()
+    stats.count_errors(ApiKey.BROKER_HEARTBEAT, BrokerHeartbeatResponse())
+    assert stats.by_key == {}
+    for _ in range(2):
+        stats.count_errors(ApiKey.BROKER_HEARTBEAT, BrokerHeartbeatResponse(error_code=77))
+    assert stats.by_key[ApiKey.BROKER_HEARTBEAT].errors == {77: 2}
+
+
+def test_a_request_counts_by_version_with_its_time_and_size() -> None:
+    stats = RequestStats()
+    of_turn = [call(ApiKey.FETCH, version, arrived_ns=5_000) for version in (17, 12)]
+    stats.answered(of_turn, 5_000, 66_000)
+    stats.answered([call(ApiKey.FETCH, 17, arrived_ns=1_000)], 500_000_000, 500_001_000)
+    fetch = stats.by_key[ApiKey.FETCH]
+    assert fetch.versions == {17: 2, 12: 1}
+    assert (fetch.at_once.count, fetch.at_once.total, fetch.at_once.counts[:2]) == (2, 122_000, [0, 2])
+    assert (fetch.parked.count, fetch.parked.total) == (1, 500_000_000)
+    assert (fetch.size_bytes.count, fetch.size_bytes.total) == (3, 300)
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "bound"), [(1, 1), (2, 2), (3, 4), (64, 64), (65, 128), (1 << 31, 1 << 31)]
+)
+def test_a_size_is_in_the_count_of_the_first_bound_that_it_does_not_exceed(
+    size_bytes: int, bound: int
+) -> None:
+    stats = RequestStats()
+    stats.answered([call(ApiKey.FETCH, size_bytes=size_bytes)], 0, 0)
+    sizes = stats.by_key[ApiKey.FETCH].size_bytes
+    assert sizes.bounds[sizes.counts.index(1)] == bound
+
+
+def test_a_request_in_an_envelope_counts_and_so_does_its_envelope() -> None:
+    stats = RequestStats()
+    outer = call(ApiKey.ENVELOPE, arrived_ns=5)
+    stats.answered([call(ApiKey.CREATE_TOPICS, 7, arrived_ns=5, envelope=outer)], 5, 9)
+    for key in (ApiKey.CREATE_TOPICS, ApiKey.ENVELOPE):
+        assert (stats.by_key[key].at_once.count, stats.by_key[key].at_once.total) == (1, 4)

@@ -1,0 +1,277 @@
+"""What is asked in odd ways: unknown APIs and versions, carried requests, hostile bytes."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kraftd.acl import CLUSTER_NAME, AclOperation
+from kraftd.controller_node.api_58_envelope import address_text, read_principal
+from kraftd.controller_node.routes import ROWS
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.default_principal_data import DefaultPrincipalData
+from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraftd.messages.envelope_request import EnvelopeRequest
+from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraftd.raft import events as raft_events
+from kraftd.requests.refusals import refuse
+from kraftd.security.principals import ANONYMOUS, Principal
+from kraftd.wire.api import ApiKey, request_class, valid_versions
+from kraftd.wire.codec import decode, encode_bytes
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import encode_request, parse_response
+from tests.controller_node.house import House
+
+SERVED = sorted(row[0] for row in ROWS)
+
+# What a controller of Apache Kafka 4.3.1 lists, by key: first and last version.
+KAFKA_LISTS = {
+    1: (4, 18), 17: (0, 1), 18: (0, 4), 19: (2, 7), 20: (1, 6), 29: (1, 3), 30: (1, 3), 31: (1, 3),
+    32: (1, 4), 33: (0, 2), 36: (0, 2), 37: (0, 3), 38: (1, 3), 39: (1, 2), 40: (1, 2), 41: (1, 3),
+    43: (0, 2), 44: (0, 1), 45: (0, 1), 46: (0, 0), 49: (0, 1), 50: (0, 0), 51: (0, 0), 52: (0, 2),
+    53: (0, 1), 54: (0, 1), 55: (0, 2), 56: (2, 3), 57: (0, 2), 58: (0, 0), 59: (0, 1), 60: (0, 2),
+    62: (0, 4), 63: (0, 2), 64: (0, 0), 67: (0, 0), 70: (0, 0), 73: (0, 0), 80: (0, 1), 81: (0, 0),
+    82: (0, 0),
+}  # fmt: skip
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path).start()
+
+
+def test_the_apis_of_a_kafka_controller_are_listed_with_its_versions(house: House) -> None:
+    listed = {api.api_key: (api.min_version, api.max_version) for api in house.api_versions().api_keys}
+    assert listed == KAFKA_LISTS
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
+def test_api_versions_is_answered_in_every_version(house: House, version: int) -> None:
+    answer = house.api_versions(version)
+    assert answer.error_code == ErrorCode.NONE
+    names = [feature.name for feature in answer.supported_features]
+    if version == 4:
+        assert names == [
+            "group.version", "kraft.version", "metadata.version", "share.version", "streams.version",
+            "transaction.version", "eligible.leader.replicas.version",
+        ]  # fmt: skip
+    elif version == 3:
+        assert names == ["metadata.version"]  # the only one whose lowest level is not 0
+
+
+def test_api_versions_of_the_future_gets_version_0_and_what_is_known__kip511(house: House) -> None:
+    body = struct.pack(">hhih", 18, 99, 77, 4) + b"test\0" + b"whatever"
+    answer = house.answer(house.send_frame(body, 3, 18, 99))
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(key.api_key, key.min_version, key.max_version) for key in answer.api_keys] == [(18, 0, 4)]
+
+
+def test_software_names_must_be_names(house: House) -> None:
+    from kraftd.messages.api_versions_request import ApiVersionsRequest
+
+    answer = house.ask(18, 4, ApiVersionsRequest("-bad-", "1"))
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_an_api_that_is_not_served_says_so_and_the_connection_goes_on(house: House) -> None:
+    answer = house.ask(ApiKey.METADATA, 9, MetadataRequest([MetadataRequestTopic(name="t")]))
+    assert [(t.name, t.error_code) for t in answer.topics] == [("t", ErrorCode.UNSUPPORTED_VERSION)]
+    assert house.api_versions().error_code == ErrorCode.NONE
+    assert not house.closed
+
+
+@pytest.mark.parametrize("key", sorted(set(ApiKey) - {ApiKey.API_VERSIONS}))
+@pytest.mark.parametrize("version", [-1, 1_000])
+def test_a_version_that_does_not_exist_is_unsupported_never_a_lost_connection(
+    tmp_path: Path, key: int, version: int
+) -> None:
+    house = House(tmp_path)
+    frame = struct.pack(">hhihBB", key, version, 77, -1, 0, 0)
+    place = house.send_frame(frame)
+    assert place in house.answers
+    size, correlation_id = struct.unpack_from(">ii", house.answers[place])
+    assert (size, correlation_id) == (len(house.answers[place]) - 4, 77)
+    assert not house.closed
+
+
+def test_an_unknown_api_gets_its_correlation_id_and_the_error(house: House) -> None:
+    place = house.send_frame(struct.pack(">hhih", 9_999, 0, 77, -1))
+    assert house.answers[place] == struct.pack(">iih", 6, 77, ErrorCode.UNSUPPORTED_VERSION)
+
+
+@pytest.mark.parametrize("key", SERVED)
+def test_every_served_api_can_be_refused_in_every_version(key: int) -> None:
+    first, last = valid_versions(key)
+    for version in range(first, last + 1):
+        response = refuse(key, version, request_class(key)(), ErrorCode.NOT_CONTROLLER, "text")
+        encode_bytes(response, version)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.binary(max_size=200))
+def test_arbitrary_frames_are_answered_or_cost_their_connection(house: House, data: bytes) -> None:
+    before = len(house.answers) + len(house.closed)
+    house.closed.clear()
+    before = len(house.answers)
+    house.send_frame(data or b"\0", 5)
+    assert len(house.answers) > before or 5 in house.closed
+    assert house.api_versions().error_code == ErrorCode.NONE
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(key=st.sampled_from(SERVED), body=st.binary(max_size=80), data=st.data())
+def test_arbitrary_bodies_of_served_apis_are_answered_or_cost_their_connection(
+    house: House, key: int, body: bytes, data: Any
+) -> None:
+    version = data.draw(st.integers(*valid_versions(key)))
+    frame = struct.pack(">hhih", key, version, 77, -1) + b"\0" + body
+    house.closed.clear()
+    place = house.send_frame(frame, 6)
+    parked = place[0] in house.node.core_answers.waiting
+    assert place in house.answers or 6 in house.closed or parked
+    house.node.core_answers.waiting.clear()
+
+
+def test_bytes_behind_a_request_are_ignored_as_kafka_does(house: House) -> None:
+    request = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
+    frame = b"".join(encode_request(ApiKey.DESCRIBE_QUORUM, 2, 77, "test", request))[4:]
+    place = house.send_frame(frame + b"\0\0\0", 1, ApiKey.DESCRIBE_QUORUM, 2)
+    assert house.answer(place).error_code == ErrorCode.NONE
+    unserved = b"".join(encode_request(ApiKey.METADATA, 12, 77, "test", MetadataRequest([])))[4:]
+    place = house.send_frame(unserved + b"\0\0\0", 1, ApiKey.METADATA, 12)
+    assert house.answer(place) is not None and not house.closed
+    principal = struct.pack(">h", 0) + encode_bytes(DefaultPrincipalData("User", "alice", False), 0)
+    fields = {"data": frame + b"\0", "principal": principal + b"\0"}
+    envelope = carried(request, ApiKey.DESCRIBE_QUORUM, 2, **fields)
+    assert house.ask(ApiKey.ENVELOPE, 0, envelope).error_code == ErrorCode.NONE
+
+
+def test_refusal_that_repeats_a_long_text_is_cut(house: House) -> None:
+    long = "x" * 32_767
+    features = UpdateFeaturesRequest(30_000, [FeatureUpdateKey(long, 1, upgrade_type=1)])
+    updated = house.ask(ApiKey.UPDATE_FEATURES, 2, features)
+    assert updated.error_code == ErrorCode.INVALID_UPDATE_VERSION and long[:1_000] in updated.error_message
+    removed = house.ask(ApiKey.REMOVE_RAFT_VOTER, 0, RemoveRaftVoterRequest(long, 100, bytes(15) + b"v"))
+    assert removed.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID and long[:1_000] in removed.error_message
+    assert not house.node.boundary.failures
+
+
+def carried(request: Any, key: int, version: int, **fields: Any) -> EnvelopeRequest:
+    principal = struct.pack(">h", 0) + encode_bytes(DefaultPrincipalData("User", "alice", False), 0)
+    frame = b"".join(encode_request(key, version, 5, "client", request))[4:]
+    return EnvelopeRequest(
+        fields.get("data", frame),
+        fields.get("principal", principal),
+        fields.get("address", bytes([10, 0, 0, 7])),
+    )
+
+
+def test_a_forwarded_request_is_answered_in_the_envelope(house: House) -> None:
+    house.unfenced()
+    request = CreateTopicsRequest([CreatableTopic("forwarded", 1, 1)], 1_000)
+    answer = house.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.CREATE_TOPICS, 7))
+    assert answer.error_code == ErrorCode.NONE
+    header, inner = parse_response(ApiKey.CREATE_TOPICS, 7, answer.response_data)
+    assert header.correlation_id == 5
+    assert [(t.name, t.error_code) for t in inner.topics] == [("forwarded", ErrorCode.NONE)]
+
+
+def test_a_forwarded_quorum_request_is_answered_by_the_core(house: House) -> None:
+    request = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
+    answer = house.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.DESCRIBE_QUORUM, 2))
+    _, inner = parse_response(ApiKey.DESCRIBE_QUORUM, 2, answer.response_data)
+    assert inner.topics[0].partitions[0].leader_id == 100
+
+
+class OnlyBrokers:
+    """Allows what a broker does, which is ANONYMOUS here, and nothing that a client wants."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, int, str]] = []
+
+    def allows(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> bool:
+        self.asked.append((str(principal), host, operation, name))
+        return principal is ANONYMOUS
+
+    def reason(self, *_: object) -> str:
+        return "only brokers may"
+
+
+def test_an_envelope_is_authorized_for_the_broker_and_its_request_for_the_client(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authorizer = OnlyBrokers()
+    monkeypatch.setattr(house.node.boundary, "_authorizer", authorizer)
+    request = UnregisterBrokerRequest(7)
+    answer = house.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.UNREGISTER_BROKER, 0))
+    assert answer.error_code == ErrorCode.NONE
+    _, inner = parse_response(ApiKey.UNREGISTER_BROKER, 0, answer.response_data)
+    assert inner.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert authorizer.asked == [
+        ("User:ANONYMOUS", "127.0.0.1", AclOperation.CLUSTER_ACTION, CLUSTER_NAME),
+        ("User:alice", "10.0.0.7", AclOperation.ALTER, CLUSTER_NAME),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"principal": b""}, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        ({"principal": struct.pack(">h", 9) + b"\0"}, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        ({"address": b"abc"}, ErrorCode.INVALID_REQUEST),
+        ({"data": b""}, ErrorCode.UNSUPPORTED_VERSION),
+        ({"data": struct.pack(">hhih", 19, 99, 1, -1)}, ErrorCode.UNSUPPORTED_VERSION),
+        ({"data": struct.pack(">hhih", 19, 7, 1, -1) + b"\0\xff"}, ErrorCode.UNSUPPORTED_VERSION),
+        ({"data": struct.pack(">hhih", 18, 0, 1, -1)}, ErrorCode.INVALID_REQUEST),
+        ({"data": struct.pack(">hhih", 63, 2, 1, -1) + b"\0"}, ErrorCode.INVALID_REQUEST),  # cut short
+    ],
+)
+def test_an_envelope_that_cannot_be_opened_is_refused_as_a_whole(
+    house: House, fields: dict[str, bytes], code: ErrorCode
+) -> None:
+    answer = house.ask(ApiKey.ENVELOPE, 0, carried(CreateTopicsRequest(), ApiKey.CREATE_TOPICS, 7, **fields))
+    assert (answer.error_code, answer.response_data) == (code, None)
+
+
+def test_a_standby_refuses_a_forwarded_request_at_the_envelope(house: House) -> None:
+    house.step(raft_events.ResignRequested(house.node.core.epoch))
+    request = CreateTopicsRequest([CreatableTopic("forwarded", 1, 1)], 1_000)
+    answer = house.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.CREATE_TOPICS, 7))
+    assert (answer.error_code, answer.response_data) == (ErrorCode.NOT_CONTROLLER, None)
+
+
+def test_a_standby_refuses_a_forwarded_describe_quorum_at_the_envelope_too(house: House) -> None:
+    """Else a broker whose only requests these are would never look for another controller."""
+    house.step(raft_events.ResignRequested(house.node.core.epoch))
+    request = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
+    answer = house.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.DESCRIBE_QUORUM, 2))
+    assert (answer.error_code, answer.response_data) == (ErrorCode.NOT_CONTROLLER, None)
+    direct = house.ask(ApiKey.DESCRIBE_QUORUM, 2, request)
+    assert direct.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_principals_and_addresses_are_read() -> None:
+    data = struct.pack(">h", 0) + encode_bytes(DefaultPrincipalData("User", "bob", True), 0)
+    assert str(read_principal(data)) == "User:bob"
+    assert read_principal(data).token_authenticated
+    assert address_text(bytes([127, 0, 0, 1])) == "127.0.0.1"
+    assert address_text(bytes(15) + b"\1") == "0:0:0:0:0:0:0:1"
+
+
+def test_a_refused_create_names_every_topic_and_no_partitions_of_it() -> None:
+    request = CreateTopicsRequest([CreatableTopic("a", 3, 1), CreatableTopic("b")])
+    answer = refuse(ApiKey.CREATE_TOPICS, 7, request, ErrorCode.POLICY_VIOLATION, "too much")
+    again = decode(type(answer), 7, encode_bytes(answer, 7))
+    assert [(t.name, t.error_code, t.error_message) for t in again.topics] == [  # type: ignore[attr-defined]
+        ("a", ErrorCode.POLICY_VIOLATION, "too much"),
+        ("b", ErrorCode.POLICY_VIOLATION, "too much"),
+    ]
+    assert {(t.num_partitions, t.replication_factor) for t in again.topics} == {(-1, -1)}  # type: ignore[attr-defined]

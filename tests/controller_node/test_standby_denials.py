@@ -1,0 +1,67 @@
+"""What a standby answers by itself, as Kafka's does: what the sender may not do, or what asks for nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftd.messages import alter_configs_request as legacy
+from kraftd.messages import incremental_alter_configs_request as incremental
+from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.metadata.state import AclState
+from kraftd.security.authorizer import AuthorizerSettings, StandardAuthorizer
+from kraftd.types import METADATA_TOPIC
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.controller_node.test_followers import Two, two
+
+__all__ = ["two"]
+
+DENIED, INVALID = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_REQUEST
+NOT_CONTROLLER = ErrorCode.NOT_CONTROLLER
+ALLOWED = [AclState(2, "mine", 3, "User:ANONYMOUS", "*", 2, 3)]  # everything on the topic "mine"
+
+
+@pytest.fixture
+def standby(two: Two) -> Any:
+    """A standby with an authorizer that allows one topic."""
+    authorizer = StandardAuthorizer(AuthorizerSettings())
+    authorizer.change([], ALLOWED)
+    authorizer.end_load()
+    two.follower.node.boundary._authorizer = authorizer
+    return two.follower
+
+
+def codes(results: Any) -> list[int]:
+    return [one.error_code for one in results]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["yours"], [DENIED]),
+        (["yours", METADATA_TOPIC, "twice", "twice"], [DENIED, INVALID, INVALID]),
+        (["mine"], [NOT_CONTROLLER]),
+        (["yours", "mine"], [NOT_CONTROLLER] * 2),
+        ([], []),
+    ],
+)
+def test_topics_that_may_not_be_created_are_denied_without_the_leader(
+    standby: Any, names: list[str], expected: list[int]
+) -> None:
+    request = CreateTopicsRequest([CreatableTopic(name, 1, 1) for name in names], 1_000)
+    assert codes(standby.ask(ApiKey.CREATE_TOPICS, 7, request).topics) == expected
+
+
+@pytest.mark.parametrize(("name", "expected"), [("yours", DENIED), ("mine", NOT_CONTROLLER)])
+def test_partitions_and_configs_that_may_not_be_changed_are_denied_at_once(
+    standby: Any, name: str, expected: int
+) -> None:
+    more = CreatePartitionsRequest([CreatePartitionsTopic(name, 2)], 1_000)
+    assert codes(standby.ask(ApiKey.CREATE_PARTITIONS, 3, more).results) == [expected]
+    exactly = legacy.AlterConfigsRequest([legacy.AlterConfigsResource(2, name, [])])
+    assert codes(standby.ask(ApiKey.ALTER_CONFIGS, 2, exactly).responses) == [expected]
+    change = incremental.IncrementalAlterConfigsRequest([incremental.AlterConfigsResource(2, name, [])])
+    assert codes(standby.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, change).responses) == [expected]

@@ -1,0 +1,483 @@
+"""Whatever may concern very many partitions is done in turns, and comes to the same as if done at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.controller import turns as pace
+from kraftd.controller_node import decisions, events, long_decisions
+from kraftd.controller_node.replay import Replay
+from kraftd.messages import alter_configs_request as legacy
+from kraftd.messages import alter_partition_request as alter_partition
+from kraftd.messages import assign_replicas_to_dirs_request as assign
+from kraftd.messages import create_topics_request as create_topics
+from kraftd.messages import incremental_alter_configs_request as incremental
+from kraftd.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraftd.messages.elect_leaders_request import ElectLeadersRequest
+from kraftd.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraftd.metadata import tables
+from kraftd.metadata.image import Image
+from kraftd.raft import events as raft_events
+from kraftd.wire.api import ApiKey
+from kraftd.wire.batch import iter_batches, values
+from kraftd.wire.error_code import ErrorCode
+from tests.controller_node.house import House
+
+NAMES = [f"t{number}" for number in range(12)]
+PARTITIONS = 5
+TOPIC = 2
+Asking = tuple[ApiKey, int, Any]
+
+
+class Town(House):
+    """Three brokers, and topics whose replicas lie on two of them, the second of which leads none yet."""
+
+    epochs: dict[int, int]
+
+    def prepared(self) -> Town:
+        self.start()
+        self.epochs = {broker: self.unfenced(broker) for broker in (1, 2, 3)}
+        self.made([assigned(name, 1, 2) for name in NAMES])
+        return self
+
+    def made(self, topics: list[create_topics.CreatableTopic]) -> None:
+        answer = self.ask(ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest(topics, 1000))
+        assert {topic.error_code for topic in answer.topics} == {ErrorCode.NONE}
+
+    def heartbeat(self, broker: int, **fields: Any) -> Asking:
+        offset = self.storage.log.log_end
+        request = BrokerHeartbeatRequest(broker, self.epochs[broker], offset, **fields)
+        return ApiKey.BROKER_HEARTBEAT, 1, request
+
+    def do(self, asking: Asking) -> Any:
+        answer = self.ask(*asking)
+        assert answer is not None
+        return answer
+
+    def id_of(self, name: str) -> bytes:
+        topic = self.node.image.topic_named(name)
+        assert topic is not None
+        return topic.id
+
+
+def assigned(name: str, *replicas: int, partitions: int = PARTITIONS) -> create_topics.CreatableTopic:
+    rows = [create_topics.CreatableReplicaAssignment(index, replicas) for index in range(partitions)]
+    return create_topics.CreatableTopic(name, -1, -1, rows)
+
+
+# What is asked, by name: prepares what it needs, and gives the request.
+
+
+def create_many(town: Town) -> Asking:
+    topics = [create_topics.CreatableTopic(f"new-{number}", 4, 2) for number in range(20)]
+    return ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest(topics, 1000)
+
+
+def create_wide(town: Town) -> Asking:
+    topic = create_topics.CreatableTopic("wide", 1_500, 2)
+    return ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest([topic], 1000)
+
+
+def create_wide_assigned(town: Town) -> Asking:
+    wide = assigned("wide", 3, 1, partitions=1_200)
+    return ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest([wide], 1000)
+
+
+def grow(town: Town) -> Asking:
+    topics = [CreatePartitionsTopic(name, 60, None) for name in [*NAMES, "unknown"]]
+    return ApiKey.CREATE_PARTITIONS, 3, CreatePartitionsRequest(topics, 1000)
+
+
+def delete(town: Town) -> Asking:
+    topics = [DeleteTopicState(name, bytes(16)) for name in [*NAMES[:6], "unknown"]]
+    topics += [DeleteTopicState(None, town.id_of(name)) for name in NAMES[5:]]
+    return ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics, (), 1000)
+
+
+def elect_preferred(town: Town) -> Asking:
+    town.do(town.heartbeat(1, want_fence=True))
+    town.do(town.heartbeat(1))
+    town.do(proposal(town, 2, (2, 1), 1))
+    return ApiKey.ELECT_LEADERS, 2, ElectLeadersRequest(0, None, 1000)
+
+
+def elect_uncleanly(town: Town) -> Asking:
+    town.do(town.heartbeat(1, want_fence=True))  # leaves the ISRs,
+    town.do(town.heartbeat(2, want_fence=True))  # the last of which stays,
+    town.do(town.heartbeat(1))  # and may not lead
+    return ApiKey.ELECT_LEADERS, 2, ElectLeadersRequest(1, None, 1000)
+
+
+def set_configs(town: Town) -> Asking:
+    configs = [incremental.AlterableConfig("retention.ms", 0, "7")]
+    rows = [incremental.AlterConfigsResource(TOPIC, name, configs) for name in [*NAMES, "unknown"]]
+    return ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, incremental.IncrementalAlterConfigsRequest(rows, False)
+
+
+def replace_configs(town: Town) -> Asking:
+    rows = [
+        legacy.AlterConfigsResource(TOPIC, name, [legacy.AlterableConfig("retention.ms", "9")])
+        for name in NAMES
+    ]
+    return ApiKey.ALTER_CONFIGS, 2, legacy.AlterConfigsRequest(rows, False)
+
+
+def describe(town: Town) -> Asking:
+    town.do(set_configs(town))
+    rows = [DescribeConfigsResource(TOPIC, name, None) for name in [*NAMES, "unknown"]]
+    rows += [DescribeConfigsResource(TOPIC, name, ("retention.ms", "no.such")) for name in NAMES]
+    return ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(rows, True, False)
+
+
+def reassignment(replicas: tuple[int, ...] | None) -> Asking:
+    rows = [ReassignablePartition(index, replicas) for index in range(PARTITIONS)]
+    topics = [ReassignableTopic(name, rows) for name in [*NAMES, "unknown"]]
+    return ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, AlterPartitionReassignmentsRequest(1000, topics=topics)
+
+
+def reassign(town: Town) -> Asking:
+    return reassignment((3, 2))
+
+
+def call_off(town: Town) -> Asking:
+    town.do(reassign(town))
+    return reassignment(None)
+
+
+def list_moves(town: Town) -> Asking:
+    town.do(reassign(town))
+    return ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, ListPartitionReassignmentsRequest(1000, None)
+
+
+def proposal(town: Town, leader: int, isr: tuple[int, ...], epoch: int) -> Asking:
+    """The leader's, with that leader epoch and partition epoch; also for what there is not."""
+    members = [alter_partition.BrokerState(broker, town.epochs[broker]) for broker in isr]
+    rows = [
+        alter_partition.PartitionData(index, epoch, (), members, 0, epoch) for index in range(PARTITIONS + 1)
+    ]
+    topics = [alter_partition.TopicData(town.id_of(name), rows) for name in NAMES]
+    topics.append(alter_partition.TopicData(bytes(15) + b"\7", rows))
+    request = alter_partition.AlterPartitionRequest(leader, town.epochs[leader], topics)
+    return ApiKey.ALTER_PARTITION, 3, request
+
+
+def shrink(town: Town) -> Asking:
+    return proposal(town, 1, (1,), 0)
+
+
+def assign_directories(town: Town) -> Asking:
+    rows = [assign.PartitionData(index) for index in range(PARTITIONS)]
+    topics = [assign.TopicData(town.id_of(name), rows) for name in NAMES]
+    lost = assign.DirectoryData(bytes(15) + b"\x99", topics)
+    return ApiKey.ASSIGN_REPLICAS_TO_DIRS, 0, assign.AssignReplicasToDirsRequest(1, town.epochs[1], [lost])
+
+
+def fence(town: Town) -> Asking:
+    return town.heartbeat(1, want_fence=True)
+
+
+def lose_directory(town: Town) -> Asking:
+    broker = town.node.image.brokers[1]
+    return town.heartbeat(1, offline_log_dirs=broker.directories)
+
+
+def come_back(town: Town) -> Asking:
+    town.made([assigned(f"alone-{number}", 3) for number in range(10)])
+    town.do(town.heartbeat(3, want_fence=True))
+    return town.heartbeat(3)
+
+
+def register_again(town: Town) -> Asking:
+    town.clock.ms += 60_000  # its session has ended, and nobody has looked yet
+    return ApiKey.BROKER_REGISTRATION, 4, town.registration(1, incarnation=9)
+
+
+def unregister(town: Town) -> Asking:
+    return ApiKey.UNREGISTER_BROKER, 0, UnregisterBrokerRequest(1)
+
+
+DECISIONS: list[Callable[[Town], Asking]] = [
+    create_many,
+    create_wide,
+    create_wide_assigned,
+    grow,
+    delete,
+    elect_preferred,
+    elect_uncleanly,
+    set_configs,
+    replace_configs,
+    reassign,
+    call_off,
+    shrink,
+    assign_directories,
+    fence,
+    lose_directory,
+    come_back,
+    register_again,
+    unregister,
+]
+READS: list[Callable[[Town], Asking]] = [describe, list_moves]
+ATOMIC = {create_many, create_wide, create_wide_assigned, grow, delete, set_configs, replace_configs}
+ATOMIC |= {reassign, call_off}
+
+
+def named(asking: Callable[[Town], Asking]) -> str:
+    return asking.__name__
+
+
+@pytest.fixture
+def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns in which hardly anything is done."""
+    monkeypatch.setattr(pace, "WORK_A_TURN", 40)
+    monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", 60)
+    monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", 40)
+    monkeypatch.setattr(decisions, "MAX_INLINE_RECORDS", 3)
+
+
+def town_before(tmp_path: Path, asking: Callable[[Town], Asking]) -> tuple[Town, Asking]:
+    town = Town(tmp_path).prepared()
+    return town, asking(town)
+
+
+def turn(town: Town) -> None:
+    town.step(events.TurnCame())
+
+
+def turns(town: Town) -> int:
+    """As many as it takes."""
+    for count in range(10_000):
+        if not town.node.decisions.long.busy:
+            return count
+        turn(town)
+    raise AssertionError("it does not end")
+
+
+def written(town: Town, start: int) -> list[list[bytes]]:
+    """The records of each batch from there on."""
+    data = town.storage.log.read(start, 1 << 24, town.storage.log.log_end)
+    return [[bytes(value) for value in values(batch)] for batch in iter_batches(data)]
+
+
+def replayed(town: Town) -> Image:
+    """What the log amounts to."""
+    replay, end = Replay(Image()), town.storage.log.log_end
+    replay.more(end)
+    replay.begin(0, town.storage.log.read(0, 1 << 26, end))
+    while replay.turn(end) is not None:
+        pass
+    return replay.image
+
+
+def flat(batches: list[list[bytes]]) -> list[bytes]:
+    return [value for batch in batches for value in batch]
+
+
+@pytest.mark.parametrize("asking", [*DECISIONS, *READS], ids=named)
+def test_in_turns_the_answer_and_the_records_are_those_of_one_turn(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, asking: Any
+) -> None:
+    monkeypatch.setattr(pace, "WORK_A_TURN", 1 << 40)
+    monkeypatch.setattr(decisions, "MAX_INLINE_RECORDS", 1 << 40)
+    whole, asked = town_before(tmp_path, asking)
+    start = whole.storage.log.log_end
+    whole.turns_come_by_themselves = False
+    expected = whole.do(asked)
+    expected_records = flat(written(whole, start))
+    assert expected_records or asking in READS
+
+    request.getfixturevalue("short_turns")
+    town, asked = town_before(tmp_path, asking)
+    town.turns_come_by_themselves = False
+    place = town.send(*asked)
+    assert town.answer(place) is None
+    assert turns(town) > 2
+    assert town.answer(place) == expected
+    batches = written(town, start)
+    assert flat(batches) == expected_records
+    if asking in ATOMIC:
+        assert len(batches) == 1
+    assert town.node.image == whole.node.image == replayed(town)
+    assert town.node.following.replay.next_offset == town.storage.log.log_end
+
+
+@pytest.mark.parametrize("asking", [*DECISIONS, *READS], ids=named)
+@pytest.mark.usefixtures("short_turns")
+def test_who_asks_meanwhile_waits_or_is_answered(tmp_path: Path, asking: Any) -> None:
+    town, asked = town_before(tmp_path, asking)
+    town.turns_come_by_themselves = False
+    place = town.send(*asked)
+    behind = town.create("behind", connection_id=2)
+    leaves = 2 if asking is come_back else 3
+    moved = town.send(*town.heartbeat(leaves, want_fence=True), connection_id=3)
+    answered = 0
+    while town.node.decisions.long.busy:
+        if town.node.decisions.long.is_under_way and town.answer(moved) is None:
+            changes = town.node.image.brokers[2].fenced
+            beat = town.send(*town.heartbeat(2), connection_id=4)
+            fetched = town.fetch(town.storage.log.log_end + 5, connection_id=5)
+            answered += town.answer(fetched) is not None
+            assert changes or not town.answer(beat).error_code
+        turn(town)
+    assert answered > 1
+    assert town.answer(place) is not None
+    assert town.answer(behind).topics[0].error_code == ErrorCode.NONE
+    assert town.answer(moved).is_fenced
+    assert town.node.image == replayed(town)
+
+
+@pytest.mark.parametrize("asking", [*DECISIONS, *READS], ids=named)
+@pytest.mark.parametrize("syncs", [True, False], ids=["committed at once", "not committed"])
+@pytest.mark.usefixtures("short_turns")
+def test_leadership_may_end_in_any_of_the_turns(tmp_path: Path, asking: Any, syncs: bool) -> None:
+    number = 0
+    while True:
+        town, asked = town_before(tmp_path, asking)
+        before = replayed(town)
+        town.turns_come_by_themselves = False
+        town.sync_by_itself = syncs
+        place = town.send(*asked)
+        behind = town.create("behind", connection_id=2)
+        for _ in range(number):
+            turn(town)
+        if not town.node.decisions.long.is_under_way:
+            return
+        town.turns_come_by_themselves = True
+        town.step(raft_events.ResignRequested(town.node.core.epoch))
+        assert not town.node.decisions.long.busy
+        turn(town)  # that was asked for before they came by themselves
+        assert town.answer(place) is not None
+        assert town.answer(behind).topics[0].error_code == ErrorCode.NOT_CONTROLLER
+        assert town.node.image == (replayed(town) if syncs else before)
+        assert town.node.following.replay.next_offset == town.node.core.high_watermark
+        town.sync_by_itself = True
+        while town.syncs_asked:
+            town.sync()
+        town.advance(5_000)
+        assert town.node.active
+        assert town.node.image == replayed(town)
+        number += 1 + number // 4
+
+
+@pytest.mark.usefixtures("short_turns")
+def test_a_broker_that_dies_meanwhile_is_fenced_afterwards(tmp_path: Path) -> None:
+    town, asked = town_before(tmp_path, create_many)
+    town.turns_come_by_themselves = False
+    place = town.send(*asked)
+    for _ in range(3):
+        turn(town)
+    town.do(town.heartbeat(2))
+    town.advance(8_000)
+    town.do(town.heartbeat(2))
+    town.do(town.heartbeat(1))
+    town.advance(2_000)
+    assert town.node.decisions.long.is_under_way
+    assert not town.node.image.brokers[3].fenced
+    turns(town)
+    assert {topic.error_code for topic in town.answer(place).topics} == {ErrorCode.NONE}
+    assert town.node.image.led_count(3) > 0
+    town.turns_come_by_themselves = True
+    town.advance(100)
+    assert town.node.image.brokers[3].fenced
+    assert not town.node.image.brokers[2].fenced
+    assert town.node.image.led_count(3) == 0
+    assert town.node.image == replayed(town)
+
+
+@pytest.mark.usefixtures("short_turns")
+def test_what_is_not_atomic_is_one_batch_applied_while_the_disk_syncs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", len(NAMES) * PARTITIONS)
+    town, asked = town_before(tmp_path, shrink)
+    town.turns_come_by_themselves = town.sync_by_itself = False
+    start = town.storage.log.log_end
+    place = town.send(*asked)
+    turns(town)
+    assert len(written(town, start)) == town.syncs_asked == 1
+    assert town.node.image == replayed(town)
+    assert town.answer(place) is None
+    town.sync()
+    assert town.answer(place) is not None
+
+
+@pytest.mark.usefixtures("short_turns")
+def test_leadership_that_ends_between_two_runs_leaves_the_request_refused(tmp_path: Path) -> None:
+    town, asked = town_before(tmp_path, shrink)
+    town.turns_come_by_themselves = False
+    start = town.storage.log.log_end
+    place = town.send(*asked)
+    while town.storage.log.log_end == start:
+        turn(town)
+    assert start < town.node.core.high_watermark < start + len(NAMES) * PARTITIONS
+    town.step(raft_events.ResignRequested(town.node.core.epoch))
+    assert town.answer(place).error_code == ErrorCode.NOT_CONTROLLER
+
+
+@pytest.mark.usefixtures("short_turns")
+def test_a_full_disk_stops_what_is_not_atomic_where_it_is(tmp_path: Path) -> None:
+    town, asked = town_before(tmp_path, shrink)
+    town.turns_come_by_themselves = False
+    start = town.storage.log.log_end
+    place = town.send(*asked)
+    while town.storage.log.log_end == start:
+        turn(town)
+    town.step(events.DiskFilled("no room"))
+    turns(town)
+    assert town.answer(place).error_code == ErrorCode.NOT_CONTROLLER
+    assert start < town.storage.log.log_end < start + len(NAMES) * PARTITIONS
+    assert town.node.image == replayed(town)
+
+
+@pytest.mark.usefixtures("short_turns")
+def test_a_standby_describes_in_turns_and_goes_on_reading_the_log_then(tmp_path: Path) -> None:
+    town, asked = town_before(tmp_path, describe)
+    town.step(raft_events.ResignRequested(town.node.core.epoch))
+    town.turns_come_by_themselves = False
+    place = town.send(*asked)
+    assert town.node.decisions.long.busy
+    turns(town)
+    described = town.answer(place)
+    assert [row.error_code for row in described.results].count(ErrorCode.NONE) == 2 * len(NAMES)
+    town.turns_come_by_themselves = True
+    town.advance(5_000)
+    assert town.node.active
+    assert town.node.image == replayed(town)
+
+
+def test_what_a_very_large_decision_replaced_is_forgotten_in_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_FORGOTTEN_A_CALL", 4)
+    town, asked = town_before(tmp_path, delete)
+    town.turns_come_by_themselves = False
+    place = town.send(*asked)
+    assert len(town.answer(place).responses) == len(NAMES) + 1
+    image, left = town.node.image, []
+    for _ in range(200):
+        left.append(image.uncommitted_change_count)
+        if not left[-1]:
+            break
+        turn(town)
+    assert len(left) > 10
+    assert left == sorted(left, reverse=True)
+    assert left[-1] == 0
+    turn(town)
+    assert town.node.image == replayed(town)
+    town.turns_come_by_themselves = True
+    town.step(raft_events.ResignRequested(town.node.core.epoch))
+    town.advance(5_000)
+    assert town.node.active
+    assert town.node.image == replayed(town)
