@@ -1,0 +1,82 @@
+"""FindCoordinator (10), v0-6: passed on to a broker, which knows the coordinators of groups and transactions.
+
+Authorization: DESCRIBE on each group or transactional id, CLUSTER_ACTION for share groups; the broker is then
+asked in this node's own name. Sent by: consumers and producers. Answered when a broker has; the brokers are
+asked in turn. Errors: GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED (of each key),
+CLUSTER_AUTHORIZATION_FAILED, the broker's, and COORDINATOR_NOT_AVAILABLE.
+Differs from a broker: nowhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.client_node import to_broker
+from kraftd.controller.decision import Refusal
+from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
+from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.client_node.node import ClientNode
+    from kraftd.requests.call import Call
+
+FIRST_VERSION_OF_MANY = 4
+GROUP, TRANSACTION, SHARE = 0, 1, 2  # the types of keys
+NEEDED = {
+    GROUP: (AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    TRANSACTION: (AclResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+}
+
+
+def handle(node: ClientNode, call: Call) -> None:
+    if not node.knows_metadata(call):
+        return
+    request = call.message
+    asks_for_many = call.version >= FIRST_VERSION_OF_MANY
+    keys = request.coordinator_keys if asks_for_many else (request.key,)
+    denied = {key: error for key in keys if (error := denial(node, call, request.key_type, key))}
+    shape = all_of if asks_for_many else only_one
+    allowed = tuple(key for key in keys if key not in denied)
+    if keys and not allowed:
+        node.boundary.answer(call, shape(with_denied(keys, denied, FindCoordinatorResponse())))
+        return
+    asked = FindCoordinatorRequest(key_type=request.key_type, coordinator_keys=allowed)
+    to_broker.pass_on(node, call, asked, lambda answer: shape(with_denied(keys, denied, answer)))
+
+
+def denial(node: ClientNode, call: Call, key_type: int, key: str) -> ErrorCode | None:
+    """The error for a key that the client may not describe. Raises Refusal where none may be."""
+    operation = AclOperation.DESCRIBE
+    if key_type == SHARE:
+        if not node.boundary.allows(call, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME):
+            raise Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return None
+    if key_type not in NEEDED:
+        return None  # the broker says what is wrong
+    resource_type, error = NEEDED[key_type]
+    return None if node.boundary.allows(call, operation, resource_type, key) else error
+
+
+def with_denied(
+    keys: tuple[str, ...], denied: dict[str, ErrorCode], answer: FindCoordinatorResponse
+) -> FindCoordinatorResponse:
+    """The broker's answer with the keys that it was not asked for, in the order of the request."""
+    if denied:
+        found = {one.key: one for one in answer.coordinators}
+        refused = {key: Coordinator(key, -1, "", -1, error) for key, error in denied.items()}
+        answer.coordinators = [one for key in keys if (one := refused.get(key) or found.get(key))]
+    return answer
+
+
+def all_of(answer: FindCoordinatorResponse) -> FindCoordinatorResponse:
+    return answer
+
+
+def only_one(answer: FindCoordinatorResponse) -> FindCoordinatorResponse:
+    """The answer as before many could be asked for at once (KIP-699)."""
+    (one,) = answer.coordinators
+    return FindCoordinatorResponse(
+        answer.throttle_time_ms, one.error_code, one.error_message, one.node_id, one.host, one.port
+    )

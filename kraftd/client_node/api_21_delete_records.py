@@ -1,0 +1,38 @@
+"""DeleteRecords (21), v0-2: refused, for snapshots alone shorten the metadata log (KIP-630).
+
+Authorization: DELETE on each topic. Sent by: admin clients, to the leader of a partition. Answered at once.
+Errors, per partition: TOPIC_AUTHORIZATION_FAILED; POLICY_VIOLATION for the metadata topic,
+NOT_LEADER_OR_FOLLOWER for any other.
+Differs from Apache Kafka: its controllers do not serve this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.messages.delete_records_response import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from kraftd.types import METADATA_TOPIC
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.client_node.node import ClientNode
+    from kraftd.requests.call import Call
+
+
+def handle(node: ClientNode, call: Call) -> None:
+    topics = []
+    for topic in call.message.topics:
+        is_metadata = topic.name == METADATA_TOPIC
+        error = ErrorCode.POLICY_VIOLATION if is_metadata else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if not node.boundary.allows(call, AclOperation.DELETE, AclResourceType.TOPIC, topic.name):
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        partitions = [
+            DeleteRecordsPartitionResult(one.partition_index, -1, error) for one in topic.partitions
+        ]
+        topics.append(DeleteRecordsTopicResult(topic.name, partitions))
+    node.boundary.answer(call, DeleteRecordsResponse(topics=topics))

@@ -1,0 +1,82 @@
+"""OffsetForLeaderEpoch (23), v2-4: where an epoch ended in the metadata log (KIP-320).
+
+Authorization: CLUSTER_ACTION on the cluster, or DESCRIBE on the topic. Sent by: consumers that validate their
+position. Answered at once.
+Errors, per partition: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, TOPIC_AUTHORIZATION_FAILED,
+UNKNOWN_TOPIC_OR_PARTITION; NOT_LEADER_OR_FOLLOWER for the partitions of brokers, and where Metadata names
+another node as the metadata log's leader, or none; OFFSET_NOT_AVAILABLE where this node is named but
+follows, until it knows that the epoch is over.
+Differs from Apache Kafka: its controllers do not serve this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.client_node.metadata_topic import epoch_error, partition_error
+from kraftd.client_node.nodes import metadata_partition
+from kraftd.client_node.view import ClusterView
+from kraftd.messages.offset_for_leader_epoch_response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.client_node.node import ClientNode
+    from kraftd.requests.call import Call
+
+
+NOT_ENDED = (1 << 63) - 1  # the end offset of an epoch that goes on: behind every position
+
+
+def end_of(view: ClusterView, is_named_leader: bool, partition: int, epoch: int) -> EpochEndOffset:
+    """Where the epoch ends, as the answer for the partition; `is_named_leader`: Metadata names this node.
+
+    The quorum's leader answers by its log, as in Kafka, for a new one learns the high watermark late. A
+    replica that is named without leading (the quorum's leader serves no clients) may lag behind what the
+    reader has read elsewhere. It tells an end only once it has committed records behind it. What readers
+    have of the current epoch is committed, so that none of it can be cut off: that epoch has no end yet.
+    """
+    end = view.end_offset_for_epoch(epoch)
+    if view.leader_id == view.node_id:
+        ended = end if epoch <= view.epoch else OffsetAndEpoch(-1, -1)
+        return EpochEndOffset(0, partition, ended.epoch, ended.offset)
+    if not is_named_leader:
+        return EpochEndOffset(ErrorCode.NOT_LEADER_OR_FOLLOWER, partition)
+    if epoch > view.epoch:
+        return EpochEndOffset(ErrorCode.UNKNOWN_LEADER_EPOCH, partition)
+    if epoch == view.epoch:
+        return EpochEndOffset(0, partition, epoch, NOT_ENDED)
+    if end.offset >= view.high_watermark:
+        return EpochEndOffset(ErrorCode.OFFSET_NOT_AVAILABLE, partition)
+    return EpochEndOffset(0, partition, end.epoch, end.offset)
+
+
+def handle(node: ClientNode, call: Call) -> None:
+    if not node.knows_metadata(call):
+        return
+    view = node.view
+    is_named_leader = metadata_partition(view, node.settings, call.listener).leader_id == view.node_id
+    cluster = (AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
+    of_a_broker = node.boundary.allows_quietly(call, *cluster)
+    topics = []
+    for topic in call.message.topics:
+        allowed = of_a_broker or node.boundary.allows(
+            call, AclOperation.DESCRIBE, AclResourceType.TOPIC, topic.topic
+        )
+        ends = []
+        for asked in topic.partitions:
+            error = partition_error(view, topic.topic, asked.partition)
+            error = error or epoch_error(view, asked.current_leader_epoch)
+            if not allowed:
+                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            if error:
+                ends.append(EpochEndOffset(error, asked.partition))
+            else:
+                ends.append(end_of(view, is_named_leader, asked.partition, asked.leader_epoch))
+        topics.append(OffsetForLeaderTopicResult(topic.topic, ends))
+    node.boundary.answer(call, OffsetForLeaderEpochResponse(topics=topics))

@@ -1,0 +1,82 @@
+"""What a client node wants done, and is notified of, beyond what any node that serves requests may want."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftd.messages.fetch_response import FetchResponse, PartitionData
+from kraftd.raft.effects import Destination, Effect
+from kraftd.raft.events import Event
+from kraftd.requests.call import Call
+from kraftd.wire.message import Message
+from kraftd.wire.primitives import Buffer
+
+
+class AnswerFetch(Effect, frozen=True):
+    """Read whole batches from `offset` on, none at or past `end_offset`, up to `max_bytes` and at least one;
+    then send `fill(data)` as the answer to the call."""
+
+    call: Call
+    message: FetchResponse
+    partition: PartitionData
+    offset: int
+    end_offset: int
+    max_bytes: int
+
+    def fill(self, data: Buffer) -> list[Buffer]:
+        """The framed answer with the records in it."""
+        self.partition.records = data
+        return self.call.frame(self.message)
+
+    def __repr__(self) -> str:
+        return f"<AnswerFetch {self.call!r} [{self.offset}, {self.end_offset}) up to {self.max_bytes} bytes>"
+
+
+class LookUpTimes(Effect, frozen=True):
+    """Look for the first record at or after each time below `end_offset`; TimesLookedUp comes back.
+
+    A time of None asks for the record with the largest timestamp.
+    """
+
+    call: Call
+    times_ms: list[int | None]
+    end_offset: int
+
+
+class TimesLookedUp(Event, frozen=True):
+    """Timestamp and offset of each record that was looked for, None where there is none."""
+
+    call: Call
+    found: list[tuple[int, int] | None]
+
+
+class Ask(Effect, frozen=True):
+    """Ask another node; Answered comes back.
+
+    `listener` is the brokers' listener that the destination is of, "" for the controller listener.
+    """
+
+    ask_id: int
+    destination: Destination
+    message: Message
+    listener: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Ask {self.ask_id} {type(self.message).__name__} of {self.destination}>"
+
+
+class Answered(Event, frozen=True):
+    """The answer to an Ask; None when there is none."""
+
+    ask_id: int
+    message: Any
+
+
+class HandToController(Effect, frozen=True):
+    """Let this node's controller handle the call, and answer it."""
+
+    call: Call
+
+
+class MetadataMoved(Event, frozen=True):
+    """Something of the view has changed: the high watermark, the leader, the log's start."""

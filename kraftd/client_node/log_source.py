@@ -1,0 +1,156 @@
+"""The metadata log as the one partition that fetches of clients read; every other partition is elsewhere.
+
+Only committed records are readable, from a leader as from a follower. What a fetch reads is noted, and the
+performer of the answer reads it from the disk.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.client_node.view import ClusterView
+from kraftd.fetch.slots import Slot
+from kraftd.fetch.source import Look, Reader, Standing
+from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
+from kraftd.security.authorizer import Authorizer
+from kraftd.security.principals import Principal
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, Uuid
+from kraftd.wire.error_code import ErrorCode
+
+METADATA_KEY = (METADATA_TOPIC, METADATA_PARTITION)
+READ_COMMITTED = 1
+MAX_READ_BYTES = 2 << 20  # of one answer, whatever the client has room for: so many are read without a pause
+
+
+class Identity(NamedTuple):
+    """For whom a fetch reads."""
+
+    principal: Principal
+    host: str
+
+
+class LogRead(NamedTuple):
+    """Records that an answer carries: whole batches from `offset` to `end_offset`, up to `max_bytes`."""
+
+    partition: PartitionData
+    offset: int
+    end_offset: int
+    max_bytes: int
+
+
+class LogSource:
+    """The partitions of a client node, for its fetch sessions."""
+
+    def __init__(self, view: ClusterView, authorizer: Authorizer | None = None) -> None:
+        """`authorizer` decides for an `Identity`; None allows everything."""
+        self._view = view
+        self._authorizer = authorizer
+        self._noted: dict[int, LogRead] = {}  # by the identity of the partition's answer
+
+    def topic_name(self, topic_id: Uuid) -> str | None:
+        if topic_id == METADATA_TOPIC_ID:
+            return METADATA_TOPIC
+        topic = self._view.image.topic(topic_id)
+        return None if topic is None else topic.name
+
+    def look(self, slot: Slot, reader: Reader) -> Look:
+        if not self._may_read(slot, reader):
+            return Look(Standing.NOT_SERVED)
+        if not is_metadata(slot):
+            exists = self._exists(slot)
+            return Look(Standing.FAILED if exists else Standing.NOT_SERVED)
+        view = self._view
+        if self._error(slot) or self._diverging(slot) is not None:
+            return Look(Standing.FAILED, 0, view.high_watermark)
+        end_offset = view.high_watermark
+        if slot.fetch_offset >= end_offset:
+            return Look(Standing.SERVED, 0, end_offset)
+        available_bytes = max(1, view.bytes_between(slot.fetch_offset, end_offset))
+        return Look(Standing.SERVED, min(available_bytes, max(1, slot.max_bytes)), end_offset)
+
+    def read(
+        self, slot: Slot, reader: Reader, max_bytes: int, at_least_one: bool
+    ) -> tuple[PartitionData, int]:
+        view = self._view
+        # Records are empty with an error, never null: librdkafka cannot read that.
+        data = PartitionData(partition_index=slot.index, high_watermark=-1, records=b"")
+        if not self._may_read(slot, reader):
+            data.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            return data, 0
+        if not is_metadata(slot):
+            exists = self._exists(slot)
+            data.error_code = (
+                ErrorCode.NOT_LEADER_OR_FOLLOWER if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )
+            return data, 0
+        error = self._error(slot)
+        if error:
+            data.error_code = error
+            return data, 0
+        data.high_watermark = data.last_stable_offset = view.high_watermark
+        data.log_start_offset = view.log_start_offset
+        data.aborted_transactions = [] if reader.isolation_level == READ_COMMITTED else None
+        diverging = self._diverging(slot)
+        if diverging is not None:
+            data.diverging_epoch = diverging
+        elif slot.fetch_offset < view.high_watermark and (max_bytes > 0 or at_least_one):
+            read_bytes = max(1, min(max_bytes, MAX_READ_BYTES))
+            self._noted[id(data)] = LogRead(data, slot.fetch_offset, view.high_watermark, read_bytes)
+            return data, max(1, min(read_bytes, view.bytes_between(slot.fetch_offset, view.high_watermark)))
+        return data, 0
+
+    def take(self, response: FetchResponse) -> LogRead | None:
+        """The records that this answer carries, if any; to be asked of each answer once."""
+        if not self._noted:
+            return None
+        for topic in response.responses:
+            for partition in topic.partitions:
+                noted = self._noted.pop(id(partition), None)
+                if noted is not None:
+                    return noted
+        return None
+
+    def _may_read(self, slot: Slot, reader: Reader) -> bool:
+        if self._authorizer is None:
+            return True
+        assert isinstance(reader.identity, Identity)
+        who, topic = reader.identity, slot.topic or ""
+        return self._authorizer.allows(
+            who.principal, who.host, AclOperation.READ, AclResourceType.TOPIC, topic
+        )
+
+    def _exists(self, slot: Slot) -> bool:
+        """Return whether the partition is one of a broker's."""
+        image = self._view.image
+        topic_id = slot.topic_id
+        if topic_id == ZERO_UUID:
+            topic_id = image.topic_names().get(slot.topic or "", ZERO_UUID)
+        return image.partition(topic_id, slot.index) is not None
+
+    def _error(self, slot: Slot) -> int:
+        view = self._view
+        if 0 <= slot.current_leader_epoch < view.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if slot.current_leader_epoch > view.epoch:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        # A follower may be behind the leader that the client has read from: there, the client waits.
+        leads = view.leader_id == view.node_id
+        if slot.fetch_offset < view.log_start_offset or (leads and slot.fetch_offset > view.log_end_offset):
+            return ErrorCode.OFFSET_OUT_OF_RANGE
+        return 0
+
+    def _diverging(self, slot: Slot) -> EpochEndOffset | None:
+        """Where the log parts from the reader's. Behind the high watermark nothing says that it does: a node
+        that follows may have yet to fetch what the reader has read elsewhere.
+        """
+        if slot.last_fetched_epoch < 0 or slot.fetch_offset > self._view.high_watermark:
+            return None
+        end = self._view.end_offset_for_epoch(slot.last_fetched_epoch)
+        if end.epoch == slot.last_fetched_epoch and end.offset >= slot.fetch_offset:
+            return None
+        return EpochEndOffset(end.epoch, end.offset)
+
+
+def is_metadata(slot: Slot) -> bool:
+    return slot.topic == METADATA_TOPIC and slot.index == METADATA_PARTITION

@@ -1,0 +1,258 @@
+"""The client node: requests of ordinary clients answered beside a replica of the metadata log, without IO.
+
+An API's file answers at once (`boundary.answer`), from committed metadata (`answer_committed`), in turns of
+the loop (`answer_in_turns`), or has another node answer (`passing_on`). Fetches wait in `fetches`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from typing import Any
+
+from kraftd.client_node.current_leaders import CurrentLeaders
+from kraftd.client_node.effects import (
+    Answered,
+    AnswerFetch,
+    MetadataMoved,
+    TimesLookedUp,
+)
+from kraftd.client_node.log_source import METADATA_KEY, Identity, LogSource
+from kraftd.client_node.passing_on import PassingOn
+from kraftd.client_node.routes import client_registry
+from kraftd.client_node.settings import ClientSettings
+from kraftd.client_node.view import ClusterView
+from kraftd.fetch.parked_fetches import Completed, ParkedFetches
+from kraftd.fetch.purgatory import Purgatory
+from kraftd.fetch.sessions import FetchSessions
+from kraftd.messages.fetch_response import FetchResponse
+from kraftd.raft.effects import Effect
+from kraftd.raft.events import DeadlineReached, Event
+from kraftd.requests.boundary import Boundary
+from kraftd.requests.call import Call
+from kraftd.requests.effects import TakeTurn
+from kraftd.requests.events import ConnectionClosed, FramesReceived, TurnCame
+from kraftd.requests.outbox import Outbox
+from kraftd.security.authorizer import Authorizer
+from kraftd.wire.message import Message
+
+MAX_WAKES_PER_CALLBACK = 50  # fetches that are notified of new records in one event loop callback
+COMMITTED = "committed"
+
+Turns = Iterator[None]
+
+
+class ClientNode:
+    """One node's client side. Not to be called again from within a step."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        settings: ClientSettings,
+        new_session_id: Callable[[], int],
+        authorizer: Authorizer | None = None,
+    ) -> None:
+        self.view = view
+        self.settings = settings
+        self.outbox = Outbox()
+        self.boundary = Boundary(client_registry(self), self.outbox, authorizer=authorizer)
+        self.source = LogSource(view, authorizer)
+        self.fetches = ParkedFetches(FetchSessions(self.source, settings.session_limits, new_session_id))
+        self.passing_on = PassingOn(self.boundary, settings.request_timeout_ms)
+        self.last_broker_id = -1  # which last answered what was passed on
+        self.now_ms = 0
+        self._by_commit: Purgatory[tuple[Call, Callable[[], None]]] = Purgatory()  # by the high watermark
+        self._epoch = view.epoch  # in which those were made
+        self._fetch_calls: dict[int, set[Call]] = {}  # parked, by connection
+        self._unloaded: list[Call] = []  # asked before the metadata was known
+        self._turns: deque[tuple[Call | None, Turns]] = deque()
+        self._turn_asked = False
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            FramesReceived: self.boundary.take_in,
+            ConnectionClosed: self._on_connection_closed,
+            MetadataMoved: self._on_metadata_moved,
+            Answered: lambda event: self.passing_on.answered(event, self.now_ms),
+            TimesLookedUp: self._on_times_looked_up,
+            TurnCame: self._on_turn,
+            DeadlineReached: self._on_deadline,
+        }
+        self._looked_up: dict[Call, Callable[[list[tuple[int, int] | None]], None]] = {}
+
+    # -- driving
+
+    def step(self, event: Event, now_ms: int) -> list[Effect]:
+        """One event; the effects that follow from it, to be performed in order."""
+        self.now_ms = now_ms
+        self._handlers[type(event)](event)
+        return self.outbox.take()
+
+    def deadline_ms(self) -> int | None:
+        """When DeadlineReached is due, if ever."""
+        due = (self.fetches.deadline_ms(), self.passing_on.deadline_ms())
+        return min((one for one in due if one is not None), default=None)
+
+    # -- how calls are answered
+
+    def knows_metadata(self, call: Call) -> bool:
+        """Return whether the call can be answered from the image; if not yet, it is handled again once it
+        can.
+        """
+        if self.view.is_loaded:
+            return True
+        self._unloaded.append(call)
+        return False
+
+    def when_committed(self, call: Call, act: Callable[[], None]) -> None:
+        """Act once all that the image holds now is committed."""
+        end_offset = self.view.image_end_offset
+        if end_offset <= self.view.high_watermark:
+            act()
+        else:
+            call.settled = True
+            self._by_commit.park(call, (call, act), [(COMMITTED, end_offset)])
+
+    def answer_committed(self, call: Call, response: Message) -> None:
+        """Answer with what the image holds now, once that is committed."""
+        self.when_committed(call, lambda: self.boundary.answer(call, response))
+
+    def answer_in_turns(self, call: Call, making: Generator[None, None, Message]) -> None:
+        """Answer with what is made, and encoded, in as many event loop callbacks as that takes."""
+        call.settled = True
+        self._go_on(call, self._make(call, making))
+
+    def _make(self, call: Call, making: Generator[None, None, Message]) -> Turns:
+        response = yield from making
+        yield from self.boundary.stats.count_errors_in_turns(call.key, response)
+        parts = yield from call.frame_in_turns(response)
+        self.when_committed(call, lambda: self.boundary.send(call, parts))
+
+    # -- fetches
+
+    def fetch(self, call: Call) -> None:
+        """Answer a fetch, or park it."""
+        self._fetch_calls.setdefault(call.connection_id, set()).add(call)
+        reader = Identity(call.principal, call.host)
+        try:
+            done = self.fetches.fetch(call, call.message, call.version, self.now_ms, reader)
+        except Exception:
+            self._forget_fetch(call)
+            raise
+        self._complete(done)
+
+    def _complete(self, done: list[Completed]) -> None:
+        for fetch_id, response in done:
+            call: Call = fetch_id  # type: ignore[assignment]
+            self._forget_fetch(call)
+            self._guarded(call, partial(self._answer_fetch, call, response))
+
+    def _answer_fetch(self, call: Call, response: FetchResponse) -> None:
+        CurrentLeaders(self.view, self.settings, call).add_to_fetch(response)
+        read = self.source.take(response)
+        if read is None:
+            self.boundary.answer(call, response)
+        else:
+            self.outbox.emit(AnswerFetch(call, response, *read))
+
+    def _forget_fetch(self, call: Call) -> None:
+        waiting = self._fetch_calls.get(call.connection_id)
+        if waiting is not None:
+            waiting.discard(call)
+            if not waiting:
+                del self._fetch_calls[call.connection_id]
+
+    def look_up(
+        self, call: Call, then: Callable[[list[tuple[int, int] | None]], None], effect: Effect
+    ) -> None:
+        """Have times looked up in the log, and go on with what was found."""
+        call.settled = True
+        self._looked_up[call] = then
+        self.outbox.emit(effect)
+
+    # -- events
+
+    def _on_times_looked_up(self, event: TimesLookedUp) -> None:
+        then = self._looked_up.pop(event.call, None)
+        if then is not None:
+            self._guarded(event.call, lambda: then(event.found))
+
+    def _on_metadata_moved(self, _event: MetadataMoved) -> None:
+        view = self.view
+        if self._unloaded and view.is_loaded:
+            unloaded, self._unloaded = self._unloaded, []
+            for call in unloaded:
+                self.boundary.handle(call)
+        if view.epoch == self._epoch:
+            for _call, act in self._by_commit.reach(COMMITTED, view.high_watermark):
+                act()
+        else:  # what was not committed may never be: made anew of what is there now
+            self._epoch = view.epoch
+            for call, _act in self._by_commit.complete_all(COMMITTED):
+                call.settled = False
+                self.boundary.handle(call)
+        slots = self.fetches.watching(METADATA_KEY)
+        if slots:
+            self._complete(self.fetches.notify(slots[:MAX_WAKES_PER_CALLBACK], self.now_ms))
+            if len(slots) > MAX_WAKES_PER_CALLBACK:
+                self._turns.append((None, self._wake(slots)))
+                self._ask_turn()
+
+    def _guarded(self, call: Call, work: Callable[[], None]) -> bool:
+        """Go on with a call; return whether that went well. Otherwise the call has been refused."""
+        try:
+            work()
+        except Exception as error:
+            call.settled = False
+            self.boundary.guard(call, error)
+            return False
+        return True
+
+    def _wake(self, slots: list[Any]) -> Turns:
+        for first in range(MAX_WAKES_PER_CALLBACK, len(slots), MAX_WAKES_PER_CALLBACK):
+            self._complete(self.fetches.notify(slots[first : first + MAX_WAKES_PER_CALLBACK], self.now_ms))
+            yield
+
+    def _on_turn(self, _: TurnCame) -> None:
+        self._turn_asked = False
+        if self._turns:
+            self._go_on(*self._turns.popleft())
+        if self._turns:
+            self._ask_turn()
+
+    def _go_on(self, call: Call | None, turns: Turns) -> None:
+        """Do one turn's work, and keep the rest for the next."""
+        left = [turns]
+
+        def work() -> None:
+            if next(turns, _DONE) is _DONE:
+                left.clear()
+
+        if call is None:
+            work()
+        elif not self._guarded(call, work):
+            return
+        if left:
+            self._turns.append((call, turns))
+            self._ask_turn()
+
+    def _ask_turn(self) -> None:
+        if not self._turn_asked:
+            self._turn_asked = True
+            self.outbox.emit(TakeTurn())
+
+    def _on_deadline(self, _: DeadlineReached) -> None:
+        self._complete(self.fetches.expire(self.now_ms))
+        self.passing_on.run_due(self.now_ms)
+
+    def _on_connection_closed(self, event: ConnectionClosed) -> None:
+        connection_id = event.connection_id
+        for call in self._fetch_calls.pop(connection_id, ()):
+            self.fetches.abandon(call, self.now_ms)
+        self.passing_on.closed(connection_id)
+        self._unloaded = [call for call in self._unloaded if call.connection_id != connection_id]
+
+    def __repr__(self) -> str:
+        return f"<ClientNode, {len(self.fetches)} fetches parked, {self.passing_on!r}>"
+
+
+_DONE: Any = object()

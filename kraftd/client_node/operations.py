@@ -1,0 +1,45 @@
+"""Which operations a client may do, as the bits that Metadata and DescribeCluster tell (KIP-430)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+
+if TYPE_CHECKING:
+    from kraftd.client_node.node import ClientNode
+    from kraftd.requests.call import Call
+
+# What Kafka's AclEntry supports for each type of resource.
+SUPPORTED = {
+    AclResourceType.TOPIC: (
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    AclResourceType.CLUSTER: (
+        AclOperation.CREATE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.CLUSTER_ACTION,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE,
+    ),
+}
+
+
+def allowed_operations(
+    node: ClientNode, call: Call, resource_type: AclResourceType, name: str = CLUSTER_NAME
+) -> int:
+    """Bit n is set if the client may do the operation of number n."""
+    allowed = 0
+    for operation in SUPPORTED[resource_type]:
+        if node.boundary.allows_quietly(call, operation, resource_type, name):
+            allowed |= 1 << operation
+    return allowed

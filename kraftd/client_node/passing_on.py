@@ -1,0 +1,141 @@
+"""Calls whose answer another node owes: asked, asked again, given up.
+
+How a call is sent, and what its answer becomes, is in `to_controller` and `to_broker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from kraftd.client_node.effects import Answered
+from kraftd.requests.boundary import Boundary
+from kraftd.requests.call import Call
+from kraftd.wire.error_code import ErrorCode
+
+RETRY_MS = 50
+
+
+class Progress(Enum):
+    """What became of asking another node."""
+
+    ASKED = "asked"
+    LATER = "later"  # there is no node to ask yet
+    NO_OTHER = "no other"  # every node has been asked
+    SETTLED = "settled"  # nothing more is to be done with the call
+
+
+@dataclass(slots=True, eq=False)
+class PassedOn:
+    """A call whose answer another node owes. `ask` sends it; `on_answer` returns whether it is done with.
+
+    When a node has not answered within `patience_ms`, the next one is asked as well: the first answer counts.
+    """
+
+    call: Call
+    until_ms: int
+    ask: Callable[[int], Progress]
+    on_answer: Callable[[Answered], bool]
+    patience_ms: int | None
+    ask_at_ms: int | None = None
+    under_way: set[int] = field(default_factory=set)
+
+
+class PassingOn:
+    """Calls, and the ids under which other nodes have been asked for their answers."""
+
+    def __init__(self, boundary: Boundary, timeout_ms: int) -> None:
+        self._boundary = boundary
+        self._timeout_ms = timeout_ms
+        self._waiting: dict[PassedOn, None] = {}  # in the order of their coming
+        self._under_way: dict[int, PassedOn] = {}
+        self._last_id = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __repr__(self) -> str:
+        return f"<PassingOn, {len(self)} calls wait for other nodes>"
+
+    def deadline_ms(self) -> int | None:
+        """When another node is to be asked, or a call given up."""
+        return min(map(_due_ms, self._waiting), default=None)
+
+    def begin(
+        self,
+        call: Call,
+        now_ms: int,
+        ask: Callable[[int], Progress],
+        on_answer: Callable[[Answered], bool],
+        patience_ms: int | None = None,
+    ) -> None:
+        """Have a call answered elsewhere, by the node that `ask` finds.
+
+        COORDINATOR_NOT_AVAILABLE where every node has been asked and none has answered.
+        """
+        call.settled = True
+        passed = PassedOn(call, now_ms + self._timeout_ms, ask, on_answer, patience_ms)
+        self._waiting[passed] = None
+        self._send(passed, now_ms)
+
+    def _send(self, passed: PassedOn, now_ms: int) -> None:
+        self._last_id += 1
+        passed.ask_at_ms = None
+        match passed.ask(self._last_id):
+            case Progress.ASKED:
+                passed.under_way.add(self._last_id)
+                self._under_way[self._last_id] = passed
+                if passed.patience_ms is not None:
+                    passed.ask_at_ms = now_ms + passed.patience_ms
+            case Progress.LATER:
+                passed.ask_at_ms = now_ms + RETRY_MS
+            case Progress.NO_OTHER:
+                if not passed.under_way:
+                    self._forget(passed)
+                    self._boundary.refuse(passed.call, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            case Progress.SETTLED:
+                self._forget(passed)
+
+    def _forget(self, passed: PassedOn) -> None:
+        del self._waiting[passed]
+        for ask_id in passed.under_way:
+            del self._under_way[ask_id]
+
+    def answered(self, event: Answered, now_ms: int) -> None:
+        """The other node has answered, or cannot be reached: then it, or the next, is asked again."""
+        passed = self._under_way.pop(event.ask_id, None)
+        if passed is None:
+            return
+        passed.under_way.discard(event.ask_id)
+        if event.message is not None and self._is_done(passed, event):
+            self._forget(passed)
+        else:
+            passed.ask_at_ms = now_ms + RETRY_MS
+
+    def _is_done(self, passed: PassedOn, event: Answered) -> bool:
+        """Return whether the answer settles the call; one that nothing can be made of does."""
+        try:
+            return passed.on_answer(event)
+        except Exception as error:
+            passed.call.settled = False
+            self._boundary.guard(passed.call, error)
+            return True
+
+    def run_due(self, now_ms: int) -> None:
+        """Ask the next node, or give up."""
+        for passed in [one for one in self._waiting if _due_ms(one) <= now_ms]:
+            if passed.until_ms <= now_ms:
+                self._forget(passed)
+                self._boundary.refuse(passed.call, ErrorCode.REQUEST_TIMED_OUT)
+            else:
+                self._send(passed, now_ms)
+
+    def closed(self, connection_id: int) -> None:
+        """Forget the calls of that connection."""
+        for passed in [one for one in self._waiting if one.call.connection_id == connection_id]:
+            self._forget(passed)
+
+
+def _due_ms(passed: PassedOn) -> int:
+    return passed.until_ms if passed.ask_at_ms is None else min(passed.ask_at_ms, passed.until_ms)

@@ -1,0 +1,33 @@
+"""Changes of the metadata topic, which the quorum alone makes: refused as KIP-630 has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.client_node import to_controller
+from kraftd.types import METADATA_TOPIC
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.client_node.node import ClientNode
+    from kraftd.requests.call import Call
+
+TEXT = "The metadata log is a read-only topic that the quorum keeps."
+
+
+def refuse_or_pass_on(
+    node: ClientNode, call: Call, operation: AclOperation, is_metadata: Iterable[bool]
+) -> None:
+    """Refuse a request that is of the metadata topic alone with POLICY_VIOLATION; pass on any other.
+
+    The controller, to which the metadata topic is unknown, refuses that part of a mixed request, and a client
+    that may not do the operation.
+    """
+    meant = list(is_metadata)
+    allowed = node.boundary.allows_quietly(call, operation, AclResourceType.TOPIC, METADATA_TOPIC)
+    if meant and all(meant) and allowed:
+        node.boundary.refuse(call, ErrorCode.POLICY_VIOLATION, TEXT)
+    else:
+        to_controller.handle(node, call)

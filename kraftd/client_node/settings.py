@@ -1,0 +1,22 @@
+"""What a client node is configured with."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kraftd.fetch.session_cache import CacheLimits
+from kraftd.types import Endpoint
+
+
+class ClientSettings(NamedTuple):
+    """`endpoints` are how this node's client listeners are reached, by name.
+
+    `broker_listener` is whose endpoints of brokers clients are given, the client's own listener where it is
+    None.
+    """
+
+    endpoints: dict[str, Endpoint]
+    broker_listener: str | None = None
+    session_limits: CacheLimits = CacheLimits()
+    fetch_max_bytes: int = 57_671_680  # Kafka's fetch.max.bytes
+    request_timeout_ms: int = 30_000  # until a request that is passed on is given up

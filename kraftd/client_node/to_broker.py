@@ -1,0 +1,55 @@
+"""What a broker answers for this node: coordinators and producer ids.
+
+The brokers are asked in turn, first the one that answered last; one that is slow holds up a client for a
+second, not until the cluster gives it up. When none answers, the client is told to try again, so that its
+other requests on the connection do not wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kraftd.client_node.effects import Answered, Ask
+from kraftd.client_node.nodes import broker_listener, brokers
+from kraftd.client_node.passing_on import Progress
+from kraftd.raft.effects import Destination
+from kraftd.requests.call import Call
+from kraftd.wire.message import Message
+
+if TYPE_CHECKING:
+    from kraftd.client_node.node import ClientNode
+
+PATIENCE_MS = 1000  # with a broker; some clients wait for an answer no longer than 10 s
+
+
+def pass_on(
+    node: ClientNode,
+    call: Call,
+    message: Message,
+    on_answer: Callable[[Any], Message],
+) -> None:
+    """Have a broker answer a message; `on_answer` makes the client's answer of the broker's.
+
+    COORDINATOR_NOT_AVAILABLE where no broker answers.
+    """
+    listener = broker_listener(node.settings, call.listener)
+    asked: dict[int, int] = {}  # brokers by the id of the Ask
+
+    def ask(ask_id: int) -> Progress:
+        known = brokers(node.view, listener)
+        left = sorted(known.keys() - asked.values())
+        if not left:
+            return Progress.NO_OTHER
+        broker_id = node.last_broker_id if node.last_broker_id in left else left[0]
+        asked[ask_id] = broker_id
+        endpoint = known[broker_id][0]
+        node.outbox.emit(Ask(ask_id, Destination(broker_id, endpoint.host, endpoint.port), message, listener))
+        return Progress.ASKED
+
+    def done(answered: Answered) -> bool:
+        node.last_broker_id = asked[answered.ask_id]
+        node.boundary.answer(call, on_answer(answered.message))
+        return True
+
+    node.passing_on.begin(call, node.now_ms, ask, done, PATIENCE_MS)

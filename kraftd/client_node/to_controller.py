@@ -1,0 +1,93 @@
+"""What an admin client writes, answered by the active controller wherever and whatever it is.
+
+This node's own controller takes the call as it is. Another gets it in an Envelope, as from a broker
+(KIP-590); while there is a new leader to be found, it is looked for until the request's time is up.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from kraftd.client_node.effects import Answered, Ask, HandToController
+from kraftd.client_node.passing_on import Progress
+from kraftd.messages.default_principal_data import DefaultPrincipalData
+from kraftd.messages.envelope_request import EnvelopeRequest
+from kraftd.messages.envelope_response import EnvelopeResponse
+from kraftd.requests.call import Call
+from kraftd.security.principals import ANONYMOUS
+from kraftd.wire.api import ApiKey
+from kraftd.wire.codec import encode
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import encode_request
+
+if TYPE_CHECKING:
+    from kraftd.client_node.node import ClientNode
+
+PLAINTEXT, SSL = 0, 1  # as in Endpoint.security_protocol
+OF_TOKENS = (
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
+)
+_SIZE = Struct(">i")
+_PRINCIPAL_VERSION = bytes(2)
+
+
+def handle(node: ClientNode, call: Call) -> None:
+    """Have the active controller answer: this node's, or another in an Envelope."""
+    view = node.view
+    if call.key in OF_TOKENS and not is_known_by_more_than_a_token(node, call):
+        node.boundary.refuse(call, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+        return
+    if view.leader_id == view.node_id:
+        node.outbox.emit(HandToController(call))
+        return
+
+    def ask(ask_id: int) -> Progress:
+        if view.leader_id == view.node_id:  # since this node was elected
+            node.outbox.emit(HandToController(call))
+            return Progress.SETTLED
+        destination = view.controller_destination()
+        if destination is None:
+            return Progress.LATER
+        node.outbox.emit(Ask(ask_id, destination, envelope_of(call)))
+        return Progress.ASKED
+
+    def on_answer(answered: Answered) -> bool:
+        message: EnvelopeResponse = answered.message
+        if message.error_code == ErrorCode.NOT_CONTROLLER:
+            return False
+        if message.error_code:
+            node.boundary.refuse(call, ErrorCode.UNKNOWN_SERVER_ERROR)
+        else:
+            data = bytes(message.response_data or b"")
+            node.boundary.send(call, [_SIZE.pack(len(data)) + data])
+        return True
+
+    node.passing_on.begin(call, node.now_ms, ask, on_answer)
+
+
+def is_known_by_more_than_a_token(node: ClientNode, call: Call) -> bool:
+    """Return whether the client may ask for delegation tokens (KIP-48); a controller would judge by the
+    listener that the Envelope comes in by.
+    """
+    protocol = node.settings.endpoints[call.listener].security_protocol
+    anonymous = protocol == PLAINTEXT or (protocol == SSL and call.principal == ANONYMOUS)
+    return not (anonymous or call.principal.token_authenticated)
+
+
+def envelope_of(call: Call) -> EnvelopeRequest:
+    """The call as a broker would forward it for its client."""
+    frame = b"".join(
+        encode_request(call.key, call.version, call.correlation_id, call.client_id, call.message)
+    )
+    principal = DefaultPrincipalData(
+        call.principal.type, call.principal.name, call.principal.token_authenticated
+    )
+    return EnvelopeRequest(
+        frame[4:],
+        _PRINCIPAL_VERSION + b"".join(encode(principal, 0)),
+        ipaddress.ip_address(call.host.partition("%")[0]).packed,
+    )

@@ -1,0 +1,73 @@
+"""What a client node sees of the replica that it runs beside: the image, the log's marks, who leads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from kraftd.controller.context import Context
+from kraftd.metadata.image import Image
+from kraftd.raft.effects import Destination
+from kraftd.types import OffsetAndEpoch
+
+
+class ClusterView(Protocol):
+    """As of now; all of it is only read."""
+
+    @property
+    def cluster_id(self) -> str: ...
+
+    @property
+    def node_id(self) -> int: ...
+
+    @property
+    def image(self) -> Image: ...
+
+    @property
+    def context(self) -> Context:
+        """What decisions on the image that change nothing need."""
+
+    @property
+    def is_loaded(self) -> bool:
+        """Return whether everything that was committed when the node started is in the image."""
+
+    @property
+    def image_end_offset(self) -> int:
+        """The end of the records in the image: on a leader that has just decided, not all are committed."""
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def leader_id(self) -> int | None: ...
+
+    @property
+    def voter_ids(self) -> list[int]: ...
+
+    @property
+    def kraft_version(self) -> int: ...
+
+    @property
+    def finalized(self) -> tuple[Mapping[str, int], int]:
+        """Feature levels that are committed, and the offset at which they changed, -1 before any."""
+
+    def epoch_of(self, offset: int) -> int | None:
+        """The epoch of a record."""
+
+    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
+        """The largest epoch at or below that one, and where it ended in the log."""
+
+    def bytes_between(self, offset: int, end_offset: int) -> int:
+        """About how many bytes the records take."""
+
+    def controller_destination(self) -> Destination | None:
+        """The active controller's controller listener; None where it is not known."""

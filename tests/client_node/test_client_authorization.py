@@ -1,0 +1,184 @@
+"""What a client may ask of a client listener, by the ACLs of its own principal: as a broker decides it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
+from kraftd.client_node.effects import Answered
+from kraftd.messages.create_delegation_token_request import CreateDelegationTokenRequest
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
+from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from kraftd.messages.init_producer_id_request import InitProducerIdRequest
+from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraftd.metadata.state import AclState
+from kraftd.security.authorizer import StandardAuthorizer
+from kraftd.security.authorizer_settings import AuthorizerSettings
+from kraftd.types import METADATA_TOPIC
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.client_node.clients import ClientHouse, consuming
+
+TOPIC, GROUP, CLUSTER = AclResourceType.TOPIC, AclResourceType.GROUP, AclResourceType.CLUSTER
+DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def allow(type: AclResourceType, name: str, operation: AclOperation) -> AclState:
+    literal, permission = AclPatternType.LITERAL, AclPermission.ALLOW
+    return AclState(type, name, literal, "User:ANONYMOUS", "*", operation, permission)
+
+
+def grant(authorizer: StandardAuthorizer, *acls: AclState) -> None:
+    """Let these be all ACLs that there are."""
+    authorizer.begin_load()
+    authorizer.change((), acls)
+    authorizer.end_load()
+
+
+@pytest.fixture
+def authorizer() -> StandardAuthorizer:
+    return StandardAuthorizer(AuthorizerSettings())
+
+
+@pytest.fixture
+def house(tmp_path: Path, authorizer: StandardAuthorizer) -> ClientHouse:
+    """A leader with broker 1 and the topics a and b; the client may do nothing yet."""
+    made = ClientHouse(tmp_path, authorizer)
+    made.start()
+    made.unfenced(1)
+    made.create("a", "b")
+    grant(authorizer)
+    return made
+
+
+def fetch_errors(house: ClientHouse, session_id: int = 0, session_epoch: int = -1) -> list[int]:
+    fetch = consuming(
+        0, session_id=session_id, session_epoch=session_epoch, partitions=session_epoch < 1, max_wait_ms=0
+    )
+    answer = house.client_ask(ApiKey.FETCH, 17, fetch)
+    return [one.error_code for topic in answer.responses for one in topic.partitions]
+
+
+def test_metadata_log_is_read_with_read_on_its_topic(
+    house: ClientHouse, authorizer: StandardAuthorizer
+) -> None:
+    assert fetch_errors(house) == [DENIED]
+    assert house.clients.boundary.authorizations.denied == 1
+    grant(authorizer, allow(TOPIC, METADATA_TOPIC, AclOperation.DESCRIBE))
+    assert fetch_errors(house) == [DENIED]
+    grant(authorizer, allow(TOPIC, METADATA_TOPIC, AclOperation.READ))
+    assert fetch_errors(house) == [0]
+
+
+def test_session_tells_a_denial_until_it_is_gone__kip227(
+    house: ClientHouse, authorizer: StandardAuthorizer
+) -> None:
+    first = house.client_ask(ApiKey.FETCH, 17, consuming(0, session_epoch=0))
+    assert fetch_errors(house, first.session_id, 1) == [DENIED]
+    grant(authorizer, allow(TOPIC, METADATA_TOPIC, AclOperation.READ))
+    assert fetch_errors(house, first.session_id, 2) == [0]
+    grant(authorizer)
+    house.create("news")
+    assert fetch_errors(house, first.session_id, 3) == [DENIED]
+
+
+def test_fetch_before_acls_are_known_is_neither_denied_nor_allowed(tmp_path: Path) -> None:
+    house = ClientHouse(tmp_path, StandardAuthorizer(AuthorizerSettings()))
+    house.start()
+    answer = house.client_ask(ApiKey.FETCH, 17, consuming(0))
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_metadata_leaves_out_what_may_not_be_described(
+    house: ClientHouse, authorizer: StandardAuthorizer
+) -> None:
+    def told(*names: str) -> dict[str | None, int]:
+        asked = [MetadataRequestTopic(name=name) for name in names] if names else None
+        answer = house.client_ask(ApiKey.METADATA, 13, MetadataRequest(asked))
+        return {topic.name: topic.error_code for topic in answer.topics}
+
+    assert told() == {}
+    assert told("a", "missing", METADATA_TOPIC) == dict.fromkeys(("a", "missing", METADATA_TOPIC), DENIED)
+    grant(authorizer, allow(TOPIC, "a", AclOperation.READ))
+    assert told() == {"a": 0} and told("a", "b") == {"a": 0, "b": DENIED}
+
+
+def test_offsets_are_listed_with_describe(house: ClientHouse, authorizer: StandardAuthorizer) -> None:
+    def error() -> int:
+        topic = ListOffsetsTopic(METADATA_TOPIC, [ListOffsetsPartition(0, -1, -1)])
+        answer = house.client_ask(ApiKey.LIST_OFFSETS, 11, ListOffsetsRequest(-1, 0, [topic]))
+        return int(answer.topics[0].partitions[0].error_code)
+
+    assert error() == DENIED
+    grant(authorizer, allow(TOPIC, METADATA_TOPIC, AclOperation.DESCRIBE))
+    assert error() == 0
+
+
+def test_denials_come_before_what_kip630_refuses(house: ClientHouse, authorizer: StandardAuthorizer) -> None:
+    data = TopicProduceData(METADATA_TOPIC, partition_data=[PartitionProduceData(0, b"")])
+
+    def errors() -> tuple[int, int]:
+        produced = house.client_ask(ApiKey.PRODUCE, 12, ProduceRequest(None, -1, 100, [data]))
+        deletion = DeleteTopicsRequest([DeleteTopicState(METADATA_TOPIC)], timeout_ms=1000)
+        deleted = house.client_ask(ApiKey.DELETE_TOPICS, 6, deletion)
+        return produced.responses[0].partition_responses[0].error_code, deleted.responses[0].error_code
+
+    house.node.boundary._authorizer = authorizer
+    assert errors() == (DENIED, DENIED)
+    grant(authorizer, allow(TOPIC, METADATA_TOPIC, AclOperation.ALL))
+    assert errors() == (ErrorCode.POLICY_VIOLATION, ErrorCode.POLICY_VIOLATION)
+
+
+def test_broker_is_asked_only_for_groups_that_the_client_may_describe(
+    house: ClientHouse, authorizer: StandardAuthorizer
+) -> None:
+    for version, asked in ((3, FindCoordinatorRequest("g")), (6, FindCoordinatorRequest("", 0, ("g", "h")))):
+        house.client_send(ApiKey.FIND_COORDINATOR, version, asked)
+    assert not house.asked
+    grant(authorizer, allow(GROUP, "h", AclOperation.READ))
+    place = house.client_send(ApiKey.FIND_COORDINATOR, 6, FindCoordinatorRequest("", 0, ("g", "h")))
+    (ask,) = house.asked
+    assert (ask.message.coordinator_keys, ask.listener) == (("h",), "PLAINTEXT")
+    found = FindCoordinatorResponse(coordinators=[Coordinator("h", 1, "127.0.0.1", 9093)])
+    house.client_step(Answered(ask.ask_id, found))
+    told = [(one.key, one.node_id, one.error_code) for one in house.answer(place).coordinators]
+    assert told == [("g", -1, ErrorCode.GROUP_AUTHORIZATION_FAILED), ("h", 1, 0)]
+
+
+def test_transactional_id_and_share_group_need_their_own_operations(house: ClientHouse) -> None:
+    transaction = house.client_ask(
+        ApiKey.FIND_COORDINATOR, 6, FindCoordinatorRequest("", 1, ("writer",))
+    ).coordinators
+    assert [one.error_code for one in transaction] == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
+    shared = house.client_ask(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest("g:t:0", 2))
+    assert shared.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize(
+    "acl",
+    [
+        allow(CLUSTER, "kafka-cluster", AclOperation.IDEMPOTENT_WRITE),
+        allow(TOPIC, "a", AclOperation.WRITE),
+    ],
+)
+def test_producer_id_needs_idempotent_write_or_write_on_any_topic(
+    house: ClientHouse, authorizer: StandardAuthorizer, acl: AclState
+) -> None:
+    request = InitProducerIdRequest(None, 1000)
+    refused = house.client_ask(ApiKey.INIT_PRODUCER_ID, 5, request)
+    assert refused.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED and not house.asked
+    grant(authorizer, acl)
+    house.client_send(ApiKey.INIT_PRODUCER_ID, 5, request)
+    assert [type(ask.message).__name__ for ask in house.asked] == ["InitProducerIdRequest"]
+    named = house.client_ask(ApiKey.INIT_PRODUCER_ID, 5, InitProducerIdRequest("writer", 1000))
+    assert named.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+def test_delegation_token_is_refused_to_a_client_that_is_nobody__kip48(house: ClientHouse) -> None:
+    answer = house.client_ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, CreateDelegationTokenRequest())
+    assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED

@@ -1,0 +1,504 @@
+"""What a client listener answers: metadata, the metadata log as a topic, and what is passed on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftd.client_node.effects import Answered
+from kraftd.client_node.log_source import MAX_READ_BYTES
+from kraftd.client_node.passing_on import RETRY_MS
+from kraftd.client_node.to_broker import PATIENCE_MS
+from kraftd.host.cluster_view import NodeView
+from kraftd.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
+from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraftd.messages.describe_topic_partitions_request import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from kraftd.messages.fetch_response import FetchResponse, PartitionData
+from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
+from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftd.messages.metadata_response import MetadataResponse
+from kraftd.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftd.wire.api import ApiKey
+from kraftd.wire.batch import iter_batches
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import encode_request
+from tests.client_node.clients import ClientHouse, consuming
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> ClientHouse:
+    """A leader with broker 1 and the topic t of two partitions."""
+    made = ClientHouse(tmp_path)
+    made.start()
+    made.unfenced(1)
+    made.create("t", partitions=2)
+    return made
+
+
+def metadata(house: ClientHouse, *names: str, version: int = 13) -> MetadataResponse:
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    answer = house.client_ask(ApiKey.METADATA, version, MetadataRequest(topics))
+    assert isinstance(answer, MetadataResponse)
+    return answer
+
+
+def all_metadata(house: ClientHouse) -> MetadataResponse:
+    answer = house.client_ask(ApiKey.METADATA, 13, MetadataRequest(None))
+    assert isinstance(answer, MetadataResponse)
+    return answer
+
+
+def only(answer: object) -> PartitionData:
+    (topic,) = answer.responses  # type: ignore[attr-defined]
+    (partition,) = topic.partitions
+    assert isinstance(partition, PartitionData)
+    return partition
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_metadata_tells_brokers_topics_and_leader_epochs(house: ClientHouse, version: int) -> None:
+    answer = metadata(house, "t", version=version)
+    assert [(one.node_id, one.port) for one in answer.brokers] == [(1, 9093)]
+    (topic,) = answer.topics
+    assert (topic.name, topic.error_code, topic.is_internal) == ("t", 0, False)
+    assert [(p.partition_index, p.leader_id, p.replica_nodes) for p in topic.partitions] == [
+        (0, 1, (1,)),
+        (1, 1, (1,)),
+    ]
+    assert {p.leader_epoch for p in topic.partitions} == ({0} if version >= 7 else {-1})
+    if version >= 10:
+        assert topic.topic_id == house.node.image.topic_names()["t"]
+
+
+def test_kraftd_is_a_node_only_where_the_metadata_topic_is_told(house: ClientHouse) -> None:
+    assert [one.node_id for one in metadata(house).brokers] == [1]
+    for answer in (metadata(house, METADATA_TOPIC, "t"), all_metadata(house)):
+        assert [(one.node_id, one.port) for one in answer.brokers] == [(1, 9093), (100, 9092)]
+        assert answer.controller_id == 1
+    (topic,) = metadata(house, METADATA_TOPIC).topics
+    assert topic.topic_id == METADATA_TOPIC_ID
+    (partition,) = topic.partitions
+    assert (partition.leader_id, partition.leader_epoch) == (100, house.node.core.epoch)
+    assert sorted(one.name or "" for one in all_metadata(house).topics) == [METADATA_TOPIC, "t"]
+
+
+def test_metadata_topic_is_internal_to_none_but_patterns(house: ClientHouse) -> None:
+    listed = {one.name: one.is_internal for one in all_metadata(house).topics}
+    assert listed == {METADATA_TOPIC: True, "t": False}
+    (named,) = metadata(house, METADATA_TOPIC).topics
+    request = DescribeTopicPartitionsRequest([TopicRequest(METADATA_TOPIC)])
+    (described,) = house.client_ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, request).topics
+    assert (named.is_internal, described.is_internal) == (False, False)
+
+
+def test_reader_of_the_metadata_log_alone_is_told_of_no_broker(house: ClientHouse) -> None:
+    asked = [MetadataRequestTopic(METADATA_TOPIC_ID, None)]
+    for topics in ([MetadataRequestTopic(bytes(16), METADATA_TOPIC)], asked):
+        answer = house.client_ask(ApiKey.METADATA, 13, MetadataRequest(topics))
+        assert [(one.node_id, one.port) for one in answer.brokers] == [(100, 9092)]
+        assert answer.controller_id == 100
+    assert [one.node_id for one in metadata(house, METADATA_TOPIC, "missing").brokers] == [1, 100]
+
+
+def test_topics_that_are_not_there_are_refused_and_not_created(house: ClientHouse) -> None:
+    answer = metadata(house, "new", "not/valid")
+    assert [one.error_code for one in answer.topics] == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ]
+    asked = MetadataRequest([MetadataRequestTopic(bytes(15) + b"\x09", None)])
+    (topic,) = house.client_ask(ApiKey.METADATA, 13, asked).topics
+    assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert "new" not in house.node.image.topic_names()
+
+
+def test_metadata_of_many_topics_is_made_in_turns(house: ClientHouse) -> None:
+    for first in range(0, 3000, 1000):
+        house.create(*[f"many-{n}" for n in range(first, first + 1000)], partitions=2)
+    before = house.turns_taken
+    assert len(all_metadata(house).topics) == 3002
+    assert house.turns_taken - before >= 4
+
+
+def test_metadata_waits_for_the_commit_of_what_it_tells(house: ClientHouse) -> None:
+    house.sync_by_itself = False
+    house.create("uncommitted")
+    place = house.client_send(ApiKey.METADATA, 13, MetadataRequest([MetadataRequestTopic(name="t")]))
+    assert house.answer(place) is None
+    house.sync()
+    assert house.answer(place).topics[0].name == "t"
+
+
+def test_the_metadata_log_is_read_as_a_topic_up_to_the_high_watermark(house: ClientHouse) -> None:
+    data = only(house.client_ask(ApiKey.FETCH, 17, consuming(0)))
+    assert (data.error_code, data.high_watermark) == (0, house.view.high_watermark)
+    batches = list(iter_batches(data.records or b""))
+    assert batches[0].header.base_offset == 0 and batches[0].header.is_control
+    assert batches[-1].header.next_offset == data.high_watermark
+    house.sync_by_itself = False
+    house.create("uncommitted")
+    place = house.client_send(ApiKey.FETCH, 17, consuming(data.high_watermark, max_wait_ms=500))
+    assert house.answer(place) is None
+    house.sync()
+    woken = only(house.answer(place))
+    assert woken.records and woken.high_watermark == house.view.high_watermark
+
+
+def test_parked_fetch_is_answered_empty_after_max_wait(house: ClientHouse) -> None:
+    end_offset = house.view.high_watermark
+    place = house.client_send(ApiKey.FETCH, 17, consuming(end_offset, max_wait_ms=100))
+    assert house.answer(place) is None
+    house.client_advance(100)
+    assert not only(house.answer(place)).records
+    end_offset = house.view.high_watermark
+    house.client_send(ApiKey.FETCH, 17, consuming(end_offset, max_wait_ms=100), connection_id=1001)
+    assert len(house.clients.fetches) == 1
+    house.client_closed(1001)
+    assert not len(house.clients.fetches)
+
+
+@pytest.mark.parametrize(
+    ("offset", "epoch", "error"),
+    [
+        (10_000, -1, ErrorCode.OFFSET_OUT_OF_RANGE),
+        (-2, -1, ErrorCode.OFFSET_OUT_OF_RANGE),
+        (0, 0, ErrorCode.FENCED_LEADER_EPOCH),
+        (0, 99, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_fetch_errors_are_kafkas(house: ClientHouse, offset: int, epoch: int, error: ErrorCode) -> None:
+    data = only(house.client_ask(ApiKey.FETCH, 17, consuming(offset, epoch=epoch)))
+    assert data.error_code == error
+    assert data.records == b""  # null is more than librdkafka can read
+
+
+def test_answer_carries_no_more_than_is_read_without_a_pause(house: ClientHouse) -> None:
+    fetch = consuming(0)
+    fetch.topics[0].partitions[0].partition_max_bytes = 1 << 30
+    house.client_ask(ApiKey.FETCH, 17, fetch)
+    assert [one.max_bytes for one in house.reads] == [MAX_READ_BYTES]
+
+
+def refused_fetch(house: ClientHouse, topic_id: bytes, epoch: int, version: int) -> FetchResponse:
+    fetch = consuming(0, epoch=epoch)
+    fetch.topics[0].topic_id = topic_id
+    answer = house.client_ask(ApiKey.FETCH, version, fetch)
+    assert isinstance(answer, FetchResponse)
+    return answer
+
+
+@pytest.mark.parametrize("version", [13, 15, 16, 18])
+def test_fetch_that_is_refused_learns_the_leader_and_its_endpoint__kip951(
+    house: ClientHouse, version: int
+) -> None:
+    def told(topic_id: bytes, epoch: int = -1) -> tuple[object, ...]:
+        answer = refused_fetch(house, topic_id, epoch, version)
+        leader, nodes = only(answer).current_leader, answer.node_endpoints
+        where = [(one.node_id, one.host, one.port) for one in nodes]
+        return only(answer).error_code, leader.leader_id, leader.leader_epoch, where
+
+    of_t, epoch = house.node.image.topic_names()["t"], house.node.core.epoch
+    refused, fenced = told(of_t), told(METADATA_TOPIC_ID, 0)
+    unknown = told(METADATA_TOPIC_ID, 99)
+    assert unknown == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1, [])
+    if version < 16:
+        assert refused == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1, [])
+        assert fenced == (ErrorCode.FENCED_LEADER_EPOCH, -1, -1, [])
+    else:
+        assert refused == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 1, 0, [(1, "127.0.0.1", 9093)])
+        assert fenced == (ErrorCode.FENCED_LEADER_EPOCH, 100, epoch, [(100, "127.0.0.1", 9092)])
+
+
+def test_observer_of_kafkas_controllers_names_itself_as_the_leader__kip951(
+    house: ClientHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NodeView, "leader_id", 3000)  # of a controller without a listener for clients
+    answer = refused_fetch(house, METADATA_TOPIC_ID, 0, 17)
+    assert only(answer).current_leader.leader_id == 100
+    assert [(one.node_id, one.port) for one in answer.node_endpoints] == [(100, 9092)]
+
+
+def test_producer_of_a_brokers_topic_learns_its_leader__kip951(house: ClientHouse) -> None:
+    data = TopicProduceData("t", partition_data=[PartitionProduceData(1, b"")])
+    answer = house.client_ask(ApiKey.PRODUCE, 12, ProduceRequest(None, -1, 100, [data]))
+    (one,) = answer.responses[0].partition_responses
+    assert (one.error_code, one.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 1)
+    assert [(node.node_id, node.port) for node in answer.node_endpoints] == [(1, 9093)]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"), [(0, ErrorCode.FENCED_LEADER_EPOCH), (99, ErrorCode.UNKNOWN_LEADER_EPOCH)]
+)
+def test_epoch_errors_are_told_where_no_leader_can_be_named(
+    house: ClientHouse, epoch: int, error: ErrorCode
+) -> None:
+    request = consuming(0, epoch=epoch)
+    request.topics[0].topic = METADATA_TOPIC
+    assert only(house.client_ask(ApiKey.FETCH, 11, request)).error_code == error
+
+
+def test_sessions_tell_the_metadata_log_only_when_it_has_news(house: ClientHouse) -> None:
+    end_offset = house.view.high_watermark
+    first = house.client_ask(ApiKey.FETCH, 17, consuming(end_offset, session_epoch=0))
+    assert first.session_id and len(first.responses) == 1
+    fetch = consuming(0, session_id=first.session_id, session_epoch=1, partitions=False)
+    assert house.client_ask(ApiKey.FETCH, 17, fetch).responses == []
+    house.create("news")
+    fetch.session_epoch = 2
+    assert only(house.client_ask(ApiKey.FETCH, 17, fetch)).records
+
+
+def offsets(house: ClientHouse, *times_ms: int) -> list[tuple[int, int, int]]:
+    partitions = [ListOffsetsPartition(0, -1, one) for one in times_ms]
+    request = ListOffsetsRequest(-1, 0, [ListOffsetsTopic(METADATA_TOPIC, partitions)])
+    (topic,) = house.client_ask(ApiKey.LIST_OFFSETS, 11, request).topics
+    assert not any(one.error_code for one in topic.partitions)
+    return [(one.offset, one.timestamp, one.leader_epoch) for one in topic.partitions]
+
+
+def test_offsets_are_listed_by_name_and_by_time(house: ClientHouse) -> None:
+    end_offset = house.view.high_watermark
+    house.advance(60_000)
+    later_ms = house.clock.ms
+    house.create("later")
+    high_watermark = house.view.high_watermark
+    found = offsets(house, -2, -1, later_ms, -3, -5, later_ms + 10**9)
+    earliest, latest, at_time, newest, tiered, never = found
+    assert earliest[0] == 0 and latest == (high_watermark, -1, house.node.core.epoch)
+    assert at_time[0] >= end_offset and at_time[1] >= later_ms
+    assert newest[1] >= later_ms
+    assert tiered[0] == never[0] == -1
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+def test_offsets_are_listed_in_every_version(house: ClientHouse, version: int) -> None:
+    partitions = [ListOffsetsPartition(0, -1, one) for one in (-2, -1, 1)]
+    request = ListOffsetsRequest(-1, 0, [ListOffsetsTopic(METADATA_TOPIC, partitions)])
+    (topic,) = house.client_ask(ApiKey.LIST_OFFSETS, version, request).topics
+    offsets_and_epochs = [(one.offset, one.leader_epoch) for one in topic.partitions]
+    epoch = house.node.core.epoch if version >= 4 else -1
+    assert offsets_and_epochs[1] == (house.view.high_watermark, epoch)
+    assert all(one.error_code == 0 for one in topic.partitions)
+
+
+@pytest.mark.parametrize("version", range(10, 13))
+def test_metadata_of_no_topic_in_particular_is_refused(house: ClientHouse, version: int) -> None:
+    asked = MetadataRequest([MetadataRequestTopic(METADATA_TOPIC_ID if version < 12 else bytes(16), None)])
+    (topic,) = house.client_ask(ApiKey.METADATA, version, asked).topics
+    assert (topic.error_code, topic.name) == (ErrorCode.INVALID_REQUEST, "")
+    assert not house.closed
+
+
+def test_leader_epochs_end_where_the_log_says__kip320(house: ClientHouse) -> None:
+    epoch = house.node.core.epoch
+    partitions = [OffsetForLeaderPartition(0, -1, one) for one in (epoch, epoch + 5)]
+    request = OffsetForLeaderEpochRequest(-1, [OffsetForLeaderTopic(METADATA_TOPIC, partitions)])
+    (topic,) = house.client_ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, request).topics
+    assert [(one.leader_epoch, one.end_offset) for one in topic.partitions] == [
+        (epoch, house.view.high_watermark),
+        (-1, -1),
+    ]
+
+
+def test_changes_of_the_metadata_topic_are_refused__kip630(house: ClientHouse) -> None:
+    refused = ErrorCode.POLICY_VIOLATION
+    ask = house.client_ask
+    deletion = DeleteTopicsRequest([DeleteTopicState(METADATA_TOPIC)])
+    assert ask(ApiKey.DELETE_TOPICS, 6, deletion).responses[0].error_code == refused
+    named = ask(ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=(METADATA_TOPIC,)))
+    assert [(one.name, one.error_code) for one in named.responses] == [(METADATA_TOPIC, refused)]
+    growth = CreatePartitionsRequest([CreatePartitionsTopic(METADATA_TOPIC, 2, None)])
+    assert ask(ApiKey.CREATE_PARTITIONS, 3, growth).results[0].error_code == refused
+    change = AlterConfigsRequest([AlterConfigsResource(2, METADATA_TOPIC, [])])
+    assert ask(ApiKey.ALTER_CONFIGS, 2, change).responses[0].error_code == refused
+    records = DeleteRecordsRequest([DeleteRecordsTopic(METADATA_TOPIC, [DeleteRecordsPartition(0, 5)])])
+    shortened = ask(ApiKey.DELETE_RECORDS, 2, records)
+    assert shortened.topics[0].partitions[0].error_code == refused
+    data = TopicProduceData(METADATA_TOPIC, partition_data=[PartitionProduceData(0, b"")])
+    produced = ask(ApiKey.PRODUCE, 12, ProduceRequest(None, -1, 100, [data]))
+    assert produced.responses[0].partition_responses[0].error_code == refused
+    house.client_send(ApiKey.PRODUCE, 12, ProduceRequest(None, 0, 100, [data]), connection_id=1002)
+    assert house.closed[1002] == "this node takes no records"
+
+
+def test_metadata_topic_is_described_with_cleanup_policy_snapshot__kip630(house: ClientHouse) -> None:
+    resources = [
+        DescribeConfigsResource(2, METADATA_TOPIC, None),
+        DescribeConfigsResource(2, "t", ("cleanup.policy",)),
+    ]
+    answer = house.client_ask(ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(resources))
+    configs = [[(one.name, one.value) for one in result.configs] for result in answer.results]
+    assert configs == [[("cleanup.policy", "snapshot")], [("cleanup.policy", "delete")]]
+
+
+def test_topics_are_described_page_by_page(house: ClientHouse) -> None:
+    house.create("u", partitions=3)
+    names = [TopicRequest(name) for name in (METADATA_TOPIC, "t", "u", "v")]
+    seen: list[tuple[str | None, int]] = []
+    cursor: Cursor | None = None
+    for _ in range(10):
+        request = DescribeTopicPartitionsRequest(names, 2, cursor)
+        answer = house.client_ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, request)
+        seen += [(topic.name, p.partition_index) for topic in answer.topics for p in topic.partitions]
+        if answer.next_cursor is None:
+            break
+        cursor = Cursor(answer.next_cursor.topic_name, answer.next_cursor.partition_index)
+    assert seen == [(METADATA_TOPIC, 0), ("t", 0), ("t", 1), ("u", 0), ("u", 1), ("u", 2)]
+    assert answer.topics[-1].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_cluster_is_described_by_its_brokers(house: ClientHouse) -> None:
+    answer = house.client_ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest())
+    assert [(one.broker_id, one.port) for one in answer.brokers] == [(1, 9093)]
+    assert answer.controller_id == 1
+    wrong = house.client_ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2))
+    assert wrong.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+
+
+def test_writes_of_an_admin_client_reach_the_controller_of_this_node(house: ClientHouse) -> None:
+    request = CreateTopicsRequest([CreatableTopic("by-client", 1, 1)], 1000)
+    answer = house.client_ask(ApiKey.CREATE_TOPICS, 7, request)
+    assert answer.topics[0].error_code == 0
+    assert "by-client" in house.node.image.topic_names()
+
+
+def test_node_that_is_elected_while_a_write_waits_takes_it_itself(
+    house: ClientHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as leaderless:
+        leaderless.setattr(NodeView, "leader_id", None)
+        leaderless.setattr(NodeView, "controller_destination", lambda _view: None)
+        request = CreateTopicsRequest([CreatableTopic("by-client", 1, 1)], 1000)
+        place = house.client_send(ApiKey.CREATE_TOPICS, 7, request)
+        house.client_advance(RETRY_MS)
+        assert place not in house.answers
+    house.client_advance(RETRY_MS)
+    assert house.answer(place).topics[0].error_code == 0
+    assert not len(house.clients.passing_on)
+
+
+def test_coordinators_are_asked_of_brokers_in_turn(house: ClientHouse) -> None:
+    house.unfenced(2)
+    place = house.client_send(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest("group"))
+    (first,) = house.asked
+    assert first.destination.node_id == 1 and first.message.coordinator_keys == ("group",)
+    house.client_step(Answered(first.ask_id, None))
+    house.client_advance(RETRY_MS)
+    second = house.asked[-1]
+    assert second.destination.node_id == 2
+    found = FindCoordinatorResponse(coordinators=[Coordinator("group", 2, "127.0.0.1", 9094)])
+    house.client_step(Answered(second.ask_id, found))
+    assert (house.answer(place).node_id, house.answer(place).port) == (2, 9094)
+    assert not len(house.clients.passing_on)
+
+
+def test_without_a_broker_that_answers_the_client_tries_again(house: ClientHouse) -> None:
+    place = house.client_send(ApiKey.FIND_COORDINATOR, 6, FindCoordinatorRequest(coordinator_keys=("g",)))
+    house.client_step(Answered(house.asked[0].ask_id, None))
+    house.client_advance(RETRY_MS)
+    assert house.answer(place).coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def ask_for_a_coordinator(house: ClientHouse) -> tuple[int, int]:
+    return house.client_send(ApiKey.FIND_COORDINATOR, 6, FindCoordinatorRequest(coordinator_keys=("g",)))
+
+
+def coordinator(house: ClientHouse, ask: int, node_id: int) -> None:
+    """A broker's answer to an Ask, by its place among all."""
+    found = FindCoordinatorResponse(coordinators=[Coordinator("g", node_id, "127.0.0.1", 9094)])
+    house.client_step(Answered(house.asked[ask].ask_id, found))
+
+
+def test_broker_that_is_slow_does_not_hold_up_the_client(house: ClientHouse) -> None:
+    house.unfenced(2)
+    place = ask_for_a_coordinator(house)
+    house.client_advance(PATIENCE_MS)
+    assert [one.destination.node_id for one in house.asked] == [1, 2]
+    coordinator(house, 1, 2)
+    assert house.answer(place).coordinators[0].node_id == 2
+    coordinator(house, 0, 1)  # late: the client has its answer
+    house.client_advance(PATIENCE_MS)
+    assert len(house.asked) == 2 and not len(house.clients.passing_on)
+    ask_for_a_coordinator(house)
+    assert house.asked[-1].destination.node_id == 2, "the one that answered last comes first"
+
+
+def test_slow_brokers_answer_counts_when_no_other_broker_has_one(house: ClientHouse) -> None:
+    house.unfenced(2)
+    place = ask_for_a_coordinator(house)
+    house.client_advance(PATIENCE_MS)
+    house.client_step(Answered(house.asked[1].ask_id, None))
+    house.client_advance(PATIENCE_MS)
+    assert place not in house.answers
+    coordinator(house, 0, 1)
+    assert house.answer(place).coordinators[0].node_id == 1
+
+
+def test_late_answer_of_a_broker_is_ignored(house: ClientHouse) -> None:
+    gone = ask_for_a_coordinator(house)
+    house.client_closed()
+    coordinator(house, 0, 1)
+    assert gone not in house.answers
+    given_up = ask_for_a_coordinator(house)
+    house.client_advance(house.clients.settings.request_timeout_ms)
+    assert house.answer(given_up).coordinators[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    coordinator(house, 1, 1)
+    assert not len(house.clients.passing_on)
+
+
+def test_answer_that_nothing_can_be_made_of_fails_one_call_only(house: ClientHouse) -> None:
+    place = house.client_send(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest("g"))
+    house.client_step(Answered(house.asked[0].ask_id, FindCoordinatorResponse()))
+    assert house.answer(place).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not len(house.clients.passing_on)
+
+
+def test_api_versions_list_what_the_listener_serves(house: ClientHouse) -> None:
+    answer = house.client_ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
+    versions = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
+    assert versions[ApiKey.METADATA] == (0, 13) and versions[ApiKey.FETCH] == (4, 18)
+    assert ApiKey.VOTE not in versions and ApiKey.ENVELOPE not in versions
+    assert answer.finalized_features
+
+
+def test_logins_are_listed_and_refused_without_sasl(house: ClientHouse) -> None:
+    listed = {
+        one.api_key for one in house.client_ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("t", "1")).api_keys
+    }
+    assert {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE} <= listed
+    for key, request in (
+        (ApiKey.SASL_HANDSHAKE, SaslHandshakeRequest("PLAIN")),
+        (ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(b"x")),
+    ):
+        assert house.client_ask(key, 1, request).error_code == ErrorCode.ILLEGAL_SASL_STATE
+
+
+def test_bytes_behind_a_request_are_ignored_as_kafka_does(house: ClientHouse) -> None:
+    frame = b"".join(encode_request(ApiKey.METADATA, 13, 77, "test", MetadataRequest([])))[4:]
+    place = house.client_frame(frame + b"\0\0\0", ApiKey.METADATA, 13)
+    assert [one.node_id for one in house.answer(place).brokers] == [1]
