@@ -1,0 +1,14 @@
+"""What a replica needs of its machine: effects performed, snapshots looked after, downloads written. No IO.
+
+All else is a port (`ports`): timer, threads, processes, wire, log, and the disk (`kraftd.log.disk`).
+`kraftd.runtime` supplies them from an event loop and an operating system, `kraftd.simulation` from virtual
+time; nothing else differs between the two, so the simulator runs what ships.
+
+    storage = open_storage(disk, config, now_ms, new_directory_id)  # durable_state() is for the core
+    executor = NodeExecutor(node, storage, SnapshotDownload(disk, storage.log), wire, ports)
+    keeper = SnapshotKeeper(executor, core, replayed_to, processes, settings, executor.step); keeper.start()
+    executor.step(Started()); ...; executor.step(FramesReceived(...))
+
+`executor` keeps the order of durability and waits out a full disk; `downloads` brings a leader's snapshot,
+`snapshot_reads` gives pieces of one away; `checkpointing` and `scrubbing` run in processes beside this one.
+"""

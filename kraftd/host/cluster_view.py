@@ -1,0 +1,111 @@
+"""The node's replica as its client side sees it: the image, the log's marks, who leads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kraftd.controller.context import Context
+from kraftd.controller_node.node import Node
+from kraftd.log.partition_log import PartitionLog
+from kraftd.metadata.image import Image
+from kraftd.raft.effects import Destination
+from kraftd.types import OffsetAndEpoch
+
+
+class NodeView:
+    """A ClusterView of a controller node, voter or observer, and its log."""
+
+    def __init__(self, node: Node, log: PartitionLog) -> None:
+        self._node = node
+        self._log = log
+        self._high_watermark = 0
+
+    @property
+    def cluster_id(self) -> str:
+        return self._node.identity.cluster_id
+
+    @property
+    def node_id(self) -> int:
+        return self._node.identity.node_id
+
+    @property
+    def image(self) -> Image:
+        return self._node.image
+
+    @property
+    def context(self) -> Context:
+        return self._node.context
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._node.following.finalized.epoch >= 0
+
+    @property
+    def image_end_offset(self) -> int:
+        return self._node.image.offset + 1
+
+    @property
+    def high_watermark(self) -> int:
+        """It never goes back: what was committed once still is when the next leader knows nothing yet."""
+        self._high_watermark = max(self._high_watermark, self._node.core.high_watermark)
+        return self._high_watermark
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._log.log_start
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._log.log_end
+
+    @property
+    def epoch(self) -> int:
+        return self._node.core.epoch
+
+    @property
+    def leader_id(self) -> int | None:
+        """None also for this node once it has resigned."""
+        core = self._node.core
+        return None if core.leader_id == self.node_id and not core.is_leader else core.leader_id
+
+    @property
+    def voter_ids(self) -> list[int]:
+        return list(self._node.core.voters.ids)
+
+    @property
+    def kraft_version(self) -> int:
+        return self._node.core.kraft_version
+
+    @property
+    def finalized(self) -> tuple[Mapping[str, int], int]:
+        return self._node.following.finalized.levels, self._node.following.finalized.epoch
+
+    def epoch_of(self, offset: int) -> int | None:
+        return self._log.epochs.epoch_of(offset)
+
+    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
+        end = self._log.epochs.end_offset_for(epoch, self._log.log_end)
+        return end if end is not None else OffsetAndEpoch(self._log.log_end, self._log.last_epoch)
+
+    def bytes_between(self, offset: int, end_offset: int) -> int:
+        return self._log.bytes_from(offset) - self._log.bytes_from(end_offset)
+
+    def controller_destination(self) -> Destination | None:
+        core = self._node.core
+        endpoint = core.leader_endpoint(self._node.identity.quorum_listener)
+        if core.leader_id is None or endpoint is None:
+            return None
+        return Destination(core.leader_id, endpoint.host, endpoint.port)
+
+    def marks(self) -> tuple[int, int, int, int | None, bool]:
+        """What `MetadataMoved` is about: equal marks mean that nothing of it has changed."""
+        return (
+            self.high_watermark,
+            self.log_start_offset,
+            self.epoch,
+            self.leader_id,
+            self.is_loaded,
+        )
+
+    def __repr__(self) -> str:
+        return f"<NodeView of {self._node!r}>"

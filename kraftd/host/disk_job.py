@@ -1,0 +1,67 @@
+"""A piece of work for the thread that waits for the disk, patient with a full one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from kraftd.log.errors import DiskFull
+
+T = TypeVar("T")
+
+RETRY_MS = 500  # a full disk is tried again so often
+
+Tell = Callable[..., object]
+
+
+class DiskJob(Generic[T]):
+    """`work` is done in the thread; everything else is called on the event loop, in this order.
+
+    filled(error) once, when there is no room; has_room() when there is again; done(result).
+    `effect` is what asked for it, None where nothing did; `syncs` tells that it waits for the platter.
+    """
+
+    __slots__ = ("_done", "_filled", "_has_room", "_is_waiting", "_work", "effect", "syncs")
+
+    def __init__(
+        self,
+        work: Callable[[], T],
+        done: Callable[[T], object],
+        *,
+        filled: Callable[[DiskFull], object],
+        has_room: Callable[[], object],
+        effect: Any = None,
+        syncs: bool = False,
+    ) -> None:
+        self._work = work
+        self._done = done
+        self._filled = filled
+        self._has_room = has_room
+        self._is_waiting = False
+        self.effect = effect
+        self.syncs = syncs
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether an attempt has found no room."""
+        return self._is_waiting
+
+    def attempt(self, tell: Tell) -> bool:
+        """Do the work; return whether it is done, False while there is no room for it.
+
+        `tell` has a function called on the event loop, one after the other. Raises what the work raises.
+        """
+        try:
+            result = self._work()
+        except DiskFull as error:
+            if not self._is_waiting:
+                self._is_waiting = True
+                tell(self._filled, error)
+            return False
+        if self._is_waiting:
+            tell(self._has_room)
+        tell(self._done, result)
+        return True
+
+    def __repr__(self) -> str:
+        return f"<DiskJob {self.effect!r}{', waits for room' if self._is_waiting else ''}>"

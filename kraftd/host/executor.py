@@ -1,0 +1,274 @@
+"""The effects of a consensus core performed, over ports: one event in, its effects out, in their order.
+
+The order of effects is the order of durability. On a full disk the first effect that cannot be done waits for
+room, and all behind it; events that may not be forgotten wait behind those. `node_executor` adds what a whole
+controller wants done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kraftd.histogram import Histogram
+from kraftd.host.disk_job import RETRY_MS, DiskJob
+from kraftd.host.downloads import MAX_WAITING_BYTES, Downloads
+from kraftd.host.ports import Effects, Handle, PeerWire, Ports
+from kraftd.host.snapshot_download import SnapshotDownload
+from kraftd.host.snapshot_reads import PieceRead, SnapshotReads
+from kraftd.host.storage import Storage
+from kraftd.log.errors import DiskFull
+from kraftd.raft import effects as raft
+from kraftd.raft.events import DeadlineReached, RecordsSynced, ResponseReceived
+
+
+class BatchSplit(Exception):
+    """The core has the log cut inside of a batch."""
+
+
+class EffectExecutor:
+    """Drives a machine: `step` gives it an event and performs what follows, until something fails.
+
+    machine_step(event, now_ms) returns effects, machine_deadline_ms() says when DeadlineReached is due.
+    before_effect is called for each effect, once, before it is tried; after_step when all of a step are done.
+    """
+
+    def __init__(
+        self,
+        machine_step: Callable[[Any, int], Effects],
+        machine_deadline_ms: Callable[[], int | None],
+        storage: Storage,
+        download: SnapshotDownload,
+        wire: PeerWire,
+        ports: Ports,
+        max_waiting_bytes: int = MAX_WAITING_BYTES,
+    ) -> None:
+        self.storage = storage
+        self.ports = ports
+        self.log = ports.log
+        self.before_effect: Callable[[Any], None] | None = None
+        self.after_step: Callable[[], None] | None = None
+        self.shutdown_completed = False
+        self.delays = Histogram()  # how late timers ran: so long everything else waits for the loop, too
+        self.downloads = Downloads(
+            download, ports.download_thread, self.snapshot_event, ports.log, max_waiting_bytes
+        )
+        self.snapshot_reads = SnapshotReads(
+            storage, ports.beside, ports.timer.now_ms, self.piece_read, self.piece_unreadable
+        )
+        self._machine_step = machine_step
+        self._machine_deadline_ms = machine_deadline_ms
+        self._peers = wire
+        self._timer = ports.timer
+        self._dead = False
+        self._held: list[Any] | None = None  # effects that wait for room on the disk
+        self._waits_for_room = False
+        self._waiting_events: list[Any] = []  # behind them
+        self._alarm: Handle | None = None
+        self._alarm_ms = 0
+        self._due_ms = 0
+        self._perform: dict[type, Callable[[Any], object]] = {
+            raft.PersistElection: self.persist_election,
+            raft.AppendRecords: self._append,
+            raft.SyncLog: self._sync,
+            raft.TruncateLog: self._truncate,
+            raft.ResetLog: download.reset_log,
+            raft.Send: wire.send,
+            raft.BeginSnapshot: self.downloads.begin,
+            raft.WriteSnapshot: self.downloads.write,
+            raft.FinishSnapshot: self.downloads.finish,
+            raft.AbandonSnapshot: self.downloads.abandon,
+            raft.ShutdownCompleted: self._shutdown_completed,
+        }
+
+    # -- one step
+
+    def step(self, event: Any) -> None:
+        """Hand an event to the machine and perform what follows."""
+        if self._dead:
+            return
+        if self._held is not None:
+            self._put_off(event)
+            return
+        try:
+            self._carry_out(self._machine_step(event, self._timer.now_ms()))
+        except Exception as error:
+            self.fail(error)
+
+    def perform(self, made: Effects) -> None:
+        """Perform effects that no event has led to."""
+        try:
+            self._carry_out(made)
+        except Exception as error:
+            self.fail(error)
+
+    def received(self, event: ResponseReceived) -> None:
+        """An answer of another replica; the pieces of a snapshot wait while the last are being written."""
+        self.downloads.received(event)
+
+    def snapshot_event(self, event: Any) -> None:
+        """An event of downloads."""
+        self.step(event)
+
+    def _carry_out(self, made: Effects, seen_count: int = 0) -> None:
+        """Effects in their order. On a full disk the first that cannot be done waits, and all behind it."""
+        perform, before = self._perform, self.before_effect
+        left = iter(made)
+        effect = None
+        try:
+            for effect in left:
+                if before is not None:
+                    if seen_count:
+                        seen_count -= 1
+                    else:
+                        before(effect)
+                perform[type(effect)](effect)
+        except DiskFull as error:
+            self._hold([effect, *left], error)
+        finally:
+            self.flush()
+        deadline_ms = self._machine_deadline_ms()
+        if deadline_ms is not None and (self._alarm is None or deadline_ms < self._alarm_ms):
+            self._set_alarm(deadline_ms)
+        if self._held is None and self.after_step is not None:
+            self.after_step()
+
+    def flush(self) -> None:
+        """Let go of what was answered."""
+        self._peers.flush()
+
+    def fail(self, error: BaseException) -> None:
+        """Something that this process must not survive."""
+        if not self._dead:
+            self._dead = True
+            self.ports.failed(error)
+
+    def stop(self) -> None:
+        """No more steps, no more alarms."""
+        self._dead = True
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    # -- time
+
+    def _set_alarm(self, deadline_ms: int) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_ms = deadline_ms
+        self._due_ms = max(deadline_ms, self._timer.now_ms())
+        self._alarm = self._timer.call_at(deadline_ms, self._rung)
+
+    def _rung(self) -> None:
+        self._alarm = None
+        if self._dead:
+            return
+        now_ms = self._timer.now_ms()
+        self.delays.note(max(0, now_ms - self._due_ms) * 1_000_000)
+        deadline_ms = self._machine_deadline_ms()
+        if deadline_ms is not None and deadline_ms > now_ms:
+            self._set_alarm(deadline_ms)  # it was put off
+        else:
+            self.step(DeadlineReached())
+
+    # -- a full disk
+
+    @property
+    def is_held(self) -> bool:
+        """Return whether an effect waits for room on the disk, and all behind it."""
+        return self._held is not None
+
+    def _hold(self, left: list[Any], error: DiskFull) -> None:
+        """What has to be on disk before anything else may happen cannot be written: nothing else happens."""
+        if not self._waits_for_room:
+            self.log.error("the disk is full: this node waits for room", error=str(error))
+        self._waits_for_room = True
+        self._held = left
+        self._timer.call_at(self._timer.now_ms() + RETRY_MS, self._go_on)
+
+    def _go_on(self) -> None:
+        """Try again what was held, then take in what came meanwhile."""
+        held, self._held = self._held, None
+        if held is None or self._dead:
+            return
+        try:
+            self._carry_out(held, seen_count=1)
+        except Exception as error:
+            self.fail(error)
+            return
+        if self._held is None:
+            self._waits_for_room = False
+            self.log.info("the disk has room again: this node goes on")
+            put_off, self._waiting_events = self._waiting_events, []
+            for event in put_off:
+                self.step(event)
+            self.step(DeadlineReached())
+
+    def _put_off(self, event: Any) -> None:
+        """Keep what may not be forgotten until there is room. What asks for something is turned away."""
+        if type(event) is not DeadlineReached and not self._peers.turn_away(event):
+            self._waiting_events.append(event)
+
+    @property
+    def waits_for_room(self) -> bool:
+        """Return whether something that has to be durable waits for room on the disk."""
+        return self._waits_for_room
+
+    # -- the log
+
+    def persist_election(self, effect: raft.PersistElection) -> None:
+        """Durable on return. Raises DiskFull, StorageFailure."""
+        self.storage.persist_election(effect.state, effect.version)
+
+    def _append(self, effect: raft.AppendRecords) -> None:
+        self.storage.log.append(effect.data)
+
+    def _truncate(self, effect: raft.TruncateLog) -> None:
+        end_offset = self.storage.log.truncate_to(effect.end_offset)
+        if end_offset != effect.end_offset:
+            raise BatchSplit(f"the log was cut at {end_offset}, not {effect.end_offset}: a batch spans it")
+
+    def _sync(self, effect: raft.SyncLog) -> None:
+        self.ports.log_thread.run(
+            DiskJob(
+                self.storage.log.sync,
+                lambda end_offset: self.step(RecordsSynced(end_offset)),
+                filled=self.disk_filled,
+                has_room=self.disk_has_room,
+                effect=effect,
+                syncs=True,
+            )
+        )
+
+    def tidy(self) -> None:
+        """Have the files deleted that the log does not need any more, though nothing may be appended soon."""
+        self.ports.beside.run(self._sync_if_there_is_room, lambda _: None, self.fail)
+
+    def _sync_if_there_is_room(self) -> None:
+        try:
+            self.storage.log.sync()
+        except DiskFull:
+            pass  # the next sync meets that too
+
+    def _shutdown_completed(self, _: raft.ShutdownCompleted) -> None:
+        self.shutdown_completed = True
+
+    # -- what a subclass does with it
+
+    def disk_filled(self, error: DiskFull) -> None:
+        """A sync has found no room. It is tried until it does."""
+        raise NotImplementedError
+
+    def disk_has_room(self) -> None:
+        """The sync that had found no room is done."""
+        raise NotImplementedError
+
+    def piece_read(self, effect: Any, data: bytes) -> None:
+        """A piece of a snapshot that an effect asked for."""
+        raise NotImplementedError
+
+    def piece_unreadable(self, effect: PieceRead, error: Exception) -> None:
+        """It could not be read."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}{', held by a full disk' if self.is_held else ''}>"

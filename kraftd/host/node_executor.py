@@ -1,0 +1,135 @@
+"""The effects of a controller performed: those of its consensus core, answers, turns of its image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kraftd.client_node.effects import AnswerFetch
+from kraftd.controller_node import effects, events
+from kraftd.controller_node.node import Node
+from kraftd.controller_node.registration import AskController
+from kraftd.host.downloads import MAX_WAITING_BYTES
+from kraftd.host.executor import EffectExecutor
+from kraftd.host.ports import NodeWire, Ports
+from kraftd.host.snapshot_download import SnapshotDownload
+from kraftd.host.storage import Storage
+from kraftd.log.errors import CorruptStorage, DiskFull
+from kraftd.requests.effects import AuditLine
+from kraftd.wire.primitives import Buffer
+
+
+class NodeExecutor(EffectExecutor):
+    """Drives one node. `on_loaded` is called when its image has caught up, and when it becomes active."""
+
+    def __init__(
+        self,
+        node: Node,
+        storage: Storage,
+        download: SnapshotDownload,
+        wire: NodeWire,
+        ports: Ports,
+        max_waiting_bytes: int = MAX_WAITING_BYTES,
+        machine_step: Callable[[Any, int], list[Any]] | None = None,
+    ) -> None:
+        step = node.step if machine_step is None else machine_step
+        super().__init__(step, node.deadline_ms, storage, download, wire, ports, max_waiting_bytes)
+        self.node = node
+        self.on_loaded: Callable[[], None] | None = None
+        self._wire = wire
+        self._lines: list[effects.Say] = []
+        self._perform |= {
+            effects.Answer: wire.answer,
+            effects.AnswerRecords: self._answer_records,
+            effects.AnswerSnapshot: self.snapshot_reads.begin,
+            effects.CloseConnection: lambda effect: wire.close(effect.connection_id, effect.reason),
+            effects.ReadCommitted: lambda effect: ports.timer.call_soon(self._read_committed, effect),
+            effects.OpenSnapshot: lambda effect: ports.timer.call_soon(self._open_snapshot, effect),
+            effects.TakeTurn: lambda _: ports.timer.call_soon(self.step, events.TurnCame()),
+            effects.EndTurn: lambda _: ports.timer.call_soon(self.step, events.TurnEnded()),
+            effects.Say: self._lines.append,
+            AuditLine: self.audited,
+            effects.ControllerActivated: self._loaded,
+            effects.ControllerLoaded: self._loaded,
+            AskController: wire.ask_controller,
+        }
+
+    @property
+    def disk_full(self) -> bool:
+        """Return whether something that was appended, or has to be durable, waits for room on the disk."""
+        return self.node.standing.disk_full or self.waits_for_room
+
+    def flush(self) -> None:
+        """Send the answers, then write the lines of the log: no answer waits for a line."""
+        self._wire.flush()
+        if self._lines:
+            lines = list(self._lines)
+            self._lines.clear()
+            for effect in lines:
+                getattr(self.log, effect.level)(effect.text, **effect.fields)
+
+    def audited(self, effect: AuditLine) -> None:
+        """Keep an event of the audit stream; where nothing keeps it, it is gone."""
+
+    def disk_filled(self, error: DiskFull) -> None:
+        self.step(events.DiskFilled(str(error)))
+
+    def disk_has_room(self) -> None:
+        self.step(events.DiskHasRoom())
+
+    # -- answers that need the disk
+
+    def _answer_records(self, effect: effects.AnswerRecords | AnswerFetch) -> None:
+        try:
+            data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+        except CorruptStorage as error:
+            self.log.error("the log could not be read", error=str(error))
+            self._wire.close(effect.call.connection_id, "the log could not be read")
+            return
+        self._fill(effect, data)
+
+    def piece_read(self, effect: effects.AnswerSnapshot, data: bytes) -> None:
+        self._fill(effect, data)
+        self.flush()
+
+    def _fill(
+        self, effect: effects.AnswerRecords | effects.AnswerSnapshot | AnswerFetch, data: Buffer
+    ) -> None:
+        """Answer with what was read; a fault costs that call, as one in its handler does."""
+        try:
+            parts = effect.fill(data)
+        except Exception as error:
+            self.ports.timer.call_soon(self.step, events.AnswerNotWritten(effect.call, error))
+        else:
+            self._wire.respond(effect.call, parts)
+
+    def piece_unreadable(self, effect: Any, error: Exception) -> None:
+        self.log.error("a snapshot could not be read", error=str(error))
+        self._wire.close(effect.call.connection_id, "the snapshot could not be read")
+
+    # -- what the image is read from
+
+    def _read_committed(self, effect: effects.ReadCommitted) -> None:
+        if effect.offset < self.storage.log.log_start:
+            return  # a snapshot has replaced the log since
+        try:
+            data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+        except Exception as error:
+            self.fail(error)
+        else:
+            self.step(events.CommittedRead(effect.offset, data))
+
+    def _open_snapshot(self, effect: effects.OpenSnapshot) -> None:
+        try:
+            opened = self.downloads.download.open(effect)
+        except Exception as error:
+            self.fail(error)
+        else:
+            self.step(opened)
+
+    def _loaded(self, _: effects.ControllerActivated | effects.ControllerLoaded) -> None:
+        if self.on_loaded is not None:
+            self.on_loaded()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.node!r}>"

@@ -1,0 +1,176 @@
+"""Why a node has no quorum: what came of each peer that it asked, in words that name a remedy.
+
+Pure: outcomes and the time go in, findings come out. `report` gives lines: the first REPORT_AFTER_MS after
+the leader was lost, then one each REPEAT_MS with how often it was seen. `fatal` is what waiting cannot cure.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+
+REPORT_AFTER_MS = 2_000
+FATAL_AFTER_MS = 3_000
+REPEAT_MS = 60_000
+
+# What the operating system, OpenSSL and `net.outbound` say, what it means, and which remedy helps.
+_REASONS = (
+    (r"name or service|nodename|resolve|name resolution|no address", "the name does not resolve", "names"),
+    (r"^login", "this node cannot log in", "login"),
+    (r"wrong.version.number|record.layer.failure", "it does not speak TLS, and this node does", "protocol"),
+    (r"verify.failed|self.signed|issuer|mismatch|has expired", "its certificate is not accepted", "trust"),
+    (r"alert", "it does not accept this node's certificate", "keystore"),
+    (r"refused", "the connection is refused: nothing listens there", "start"),
+    (r"speaks TLS", "it speaks TLS, and this node PLAINTEXT", "protocol"),
+    (r"speaks HTTP", "an HTTP server answers there, no controller", "address"),
+    (r"no answer in time|timed out", "it does not answer in time", "network"),
+    (r"unreachable|no route", "there is no route to it", "network"),
+    (r"closed by the other side|reset", "it closes the connection", "protocol"),
+    (r"cannot be read", "it does not speak Kafka's protocol", "address"),
+)
+_REMEDIES = {
+    "names": "correct the name, or the resolver of this machine",
+    "start": "start the controller there, or correct the address",
+    "protocol": "use the security protocol of that listener (listener.security.protocol.map)",
+    "login": "look at sasl.jaas.config of this node, and at the users of that one",
+    "trust": "correct ssl.truststore of this node, or that certificate and its names",
+    "keystore": "correct ssl.keystore of this node, or ssl.truststore of that one",
+    "denied": "let this node's principal do CLUSTER_ACTION there, or name it in super.users",
+    "address": "correct the address",
+    "network": "look at the host and at what is between",
+    "cluster": "format this node with the cluster id of that quorum, or correct the address",
+    "broker": "name controllers, not brokers, in controller.quorum.bootstrap.servers",
+    "id": "give this node an id of its own (node.id), and format its directory",
+}
+_WITH_DETAIL = frozenset({"login", "trust", "keystore"})
+
+
+class Finding(NamedTuple):
+    """What is wrong with one peer. `at` is host:port."""
+
+    at: str
+    node_id: int
+    text: str
+    remedy: str
+
+    def __str__(self) -> str:
+        who = f"node {self.node_id} at {self.at}" if self.node_id >= 0 else self.at
+        return f"{who}: {self.text}; {self.remedy}"
+
+
+class PeerTroubles:
+    """What a node knows of the peers that do not help it to find a leader."""
+
+    def __init__(self, node_id: int, cluster_id: str) -> None:
+        self.node_id = node_id
+        self.cluster_id = cluster_id
+        self.has_led_or_followed = False  # since the start: what is fatal at the start is a nuisance later
+        self._findings: dict[str, Finding] = {}
+        self._counts: dict[str, int] = {}
+        self._well: set[str] = set()  # peers that answered as members of this cluster
+        self._without_leader_since_ms: int | None = None
+        self._reported_ms: int | None = None
+
+    # -- outcomes
+
+    def unreachable(self, node_id: int, at: str, reason: str) -> None:
+        """A connection was refused or lost; `reason` is what the system or the connection said."""
+        for pattern, text, remedy in _REASONS:
+            if re.search(pattern, reason, re.I):
+                detail = f" ({reason})" if remedy in _WITH_DETAIL else ""
+                self._note(Finding(at, node_id, text + detail, _REMEDIES[remedy]))
+                return
+        self._note(Finding(at, node_id, reason, _REMEDIES["network"]))
+
+    def answered(self, node_id: int, at: str, message: Message, served: frozenset[int] | None) -> None:
+        """A peer answered; `served` are the APIs that it said it serves."""
+        if served is not None and ApiKey.VOTE not in served:
+            self._note(Finding(at, node_id, "a broker answers there, no controller", _REMEDIES["broker"]))
+        elif getattr(message, "error_code", 0) == ErrorCode.INCONSISTENT_CLUSTER_ID:
+            text = f"it is of another cluster than {self.cluster_id}"
+            self._note(Finding(at, node_id, text, _REMEDIES["cluster"]))
+        elif getattr(message, "error_code", 0) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            self._note(Finding(at, node_id, "it does not let this node in", _REMEDIES["denied"]))
+        elif _leader_id(message) == self.node_id:
+            text = f"the leader there has the id of this node, {self.node_id}"
+            self._note(Finding(at, node_id, text, _REMEDIES["id"]))
+        else:
+            self._well.add(at)
+            self._findings.pop(at, None)
+            self._counts.pop(at, None)
+
+    def _note(self, finding: Finding) -> None:
+        self._well.discard(finding.at)
+        self._findings[finding.at] = finding
+        self._counts[finding.at] = self._counts.get(finding.at, 0) + 1
+
+    # -- findings
+
+    def poll(self, now_ms: int, *, has_leader: bool) -> None:
+        """Take note of whether there is a leader; with one, nothing is wrong."""
+        if has_leader:
+            self.has_led_or_followed = True
+            self._without_leader_since_ms = self._reported_ms = None
+            self._findings.clear()
+            self._counts.clear()
+        elif self._without_leader_since_ms is None:
+            self._without_leader_since_ms = now_ms
+
+    def findings(self) -> list[Finding]:
+        """What is wrong now, by address."""
+        if self._without_leader_since_ms is None:
+            return []
+        return [self._findings[at] for at in sorted(self._findings)]
+
+    def lines(self) -> list[str]:
+        """What is wrong now, a line a peer: what /readyz and a refused DescribeQuorum tell."""
+        return [str(finding) for finding in self.findings()]
+
+    def report(self, now_ms: int) -> list[tuple[Finding, int]]:
+        """The findings that are due to be logged, each with how often it was seen since the last report."""
+        since_ms = self._without_leader_since_ms
+        if since_ms is None or not self._findings or now_ms - since_ms < REPORT_AFTER_MS:
+            return []
+        if self._reported_ms is not None and now_ms - self._reported_ms < REPEAT_MS:
+            return []
+        self._reported_ms = now_ms
+        due = [(finding, self._counts.get(finding.at, 0)) for finding in self.findings()]
+        self._counts.clear()
+        return due
+
+    def fatal(self, now_ms: int, voters: int | None) -> str | None:
+        """Why this node can never join, or None. `voters` is the size of the quorum if this node votes.
+
+        A wrong cluster id is fatal for a voter where too few of the others are left for a majority. For an
+        observer it is fatal where no peer is of its cluster.
+        """
+        since_ms = self._without_leader_since_ms
+        if self.has_led_or_followed or since_ms is None or now_ms - since_ms < FATAL_AFTER_MS:
+            return None
+        findings = self.findings()
+        for finding in findings:
+            if finding.remedy == _REMEDIES["id"]:
+                return str(finding)
+        strangers = [finding for finding in findings if finding.remedy == _REMEDIES["cluster"]]
+        if not strangers or self._well:
+            return None
+        if voters is not None and voters - len(strangers) > voters // 2:
+            return None
+        return str(strangers[0])
+
+    def __repr__(self) -> str:
+        return f"<PeerTroubles of node {self.node_id}: {len(self._findings)}>"
+
+
+def _leader_id(message: Message) -> int:
+    """The leader that a Fetch or Vote response names, -1 for none."""
+    topics = getattr(message, "responses", None) or getattr(message, "topics", None) or ()
+    for topic in topics:
+        for partition in topic.partitions:
+            leader = getattr(partition, "current_leader", None)
+            return int(getattr(partition, "leader_id", -1) if leader is None else leader.leader_id)
+    return -1

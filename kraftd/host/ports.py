@@ -1,0 +1,143 @@
+"""What a host needs of its surroundings: the daemon and the simulator supply these, and nothing else.
+
+The disk is a port too: `kraftd.log.disk.Disk`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from kraftd.controller_node.effects import Answer
+from kraftd.controller_node.registration import AskController
+from kraftd.host.checkpointing import CheckpointMade, CheckpointOrder
+from kraftd.host.disk_job import DiskJob
+from kraftd.raft.effects import Send
+from kraftd.requests.call import Call
+
+T = TypeVar("T")
+
+
+class Handle(Protocol):
+    """An action that is planned."""
+
+    def cancel(self) -> None: ...
+
+
+class Timer(Protocol):
+    """The clock and the event loop."""
+
+    def now_ms(self) -> int:
+        """Wall clock of the start, counted on monotonically."""
+
+    def call_soon(self, action: Callable[..., object], *arguments: Any) -> object:
+        """Call it in a later event loop callback, after those that are planned already."""
+
+    def call_at(self, at_ms: int, action: Callable[..., object], *arguments: Any) -> Handle:
+        """Call it once now_ms() is at_ms or more."""
+
+
+class DiskThread(Protocol):
+    """A thread that does one job after the other, in order, so that the event loop never waits for the disk.
+
+    A job that finds no room is tried again every RETRY_MS. Any other exception ends the process.
+    """
+
+    def run(self, job: DiskJob[Any]) -> None: ...
+
+
+class Beside(Protocol):
+    """Threads for reads and removals, in no order."""
+
+    def run(
+        self, work: Callable[[], T], done: Callable[[T], object], failed: Callable[[Exception], object]
+    ) -> None:
+        """Do the work; done or failed is called on the event loop."""
+
+
+class Child(Protocol):
+    """A process beside this one."""
+
+    @property
+    def pid(self) -> int | None: ...
+
+    def give_up(self) -> None:
+        """End it without waiting for that: `ended` is called when it has."""
+
+    def kill(self) -> None:
+        """End it, and wait for that; `ended` is not called any more."""
+
+
+class ProcessFailed(NamedTuple):
+    """A process beside this one ended without a result; the text says why."""
+
+    text: str
+
+
+class FilesChecked(NamedTuple):
+    """The damage that was found, as rows of `kraftd.metadata_dir.dump.verify`; what could not be read."""
+
+    rows: list[dict[str, Any]]
+    error: str = ""
+
+
+class Processes(Protocol):
+    """Processes beside this one, for work that would hold up the event loop. They end with it."""
+
+    def make_checkpoint(
+        self, order: CheckpointOrder, ended: Callable[[CheckpointMade | ProcessFailed], object]
+    ) -> Child: ...
+
+    def check_files(self, directory: str, end_offset: int, ended: Callable[[FilesChecked], object]) -> Child:
+        """Read all files of a log up to end_offset and its checkpoints (`kraftd.host.scrubbing`)."""
+
+
+class PeerWire(Protocol):
+    """The connections of a replica: to its peers, and from whatever asks it."""
+
+    def send(self, effect: Send) -> None: ...
+
+    def turn_away(self, event: Any) -> bool:
+        """Return whether the event asks for something: then its sender is told that this node cannot."""
+
+    def flush(self) -> None:
+        """Send what was answered in this step."""
+
+
+class NodeWire(PeerWire, Protocol):
+    """The connections of a controller."""
+
+    def answer(self, effect: Answer) -> None: ...
+
+    def respond(self, call: Call, parts: list[Any]) -> None:
+        """Answer a call with these bytes."""
+
+    def close(self, connection_id: int, reason: str) -> None: ...
+
+    def ask_controller(self, effect: AskController) -> None: ...
+
+
+class Log(Protocol):
+    """Lines for the operator."""
+
+    def debug(self, text: str, **fields: Any) -> Any: ...
+
+    def info(self, text: str, **fields: Any) -> Any: ...
+
+    def warning(self, text: str, **fields: Any) -> Any: ...
+
+    def error(self, text: str, **fields: Any) -> Any: ...
+
+
+class Ports(NamedTuple):
+    """All of them. `failed` is called once, with whatever must end the process."""
+
+    timer: Timer
+    log_thread: DiskThread
+    download_thread: DiskThread
+    beside: Beside
+    log: Log
+    failed: Callable[[BaseException], None]
+
+
+Effects = Iterable[Any]

@@ -1,0 +1,94 @@
+"""A leader's snapshot brought here: the effects of the core that fill, name and load it (KIP-630)."""
+
+from __future__ import annotations
+
+from kraftd.controller_node.effects import OpenSnapshot
+from kraftd.controller_node.events import SnapshotOpened
+from kraftd.log.disk import Disk
+from kraftd.metadata_dir.checkpoint import (
+    CheckpointReader,
+    PartFile,
+    checkpoint_path,
+    part_name,
+    verify_checkpoint,
+)
+from kraftd.metadata_dir.metadata_log import MetadataLog
+from kraftd.raft import effects as raft_effects
+from kraftd.raft.events import SnapshotFinished
+from kraftd.types import OffsetAndEpoch
+
+SYNC_BYTES = 32 << 20
+
+
+class SnapshotDownload:
+    """The download that is under way, if one is. Every method may raise StorageError; `finish` blocks."""
+
+    def __init__(self, disk: Disk, log: MetadataLog) -> None:
+        self._disk = disk
+        self._log = log
+        self.reader: CheckpointReader | None = None  # of the one that was opened last
+        self._part: PartFile | None = None
+
+    def begin(self, effect: raft_effects.BeginSnapshot) -> None:
+        held, self._part = self._part, None
+        if held is not None and held.snapshot_id != effect.snapshot_id:
+            held.abandon()
+        elif held is not None:
+            held.close()
+        self._part = PartFile(self._disk, self._log.directory, effect.snapshot_id, effect.position)
+
+    def write(self, effect: raft_effects.WriteSnapshot) -> None:
+        part = self._part
+        assert part is not None
+        part.append(effect.data)
+        # So that the sync in the end takes no time in which the leader hears nothing of this voter.
+        if part.unsynced_bytes >= SYNC_BYTES:
+            part.sync()
+
+    def abandon(self, effect: raft_effects.AbandonSnapshot) -> None:
+        """Delete what there is of it, by this process or the one before."""
+        if self._part is not None and self._part.snapshot_id == effect.snapshot_id:
+            self._part.abandon()
+            self._part = None
+        else:
+            self._disk.remove(f"{self._log.directory}/{part_name(effect.snapshot_id, download=True)}")
+
+    def finish(self, effect: raft_effects.FinishSnapshot) -> SnapshotFinished:
+        """Sync it, check it, name it, read its control batches. To be run off the loop.
+
+        Raises CorruptStorage when what came is no whole snapshot: it must be refused then.
+        """
+        part = self._part
+        assert part is not None
+        part.freeze(verify_checkpoint)
+        reader = CheckpointReader(self._disk, checkpoint_path(self._log.directory, effect.snapshot_id))
+        try:
+            control = tuple(bytes(batch.view) for batch in reader.leading_control_batches())
+        finally:
+            reader.close()
+        self._part = None
+        return SnapshotFinished(effect.snapshot_id, part.size_bytes, control)
+
+    def refuse(self) -> OffsetAndEpoch | None:
+        """Delete what finish would not name; its id."""
+        part, self._part = self._part, None
+        if part is None:
+            return None
+        part.abandon()
+        return part.snapshot_id
+
+    def named(self, event: SnapshotFinished) -> None:
+        """It is there: the log may be reset to it. Back on the loop."""
+        self._log.add_snapshot(event.snapshot_id)
+
+    def reset_log(self, effect: raft_effects.ResetLog) -> None:
+        """The log starts and ends at that snapshot."""
+        self._log.reset_to_snapshot(effect.snapshot_id)
+
+    def open(self, effect: OpenSnapshot) -> SnapshotOpened:
+        reader = CheckpointReader(self._disk, checkpoint_path(self._log.directory, effect.snapshot_id))
+        self.reader = reader
+        return SnapshotOpened(effect.snapshot_id, reader.runs())
+
+    def __repr__(self) -> str:
+        return f"<SnapshotDownload {self._part!r}>"

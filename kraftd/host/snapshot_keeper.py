@@ -1,0 +1,401 @@
+"""A replica's care for its snapshots: has them made when due, lets old ones go, has all files checked.
+
+What costs time runs in processes beside this one, one at a time of each kind; here is only when, and what
+follows when they are done. Polls twice a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kraftd.histogram import Histogram
+from kraftd.host.checkpointing import (
+    DAMAGED,
+    MADE,
+    TRANSACTION,
+    UNCHANGED,
+    CheckpointMade,
+    CheckpointOrder,
+)
+from kraftd.host.retention import KeptSnapshot, RetentionRules, new_start
+from kraftd.host.snapshot_policy import AFTER_FAILURE_MS, AFTER_TRANSACTION_MS, SnapshotPolicy
+from kraftd.host.snapshot_request import (
+    SnapshotAnswer,
+    answer,
+    name_of,
+    take_requests,
+)
+from kraftd.log.errors import CorruptStorage, StorageError
+from kraftd.metadata_dir.checkpoint import (
+    CheckpointReader,
+    checkpoint_path,
+    parse_checkpoint_name,
+    part_name,
+    set_aside,
+)
+from kraftd.raft.events import LogStartMoved, SnapshotsDeleted, SnapshotTaken
+from kraftd.types import OffsetAndEpoch
+
+if TYPE_CHECKING:
+    from kraftd.host.executor import EffectExecutor
+    from kraftd.host.ports import Child, FilesChecked, Handle, Processes, ProcessFailed
+    from kraftd.raft.core import RaftCore
+
+POLL_MS = 500
+
+
+class KeeperSettings(NamedTuple):
+    """When snapshots are made (`SnapshotPolicy`), how long that may take, which stay, and how often files are
+    checked; 0 for never."""
+
+    max_bytes: int
+    max_interval_ms: int
+    min_changed_ratio: float
+    timeout_ms: int
+    scrub_interval_ms: int
+    rules: RetentionRules
+    clean_interval_ms: int = 60_000  # as Kafka's cleaner
+    retry_ms: int = AFTER_FAILURE_MS
+
+
+class SnapshotKeeper:
+    """Looks after the snapshots of one replica. `stop` ends what it has started.
+
+    replayed_to() is the offset up to which the image holds the log; step is given what the core must know.
+    """
+
+    def __init__(
+        self,
+        executor: EffectExecutor,
+        core: RaftCore,
+        replayed_to: Callable[[], int],
+        processes: Processes,
+        settings: KeeperSettings,
+        step: Callable[[Any], None],
+    ) -> None:
+        self.storage = executor.storage
+        self.log = executor.log
+        self.settings = settings
+        self._executor = executor
+        self._core = core
+        self._replayed_to = replayed_to
+        self._processes = processes
+        self._step = step
+        self._timer = executor.ports.timer
+        now_ms = self._timer.now_ms()
+        self.policy = SnapshotPolicy(settings.max_bytes, settings.max_interval_ms, now_ms)
+        self._next_scrub_ms = now_ms + settings.scrub_interval_ms
+        self._next_clean_ms = now_ms + settings.clean_interval_ms
+        self._alarm: Handle | None = None
+        self._writer: Child | None = None
+        self._scrubber: Child | None = None
+        self._order: CheckpointOrder | None = None
+        self._started_ms = 0
+        self._overdue = False  # the writer was told to end
+        self._asked: list[str] = []  # the requests that wait for the next snapshot
+        self._answering: list[str] = []  # the requests that the one under way answers
+        self._timestamps: dict[OffsetAndEpoch, int] = {}
+        # For metrics: the times of those made, in nanoseconds; of the latest, size and when it was made
+        # (before the first, when this started); those that could not be made; files found damaged.
+        self.made = Histogram()
+        self.made_bytes = 0
+        self.made_ms = now_ms
+        self.failures = 0
+        self.damaged_files = 0
+
+    def start(self, first_poll_ms: int = POLL_MS) -> None:
+        """Poll from then on."""
+        self._alarm = self._timer.call_at(self._timer.now_ms() + first_poll_ms, self._poll_again)
+
+    def stop(self) -> None:
+        """No more polls; what runs is ended, and its unfinished file removed."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        for child in (self._writer, self._scrubber):
+            if child is not None:
+                child.kill()
+        if self._writer is not None and self._order is not None:
+            name = part_name(self._order.snapshot_id, download=False)
+            self.storage.disk.remove(f"{self._order.directory}/{name}")
+
+    def _poll_again(self) -> None:
+        self.start()
+        try:
+            self.poll()
+        except StorageError as error:
+            self.log.error("snapshots cannot be looked after", error=str(error))
+
+    @property
+    def is_making(self) -> bool:
+        return self._writer is not None
+
+    def poll(self) -> None:
+        """Start what is due."""
+        now_ms = self._timer.now_ms()
+        self._asked += take_requests(self.storage.disk, self.storage.directory.path)
+        if self._writer is None:
+            # In this order: where a snapshot is due all the time, nothing would ever go otherwise.
+            if now_ms >= self._next_clean_ms:
+                self.clean(now_ms)
+            self._make_if_due(now_ms)
+        elif not self._overdue and now_ms - self._started_ms >= self.settings.timeout_ms:
+            self._overdue = True
+            self.log.error("the process that makes a snapshot hangs: it is killed", pid=self._writer.pid)
+            self._writer.give_up()
+        if self.settings.scrub_interval_ms and now_ms >= self._next_scrub_ms:
+            self._next_scrub_ms = now_ms + self.settings.scrub_interval_ms
+            self.scrub()
+
+    # -- making them
+
+    @property
+    def _bytes_since(self) -> int:
+        log = self.storage.log
+        latest = log.latest_snapshot
+        return log.bytes_from(latest.offset if latest is not None else log.log_start)
+
+    def _make_if_due(self, now_ms: int) -> None:
+        bytes_since = self._bytes_since
+        reason = "it was asked for" if self._asked else self.policy.reason(bytes_since, now_ms)
+        if reason is None:
+            return
+        latest = self.storage.log.latest_snapshot
+        if self._core.high_watermark <= (latest.offset if latest is not None else 0):
+            self._answer_waiting(latest if latest is not None and latest.offset > 0 else None)
+            return
+        by_bytes = not self._asked and self.policy.is_by_bytes(bytes_since)
+        order = self.order(self.settings.min_changed_ratio if by_bytes else 0.0)
+        if order is None:
+            return  # still loading: at one of the next polls
+        self._order = order
+        self._started_ms, self._overdue = now_ms, False
+        self._answering, self._asked = self._asked, []
+        self.log.info("making a snapshot", snapshot=name_of(order.snapshot_id), because=reason)
+        self._writer = self._processes.make_checkpoint(order, self._written)
+
+    def order(self, min_changed_ratio: float = 0.0) -> CheckpointOrder | None:
+        """A checkpoint of what is committed; None while that is not all on disk and in the image."""
+        log = self.storage.log
+        end_offset = self._core.high_watermark
+        epoch = log.epochs.epoch_of(end_offset - 1)
+        if epoch is None or self._replayed_to() < end_offset or log.synced_end < end_offset:
+            return None
+        latest = log.latest_snapshot
+        base = latest if latest is not None and latest.offset > 0 else None
+        return CheckpointOrder(
+            directory=log.directory,
+            end_offset=end_offset,
+            epoch=epoch,
+            base=base,
+            position=log.position_near(base.offset if base is not None else log.log_start),
+            min_changed_ratio=min_changed_ratio if base is not None else 0.0,
+        )
+
+    def _written(self, made: CheckpointMade | ProcessFailed) -> None:
+        order, self._order, self._writer = self._order, None, None
+        assert order is not None
+        now_ms = self._timer.now_ms()
+        if not isinstance(made, CheckpointMade):
+            why = made.text
+            if self._overdue:
+                why = (
+                    f"it was not done after {self.settings.timeout_ms} ms "
+                    "(kraftd.metadata.snapshot.timeout.ms)"
+                )
+            self._failed(order, why, now_ms)
+        elif made.outcome == MADE:
+            try:
+                self.register(order, made, now_ms)
+            except (StorageError, FileNotFoundError) as error:
+                self._failed(order, str(error), now_ms)
+            self._next_clean_ms = now_ms  # at the next poll
+        elif made.outcome == TRANSACTION:
+            self.policy.failed(now_ms, AFTER_TRANSACTION_MS)
+            self._asked, self._answering = self._answering + self._asked, []
+        elif made.outcome == UNCHANGED:
+            self.policy.put_off(self._bytes_since)
+            ratio = round(made.changed_ratio, 4)
+            self.log.info("no snapshot: too few records have changed", changed_ratio=ratio)
+        elif made.outcome == DAMAGED:
+            damaged = parse_checkpoint_name(made.path.rpartition("/")[2])
+            healed = damaged is not None and self._set_aside(damaged, made.text)
+            self._failed(order, made.text, now_ms, wait_ms=0 if healed else None)
+
+    def register(self, order: CheckpointOrder, made: CheckpointMade, now_ms: int) -> None:
+        """Take in a new checkpoint, if it is what was ordered and the log has not been replaced meanwhile.
+
+        Raises CorruptStorage, FileNotFoundError.
+        """
+        log, snapshot_id = self.storage.log, order.snapshot_id
+        path = checkpoint_path(log.directory, snapshot_id)
+        if snapshot_id.offset < log.log_start:
+            self.storage.disk.remove(path)
+            self.log.info("a snapshot came too late: the log begins behind it", snapshot=name_of(snapshot_id))
+            self._answer(log.latest_snapshot)
+            return
+        reader = CheckpointReader(self.storage.disk, path)
+        reader.close()
+        expected = self._core.kraft_version_at(snapshot_id.offset - 1)
+        if reader.size_bytes != made.size_bytes or reader.header.kraft_version != expected:
+            found = (
+                f"{reader.size_bytes} bytes of kraft.version {reader.header.kraft_version}, "
+                f"expected were {made.size_bytes} of {expected}"
+            )
+            self.log.error("a snapshot is not what was ordered", snapshot=name_of(snapshot_id), error=found)
+            raise CorruptStorage(
+                path, 0, snapshot_id.offset, found, "Remove the file; another is made in a while"
+            )
+        log.add_snapshot(snapshot_id)
+        self._step(SnapshotTaken(snapshot_id, made.size_bytes))
+        self.policy.taken(now_ms)
+        self.made.note((now_ms - self._started_ms) * 1_000_000)
+        self.made_bytes, self.made_ms = made.size_bytes, now_ms
+        self.log.info(
+            "snapshot made",
+            snapshot=name_of(snapshot_id),
+            size_bytes=made.size_bytes,
+            records=made.record_count,
+            took_ms=now_ms - self._started_ms,
+        )
+        self._answer(snapshot_id, made.size_bytes)
+
+    def _failed(self, order: CheckpointOrder, why: str, now_ms: int, wait_ms: int | None = None) -> None:
+        self.failures += 1
+        self.log.error("a snapshot could not be made", snapshot=name_of(order.snapshot_id), error=why)
+        # A writer that was killed could not take its file away.
+        part = f"{order.directory}/{part_name(order.snapshot_id, download=False)}"
+        self._executor.ports.beside.run(
+            lambda: self.storage.disk.remove(part),
+            _nothing,
+            lambda error: self.log.warning("an unfinished snapshot could not be removed", error=str(error)),
+        )
+        self.policy.failed(now_ms, self.settings.retry_ms if wait_ms is None else wait_ms)
+        self._answer(None, error=why)
+
+    # -- requests for one
+
+    def _answer(self, snapshot_id: OffsetAndEpoch | None, size_bytes: int = 0, error: str = "") -> None:
+        """Answer the requests that the snapshot under way was made for."""
+        names, self._answering = self._answering, []
+        for name in names:
+            self._give(name, snapshot_id, size_bytes, error)
+
+    def _answer_waiting(self, snapshot_id: OffsetAndEpoch | None) -> None:
+        """Answer the requests that wait with the newest snapshot: there is nothing to make another of."""
+        names, self._asked = self._asked, []
+        for name in names:
+            self._give(name, snapshot_id, 0, "")
+
+    def _give(self, name: str, snapshot_id: OffsetAndEpoch | None, size_bytes: int, error: str) -> None:
+        path = ""
+        if snapshot_id is not None:
+            path = checkpoint_path(self.storage.log.directory, snapshot_id)
+            size_bytes = size_bytes or self._core.log.snapshots.get(snapshot_id, 0)
+        elif not error:
+            error = "nothing is committed yet"
+        given = SnapshotAnswer(asked=name, path=path, size_bytes=size_bytes, error=error)
+        self._executor.ports.beside.run(
+            lambda: answer(self.storage.disk, self.storage.directory.path, given),
+            _nothing,
+            lambda error: self.log.error("a request for a snapshot cannot be answered", error=str(error)),
+        )
+
+    # -- letting them go
+
+    def clean(self, now_ms: int) -> None:
+        """Delete what retention lets go of. Not while a writer runs, which reads it."""
+        self._next_clean_ms = now_ms + self.settings.clean_interval_ms
+        log, core = self.storage.log, self._core
+        sizes, reads = core.log.snapshots, self.storage.snapshot_reads
+        kept = [
+            KeptSnapshot(each, sizes.get(each, 0), self._timestamp_ms(each), reads.get(each))
+            for each in log.snapshots
+        ]
+        limit = min(core.log_start_limit, self._replayed_to())
+        live_end = core.live_replicas_end
+        start = new_start(
+            self.settings.rules, kept, log.size_bytes_from, log.log_start, limit, now_ms, live_end
+        )
+        if start is not None:
+            self.start_log_at(start)
+
+    def start_log_at(self, start: OffsetAndEpoch) -> bool:
+        """Let the log start at a snapshot; False where it does already."""
+        log = self.storage.log
+        if not log.delete_before_snapshot(start):
+            return False
+        for each in set(self._timestamps) - set(log.snapshots):
+            del self._timestamps[each]
+        self._step(LogStartMoved(start.offset))
+        self._executor.tidy()
+        self.log.info("the log starts at a snapshot", snapshot=name_of(start), snapshots=len(log.snapshots))
+        return True
+
+    def _timestamp_ms(self, snapshot_id: OffsetAndEpoch) -> int:
+        found = self._timestamps.get(snapshot_id)
+        if found is None:
+            path = checkpoint_path(self.storage.log.directory, snapshot_id)
+            try:
+                reader = CheckpointReader(self.storage.disk, path)
+            except (CorruptStorage, FileNotFoundError):
+                return 0  # of no use to any replica
+            reader.close()
+            found = self._timestamps[snapshot_id] = reader.header.last_contained_log_timestamp_ms
+        return found
+
+    # -- damage
+
+    def scrub(self) -> None:
+        """Have all files checked now, unless that is under way."""
+        if self._scrubber is not None:
+            self.log.error("checking the files takes longer than the time between two checks")
+            return
+        log = self.storage.log
+        self._scrubber = self._processes.check_files(log.directory, log.synced_end, self._scrubbed)
+
+    def _scrubbed(self, checked: FilesChecked) -> None:
+        self._scrubber = None
+        if checked.error:
+            self.log.error("the files could not be checked", error=checked.error)
+        for row in checked.rows:
+            text = f"{row['path']}, byte {row['position']}: {row['reason']}"
+            damaged = parse_checkpoint_name(row["path"].rpartition("/")[2])
+            if damaged is None or not self._set_aside(damaged, text):
+                self.log.error(
+                    "damage on disk",
+                    damage=text,
+                    offset=row["offset"],
+                    remedy="with other voters up, stop this node, move "
+                    + (
+                        "the file aside and start it again: then a snapshot is fetched from the leader"
+                        if damaged is not None
+                        else "its directory aside, format it anew and let it catch up from the leader"
+                    ),
+                )
+        damaged_count = len({row["path"] for row in checked.rows})
+        self.damaged_files += damaged_count
+        self.log.info("files checked", damaged=damaged_count)
+
+    def _set_aside(self, snapshot_id: OffsetAndEpoch, text: str) -> bool:
+        """Do without a damaged checkpoint; False where the log cannot do without it."""
+        log = self.storage.log
+        if snapshot_id not in log.snapshots:
+            return True
+        others = [each for each in log.snapshots if each != snapshot_id and each.offset > 0]
+        if log.log_start > 0 and not others:
+            return False
+        aside = set_aside(self.storage.disk, log.directory, snapshot_id)
+        log.forget_snapshot(snapshot_id)
+        self._step(SnapshotsDeleted((snapshot_id,)))
+        self.log.error("a damaged checkpoint was set aside", damage=text, now_named=aside)
+        if log.log_start == snapshot_id.offset:
+            self.start_log_at(others[0])
+        return True
+
+    def __repr__(self) -> str:
+        return f"<SnapshotKeeper {self.policy!r}, {'making one' if self.is_making else 'idle'}>"
+
+
+def _nothing(_: Any) -> None:
+    """Nothing waits for it."""

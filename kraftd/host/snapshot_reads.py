@@ -1,0 +1,77 @@
+"""Pieces of snapshots read for downloads: off the event loop, and never many bytes at a time.
+
+A replica asks for as much as it likes, and is given what there is memory for. A piece may be any part of what
+was asked for, so when many ask for much, each gets less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kraftd.types import OffsetAndEpoch
+
+if TYPE_CHECKING:
+    from kraftd.host.ports import Beside
+    from kraftd.host.storage import Storage
+
+MAX_BYTES = 16 << 20  # in one answer
+MAX_BYTES_IN_ALL = 64 << 20  # that are being read
+MIN_BYTES = 64 << 10  # so that every download makes progress
+
+
+class PieceRead(Protocol):
+    """An effect that asks for up to max_bytes of a snapshot from position on."""
+
+    @property
+    def snapshot_id(self) -> OffsetAndEpoch: ...
+
+    @property
+    def position(self) -> int: ...
+
+    @property
+    def max_bytes(self) -> int: ...
+
+
+class SnapshotReads:
+    """Performs effects that want pieces: `done` gets the effect and its bytes, `failed` the effect and why
+    not."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        beside: Beside,
+        now_ms: Callable[[], int],
+        done: Callable[[Any, bytes], object],
+        failed: Callable[[Any, Exception], object],
+    ) -> None:
+        self._storage = storage
+        self._beside = beside
+        self._now_ms = now_ms
+        self._done = done
+        self._failed = failed
+        self.reading_bytes = 0
+
+    def begin(self, effect: PieceRead) -> None:
+        """Read a piece. That part of the file was not read for long: the disk may take its time."""
+        self._storage.snapshot_reads[effect.snapshot_id] = self._now_ms()
+        room = max(MIN_BYTES, MAX_BYTES_IN_ALL - self.reading_bytes)
+        size_bytes = min(effect.max_bytes, MAX_BYTES, room)
+        self.reading_bytes += size_bytes
+        self._beside.run(
+            partial(self._storage.read_snapshot, effect.snapshot_id, effect.position, size_bytes),
+            partial(self._read, effect, size_bytes),
+            partial(self._unreadable, effect, size_bytes),
+        )
+
+    def _read(self, effect: PieceRead, size_bytes: int, data: bytes) -> None:
+        self.reading_bytes -= size_bytes
+        self._done(effect, data)
+
+    def _unreadable(self, effect: PieceRead, size_bytes: int, error: Exception) -> None:
+        self.reading_bytes -= size_bytes
+        self._failed(effect, error)
+
+    def __repr__(self) -> str:
+        return f"<SnapshotReads {self.reading_bytes} bytes>"

@@ -1,0 +1,61 @@
+"""A snapshot on demand: two small files in the metadata directory, one asks, the other answers.
+
+Kafka's protocol has no such request, and a user with write access to the directory may do worse than ask.
+`kraftd snapshot` writes `snapshot.request.NAME` and waits for `snapshot.answer.NAME`; a running daemon looks
+for requests twice a second. Each request has files of its own, so several may wait at the same time.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from kraftd.log.disk import Disk, write_atomically
+from kraftd.types import OffsetAndEpoch
+
+REQUEST = "snapshot.request."
+ANSWER = "snapshot.answer."
+
+
+class SnapshotAnswer(Struct, frozen=True, kw_only=True):
+    """What came of the request `asked`: the newest checkpoint, or why there is no new one."""
+
+    asked: str
+    path: str = ""
+    size_bytes: int = 0
+    error: str = ""
+
+
+def ask(disk: Disk, directory: str, name: str) -> None:
+    """Ask the daemon of a directory for a snapshot, under a name that no other request has."""
+    write_atomically(disk, f"{directory}/{REQUEST}{name}", b"")
+
+
+def take_requests(disk: Disk, directory: str) -> list[str]:
+    """The names of the requests that wait, which wait no more."""
+    found = [
+        name for name in disk.list_names(directory) if name.startswith(REQUEST) and not name.endswith(".tmp")
+    ]
+    for name in found:
+        disk.remove(f"{directory}/{name}")
+    return [name.removeprefix(REQUEST) for name in found]
+
+
+def answer(disk: Disk, directory: str, given: SnapshotAnswer) -> None:
+    write_atomically(disk, f"{directory}/{ANSWER}{given.asked}", msgspec.json.encode(given))
+
+
+def take_answer(disk: Disk, directory: str, name: str) -> SnapshotAnswer | None:
+    """The answer to that request, None as long as there is none."""
+    path = f"{directory}/{ANSWER}{name}"
+    try:
+        given = msgspec.json.decode(disk.read_bytes(path), type=SnapshotAnswer)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+    disk.remove(path)
+    return given
+
+
+def name_of(snapshot_id: OffsetAndEpoch) -> str:
+    """How a log line names a snapshot: `205268-5`."""
+    return f"{snapshot_id.offset}-{snapshot_id.epoch}"

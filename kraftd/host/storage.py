@@ -1,0 +1,146 @@
+"""All files of a node, opened: what the consensus core starts from, and what the runner works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kraftd.config import DaemonConfig
+from kraftd.log.disk import Disk
+from kraftd.log.partition_log import LogSettings
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.metadata_dir.bootstrap import read_bootstrap
+from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_path, find_download, part_name
+from kraftd.metadata_dir.directory import MetadataDirectory, open_directory
+from kraftd.metadata_dir.metadata_log import MetadataLog
+from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.recovery import OpenedLog, open_log
+from kraftd.raft.config import TAIL_BYTES, DurableState, PartialSnapshot
+from kraftd.raft.log_view import LogView
+from kraftd.raft.quorum.history import ControlRecordHistory
+from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.message import Message
+from kraftd.wire.record_frame import VersionedRecord
+
+
+class Storage:
+    """A locked metadata directory and its log. `snapshot_reads` is the runner's to note.
+
+    `bootstrap` are the records for an empty log, None where there is no file. `notes` are what recovery
+    had to say.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: MetadataDirectory,
+        opened: OpenedLog,
+        quorum_state: QuorumStateFile,
+        bootstrap: list[VersionedRecord] | None,
+    ) -> None:
+        self.directory = directory
+        self.log: MetadataLog = opened.log
+        self.bootstrap = bootstrap
+        self.notes = opened.report.notes
+        self.disk = disk
+        self.snapshot_reads: dict[OffsetAndEpoch, int] = {}  # when each was last downloaded from, in ms
+        self.snapshot_reader: CheckpointReader | None = None  # of the one that is loaded at the start
+        self._quorum_state = quorum_state
+        self._control_batches = opened.control_batches
+
+    def durable_state(self, static_voters: VoterSet = NO_VOTERS) -> DurableState:
+        """What the core finds on disk, with the control records of the newest snapshot and, as recovery has
+        read them, of the log behind it. Once, before anything is appended.
+        """
+        log = self.log
+        sizes = {}
+        history = ControlRecordHistory(static_voters)
+        for snapshot_id in log.snapshots:
+            reader = self._reader(snapshot_id)
+            sizes[snapshot_id] = reader.size_bytes
+            if snapshot_id == log.latest_snapshot:
+                for batch in reader.leading_control_batches():
+                    history.read_batch(batch, at_offset=snapshot_id.offset - 1)
+            reader.close()
+        for data in self._control_batches:
+            history.read(data)
+        view = LogView(log.log_start, log.log_end, log.epochs.entries, sizes)
+        return DurableState(self._quorum_state.read(), view, history, self._partial_download())
+
+    def _partial_download(self) -> PartialSnapshot | None:
+        """The download that the last process did not finish."""
+        found = find_download(self.disk, self.log.directory)
+        if found is None:
+            return None
+        snapshot_id, position = found
+        file = self.disk.open(f"{self.log.directory}/{part_name(snapshot_id, download=True)}")
+        try:
+            tail = file.read(max(0, position - TAIL_BYTES), min(position, TAIL_BYTES))
+        finally:
+            file.close()
+        return PartialSnapshot(snapshot_id, position, tail)
+
+    def snapshot(self) -> tuple[OffsetAndEpoch, Iterator[list[Message]]] | None:
+        """The newest snapshot that stands for a part of the log, and its records' values, a list a batch."""
+        latest = self.log.latest_snapshot
+        if latest is None or latest.offset == 0:
+            return None
+        self.snapshot_reader = self._reader(latest)
+        return latest, self.snapshot_reader.runs()
+
+    def read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
+        """A piece of a snapshot's file. Raises FileNotFoundError, StorageError."""
+        file = self.disk.open(checkpoint_path(self.directory.partition_path, snapshot_id))
+        try:
+            return file.read(position, max_bytes)
+        finally:
+            file.close()
+
+    def persist_election(self, state: QuorumStateData, version: int) -> None:
+        """Durable on return."""
+        self._quorum_state.write(state, version)
+
+    def close(self) -> None:
+        """Sync and close the log, release the lock."""
+        try:
+            self.log.close()
+        finally:
+            self.directory.close()
+
+    def _reader(self, snapshot_id: OffsetAndEpoch) -> CheckpointReader:
+        return CheckpointReader(self.disk, checkpoint_path(self.directory.partition_path, snapshot_id))
+
+    def __repr__(self) -> str:
+        return f"<Storage {self.directory!r}, {self.log!r}>"
+
+
+def lock_directory(
+    disk: Disk, config: DaemonConfig, now_ms: int, new_directory_id: Callable[[], bytes]
+) -> MetadataDirectory:
+    """The metadata directory of a configuration, locked and checked. Raises StorageError."""
+    return open_directory(
+        disk,
+        config.metadata_log_dir,
+        config.node_id,
+        other_directories=config.data_dirs,
+        new_directory_id=new_directory_id,
+        now_ms=now_ms,
+    )
+
+
+def open_storage(
+    disk: Disk, config: DaemonConfig, now_ms: int, new_directory_id: Callable[[], bytes]
+) -> Storage:
+    """Lock, check and recover the directories of a configuration. Raises StorageError with what to do."""
+    directory = lock_directory(disk, config, now_ms, new_directory_id)
+    try:
+        bootstrap = read_bootstrap(disk, config.metadata_log_dir)
+        settings = LogSettings(
+            segment_bytes=config.metadata_log_segment_bytes, segment_ms=config.metadata_log_segment_ms
+        )
+        opened = open_log(disk, directory.partition_path, settings)
+        quorum_state = QuorumStateFile(disk, directory.partition_path)
+    except BaseException:
+        directory.close()
+        raise
+    return Storage(disk, directory, opened, quorum_state, bootstrap)

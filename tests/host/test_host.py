@@ -1,0 +1,154 @@
+"""The host's code in a world of one replica: requests for snapshots, and what must end the process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kraftd.controller_node.effects import AnswerRecords, OpenSnapshot
+from kraftd.host.executor import BatchSplit
+from kraftd.host.ports import FilesChecked
+from kraftd.host.snapshot_request import SnapshotAnswer, ask, take_answer
+from kraftd.log.errors import StorageFailure
+from kraftd.raft.effects import TruncateLog
+from kraftd.simulation.files import PATH
+from kraftd.simulation.options import draw_options
+from kraftd.simulation.process import Process
+from kraftd.simulation.schedule import MS, SECOND
+from kraftd.simulation.world import World
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
+
+ALONE: dict[str, Any] = {
+    "voter_count": 1,
+    "observer_count": 0,
+    "snapshot_bytes": 1 << 30,
+    "snapshot_interval_ms": 0,
+    "scrub_interval_ms": 0,
+    "sync_us": (50, 500),
+}
+
+
+class Replica:
+    """One replica that leads itself, and the work that is done on it."""
+
+    def __init__(self, *, controllers: bool) -> None:
+        options = draw_options(1)._replace(**ALONE, controllers=controllers)
+        self.world = World(1, options=options, faults=())
+        [self.host] = self.world.cluster.hosts.values()
+        self.world.cluster.start(self.host)
+        vars(self.process)["ask_for_snapshot"] = lambda: False  # only the test asks
+        self.world.workload.start()
+        self.run(5 * SECOND)
+        self.world.workload.stop()
+        self.world.cluster.start(self.host)  # some of the work ends in a crash
+        self.run(5 * SECOND)
+
+    @property
+    def process(self) -> Process:
+        assert self.host.process is not None
+        return self.host.process
+
+    def run(self, for_us: int) -> None:
+        self.world.schedule.run_until(self.world.schedule.now_us + for_us)
+
+    def ask(self, name: str) -> None:
+        ask(self.host.disk, PATH, name)
+
+    def answers(self, *names: str) -> dict[str, SnapshotAnswer]:
+        """What these requests are answered, within ten seconds."""
+        found: dict[str, SnapshotAnswer] = {}
+        for _ in range(5_000):
+            self.run(2 * MS)
+            for name in names:
+                answer = take_answer(self.host.disk, PATH, name)
+                if answer is not None:
+                    found[name] = answer
+        return found
+
+
+@pytest.fixture
+def replica() -> Iterator[Replica]:
+    one = Replica(controllers=False)
+    yield one
+    one.world.take_apart()
+
+
+@pytest.fixture
+def controller() -> Iterator[Replica]:
+    one = Replica(controllers=True)
+    yield one
+    one.world.take_apart()
+
+
+def test_a_request_that_comes_while_a_snapshot_is_made_gets_its_own_answer(replica: Replica) -> None:
+    replica.ask("first")
+    for _ in range(10_000):
+        replica.run(1 * MS)
+        if replica.process.keeper.is_making:
+            break
+    assert replica.process.keeper.is_making
+    replica.ask("second")
+    answers = replica.answers("first", "second")
+    assert answers["first"].path and answers["second"].path
+    assert answers["second"].path >= answers["first"].path
+
+
+def test_requests_that_wait_together_are_answered_with_one_snapshot(replica: Replica) -> None:
+    for name in ("first", "second"):
+        ask(replica.process.files.disk, PATH, name)
+    answers = replica.answers("first", "second")
+    assert answers["first"].path
+    assert answers["first"].path == answers["second"].path
+
+
+def test_a_snapshot_that_cannot_be_opened_ends_the_process(controller: Replica) -> None:
+    executor = controller.process.executor
+    with pytest.raises(FileNotFoundError):
+        executor.perform([OpenSnapshot(OffsetAndEpoch(999, 9))])
+        controller.run(1 * MS)
+    assert executor._dead
+
+
+def test_a_log_that_is_cut_inside_of_a_batch_ends_the_process(replica: Replica) -> None:
+    files = replica.process.files
+    long = [one for one in files.batches(files.log.log_start) if one.header.last_offset_delta]
+    assert long, f"no batch of several records in {files!r}"
+    with pytest.raises(BatchSplit, match="a batch spans it"):
+        replica.process.executor._truncate(TruncateLog(long[-1].header.base_offset + 1))
+
+
+def test_damage_is_counted_by_files(replica: Replica) -> None:
+    keeper = replica.process.keeper
+    rows = [{"path": "/a.log", "position": at, "offset": at, "reason": "damaged"} for at in range(3)]
+    keeper._scrubbed(FilesChecked(rows))
+    assert keeper.damaged_files == 1
+
+
+def test_an_error_of_the_disk_ends_the_process_and_no_other(replica: Replica) -> None:
+    process = replica.process
+    process.executor.fail(StorageFailure("cannot sync /a.log"))
+    assert process.ended and replica.host.process is None
+
+
+def test_a_fault_in_filling_an_answer_costs_that_call_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    replica = Replica(controllers=True)
+    process, workload = replica.process, replica.world.workload
+    filled, failed = AnswerRecords.fill, []
+
+    def once(self: AnswerRecords, data: Any) -> Any:
+        if not failed:
+            failed.append(self.call)
+            raise ZeroDivisionError("planted")
+        return filled(self, data)
+
+    monkeypatch.setattr(AnswerRecords, "fill", once)
+    answered: list[int] = []
+    monkeypatch.setattr(workload, "answered", lambda _, call, message: answered.append(message.error_code))
+    while len(answered) < 40:
+        workload.act("client fetch")
+        replica.run(SECOND)
+    assert failed and replica.process is process
+    assert answered.count(ErrorCode.UNKNOWN_SERVER_ERROR) == 1

@@ -1,0 +1,108 @@
+"""What a node makes of peers that do not help it: which lines, how often, and what is fatal."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftd.host.peer_troubles import FATAL_AFTER_MS, REPEAT_MS, REPORT_AFTER_MS, PeerTroubles
+from kraftd.messages.fetch_response import FetchResponse
+from kraftd.messages.vote_response import VoteResponse
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+
+STRANGER = VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+CONTROLLER = frozenset({int(ApiKey.VOTE), int(ApiKey.FETCH)})
+
+
+def alone() -> PeerTroubles:
+    troubles = PeerTroubles(1, "mine")
+    troubles.poll(0, has_leader=False)
+    return troubles
+
+
+def test_a_line_comes_soon_and_then_once_a_minute_with_a_count() -> None:
+    troubles = alone()
+    troubles.unreachable(2, "b:9093", "Connection refused")
+    assert troubles.report(REPORT_AFTER_MS - 1) == []
+    ((finding, count),) = troubles.report(REPORT_AFTER_MS)
+    assert (finding.at, count) == ("b:9093", 1)
+    for _ in range(5):
+        troubles.unreachable(2, "b:9093", "Connection refused")
+    assert troubles.report(REPORT_AFTER_MS + REPEAT_MS - 1) == []
+    ((_, count),) = troubles.report(REPORT_AFTER_MS + REPEAT_MS)
+    assert count == 5
+
+
+@pytest.mark.parametrize(
+    ("reason", "text", "remedy"),
+    [
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number", "does not speak TLS", "security protocol"),
+        ("self-signed certificate", "its certificate is not accepted (self-signed", "ssl.truststore"),
+        ("IP address mismatch, certificate is not valid for '::1'", "is not accepted", "its names"),
+        ("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] required", "this node's certificate", "ssl.keystore"),
+        ("login by PLAIN: invalid credentials", "cannot log in (login by PLAIN", "sasl.jaas.config"),
+        ("the other side speaks TLS on a plaintext connection", "it speaks TLS", "security protocol"),
+    ],
+)
+def test_what_fails_between_secured_nodes_is_named(reason: str, text: str, remedy: str) -> None:
+    troubles = alone()
+    troubles.unreachable(2, "b:9093", reason)
+    (finding,) = troubles.findings()
+    assert text in finding.text
+    assert remedy in finding.remedy
+
+
+def test_a_principal_that_may_not_take_part_is_told_what_it_lacks() -> None:
+    troubles = alone()
+    denied = VoteResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    troubles.answered(2, "b:9093", denied, CONTROLLER)
+    assert "CLUSTER_ACTION" in troubles.lines()[0]
+
+
+def test_nothing_is_wrong_once_there_is_a_leader() -> None:
+    troubles = alone()
+    troubles.unreachable(2, "b:9093", "Connection refused")
+    troubles.poll(10, has_leader=True)
+    assert troubles.findings() == []
+    assert troubles.report(1_000_000) == []
+
+
+def test_a_peer_that_answers_well_is_forgotten() -> None:
+    troubles = alone()
+    troubles.unreachable(2, "b:9093", "Connection refused")
+    troubles.answered(2, "b:9093", VoteResponse(), CONTROLLER)
+    assert troubles.findings() == []
+
+
+def test_a_voter_ends_only_if_no_majority_is_left_without_strangers() -> None:
+    troubles = alone()
+    troubles.answered(2, "b:9093", STRANGER, CONTROLLER)
+    assert troubles.fatal(FATAL_AFTER_MS, voters=3) is None  # the third may be of this cluster
+    troubles.answered(3, "c:9093", STRANGER, CONTROLLER)
+    assert troubles.fatal(FATAL_AFTER_MS - 1, voters=3) is None
+    told = troubles.fatal(FATAL_AFTER_MS, voters=3)
+    assert told is not None
+    assert "node 2 at b:9093" in told
+
+
+def test_an_observer_ends_unless_a_peer_is_of_its_cluster() -> None:
+    troubles = alone()
+    troubles.answered(-2, "b:9093", STRANGER, CONTROLLER)
+    assert troubles.fatal(FATAL_AFTER_MS, voters=None) is not None
+    troubles.answered(-3, "c:9093", FetchResponse(), CONTROLLER)
+    assert troubles.fatal(FATAL_AFTER_MS, voters=None) is None
+
+
+def test_a_node_that_once_had_a_leader_never_ends_for_a_stranger() -> None:
+    troubles = alone()
+    troubles.poll(1, has_leader=True)
+    troubles.poll(2, has_leader=False)
+    troubles.answered(2, "b:9093", STRANGER, CONTROLLER)
+    assert troubles.fatal(1_000_000, voters=None) is None
+    assert [finding.at for finding in troubles.findings()] == ["b:9093"]
+
+
+def test_a_broker_in_a_controllers_place_is_named_as_such() -> None:
+    troubles = alone()
+    troubles.answered(-2, "b:9092", FetchResponse(), frozenset({int(ApiKey.FETCH)}))
+    assert "a broker answers there" in str(troubles.findings()[0])
