@@ -1,1 +1,1 @@
-"""Numbers that the rooms keep, told to whoever watches: a Prometheus endpoint, /healthz and /readyz."""
+"""Numbers that the packages keep, as an HTTP listener shows them: Prometheus text, /healthz and /readyz."""

@@ -101,13 +101,13 @@ FAMILIES: tuple[Family, ...] = (
     _CONTROLLER.gauge(
         "LastAppliedRecordTimestamp",
         "when the last applied record was appended, milliseconds since 1970; -1 before the first",
-        lambda r: r.node.loading.timestamp_ms,
+        lambda r: r.node.following.loading.timestamp_ms,
     ),
     _CONTROLLER.gauge(
         "LastAppliedRecordLagMs",
         "milliseconds since the last applied record was appended; the active controller writes one every "
         "metadata.max.idle.interval.ms at least",
-        lambda r: r.now_ms - r.node.loading.timestamp_ms,
+        lambda r: r.now_ms - r.node.following.loading.timestamp_ms,
     ),
     _CONTROLLER.gauge(
         "TimedOutBrokerHeartbeatCount",
@@ -123,7 +123,7 @@ FAMILIES: tuple[Family, ...] = (
     _CONTROLLER.gauge(
         "NewActiveControllersCount",
         "how often a leader of the quorum was found",
-        lambda r: r.node.leaders_seen,
+        lambda r: r.node.leadership.leaders_seen,
     ),
     _CONTROLLER.gauge(
         "IgnoredStaticVoters",
@@ -138,7 +138,7 @@ FAMILIES: tuple[Family, ...] = (
     _CONTROLLER.histogram(
         "LoadSnapshotLatencyMs",
         "how long snapshots took to be loaded into the image (KIP-630)",
-        lambda r: r.node.loading.snapshot_times,
+        lambda r: r.node.following.loading.snapshot_times,
     ),
     _CONTROLLER.gauge(
         "SnapshotSizeBytes",

@@ -1,6 +1,6 @@
 """All metrics written as Prometheus or OpenMetrics text, a piece at a time.
 
-Whoever sends it lets others have their turn between two pieces: with hundreds of brokers a scrape is
+The sender lets other callbacks of the event loop run between two pieces: with hundreds of brokers a scrape is
 thousands of lines, and the text is the expensive part.
 """
 
@@ -13,6 +13,7 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 
 from kraftd.metrics import (
+    client_metrics,
     controller_metrics,
     metadata_metrics,
     own_metrics,
@@ -27,6 +28,7 @@ FAMILIES: tuple[Family, ...] = (
     *quorum_metrics.FAMILIES,
     *metadata_metrics.FAMILIES,
     *request_metrics.FAMILIES,
+    *client_metrics.FAMILIES,
     *own_metrics.FAMILIES,
 )
 _END = b"# EOF\n"  # of an OpenMetrics text, and there only once

@@ -14,8 +14,8 @@ STOPPING = "stopping"
 
 
 class Progress(Struct, frozen=True):
-    """How much of what there is has been loaded. `total` is None while nobody can know: a snapshot does not
-    say beforehand how many records it has.
+    """How much of what there is has been loaded. `total` is None while it cannot be known: a snapshot does
+    not say beforehand how many records it has.
     """
 
     loaded: int
@@ -26,9 +26,11 @@ class Progress(Struct, frozen=True):
 
 
 class Health(Struct, frozen=True):
-    """`ready` is for whoever routes or rolls: loaded, with a leader, room on the disk, and not stopping.
+    """`ready` is for load balancers and rolling restarts: loaded, with a leader, room on the disk, and not
+    stopping.
 
-    `records` and `bytes` are those of the newest snapshot and of the log behind it.
+    `records` and `bytes` are those of the newest snapshot and of the log behind it. `troubles` say why no
+    leader is found, a line a peer; `refused` which nodes this one refused within the last minute.
     """
 
     ready: bool
@@ -40,6 +42,8 @@ class Health(Struct, frozen=True):
     high_watermark: int
     records: Progress
     bytes: Progress
+    troubles: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Health {self.state}, {self.bytes!r} bytes>"
@@ -58,6 +62,8 @@ def health(readings: Readings) -> Health:
         high_watermark=raft.high_watermark,
         records=_records(readings),
         bytes=_bytes(readings),
+        troubles=tuple(readings.troubles),
+        refused=tuple(readings.refused),
     )
 
 
@@ -68,25 +74,27 @@ def _state(readings: Readings) -> str:
     if readings.disk_full:
         return DISK_FULL
     has_leader = readings.raft.current_leader >= 0
-    if node.finalized.epoch >= 0 and not node.replay.loads_snapshot:
+    if node.following.finalized.epoch >= 0 and not node.following.replay.loads_snapshot:
         return SERVING if has_leader else NO_LEADER
     # Nothing more is loaded than what is known to be committed, and that is for a leader to say.
-    waits = node.replay.next_offset >= max(node.core.high_watermark, node.replay.snapshot_end)
+    waits = node.following.replay.next_offset >= max(
+        node.core.high_watermark, node.following.replay.snapshot_end
+    )
     return NO_LEADER if waits and not has_leader else LOADING
 
 
 def _records(readings: Readings) -> Progress:
     node = readings.node
-    if node.replay.loads_snapshot:
-        return Progress(node.loading.snapshot_records_so_far, None)
-    before = node.loading.snapshot_records - node.replay.snapshot_end
-    next_offset = node.replay.next_offset
+    if node.following.replay.loads_snapshot:
+        return Progress(node.following.loading.snapshot_records_so_far, None)
+    before = node.following.loading.snapshot_records - node.following.replay.snapshot_end
+    next_offset = node.following.replay.next_offset
     # What the active controller has just decided is in its image before it is in the log.
     return Progress(before + next_offset, before + max(next_offset, readings.storage.log.log_end))
 
 
 def _bytes(readings: Readings) -> Progress:
-    replay, log = readings.node.replay, readings.storage.log
+    replay, log = readings.node.following.replay, readings.storage.log
     position, size_bytes = readings.snapshot_read
     if not replay.loads_snapshot:
         position = size_bytes

@@ -1,4 +1,4 @@
-"""As much HTTP/1.1 as a scrape needs: GET and HEAD, bounded in everything, on the daemon's own loop.
+"""As much HTTP/1.1 as a scrape and a page need: GET and HEAD, bounded in everything, on the daemon's loop.
 
 A head of at most HEAD_BYTES, within HEAD_S; no bodies; an answer that is read within SEND_S; at most
 MOST_CONNECTIONS. What is wrong is answered and closed.
@@ -7,7 +7,7 @@ MOST_CONNECTIONS. What is wrong is answered and closed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 from typing import NamedTuple, cast
 
@@ -34,6 +34,14 @@ class Response(NamedTuple):
     status: HTTPStatus
     content_type: str
     body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Stream(NamedTuple):
+    """An answer without an end: what `pieces` yields is sent as it comes, until the peer goes."""
+
+    content_type: str
+    pieces: AsyncIterator[bytes]
 
 
 class BadRequest(Exception):
@@ -44,7 +52,7 @@ class BadRequest(Exception):
         self.status = status
 
 
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request], Awaitable[Response | Stream]]
 
 
 def parse_head(head: bytes) -> Request:
@@ -79,6 +87,7 @@ def encode(response: Response, *, body: bool, keep_alive: bool) -> bytes:
         f"Content-Type: {response.content_type}\r\n"
         f"Content-Length: {len(response.body)}\r\n"
         "Cache-Control: no-store\r\n"
+        + "".join(f"{name}: {value}\r\n" for name, value in response.headers)
         + ("Allow: GET, HEAD\r\n" if status is HTTPStatus.METHOD_NOT_ALLOWED else "")
         + f"Connection: {'keep-alive' if keep_alive else 'close'}\r\n\r\n"
     )
@@ -97,9 +106,21 @@ class HttpConnections:
         self.handle = handle
         self.failed = failed
         self.open: set[HttpConnection] = set()
+        self._shaking = 0  # TLS handshakes, whose connections are not made yet
 
     def factory(self) -> HttpConnection:
         return HttpConnection(self)
+
+    def begin_handshake(self, _host: str) -> bool:
+        """Count a connection that shakes hands first; return whether there is room for it."""
+        if len(self.open) + self._shaking >= MOST_CONNECTIONS:
+            return False
+        self._shaking += 1
+        return True
+
+    def end_handshake(self, _host: str) -> None:
+        """The handshake is over."""
+        self._shaking -= 1
 
     def close(self) -> None:
         for connection in list(self.open):
@@ -187,6 +208,9 @@ class HttpConnection(asyncio.Protocol):
         except Exception as error:
             self._owner.failed(error)
             response = Response(HTTPStatus.INTERNAL_SERVER_ERROR, TEXT, b"this failed; the log says why\n")
+        if isinstance(response, Stream):
+            await self._stream(response, body=request.method == "GET")
+            return
         self._answering = None
         transport = self._transport
         if transport is None or transport.is_closing():
@@ -200,6 +224,25 @@ class HttpConnection(asyncio.Protocol):
         transport.resume_reading()
         if self._received:
             self._next()
+
+    async def _stream(self, stream: Stream, *, body: bool) -> None:
+        """Send pieces until the peer goes; a piece for which a slow peer has no room is left out."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        head = (
+            f"HTTP/1.1 200 OK\r\nContent-Type: {stream.content_type}\r\n"
+            "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+        )
+        transport.write(head.encode("ascii"))
+        if body:
+            async for piece in stream.pieces:
+                if self._transport is None or transport.is_closing():
+                    return
+                if self._writable:
+                    transport.write(piece)
+                    self._wait(IDLE_S)
+        transport.close()
 
     def _refuse(self, error: BadRequest) -> None:
         assert self._transport is not None

@@ -27,7 +27,7 @@ def camel_case(feature: str) -> str:
 
 
 def _finalized(readings: Readings) -> Samples:
-    levels = {**readings.node.finalized.levels, KRAFT_VERSION: readings.node.core.kraft_version}
+    levels = {**readings.node.following.finalized.levels, KRAFT_VERSION: readings.node.core.kraft_version}
     return [((camel_case(name),), level) for name, level in sorted(levels.items())]
 
 
@@ -51,7 +51,7 @@ FAMILIES: tuple[Family, ...] = (
     _LOADER.gauge(
         "CurrentMetadataVersion",
         "finalized level of metadata.version",
-        lambda r: r.node.finalized.metadata_version,
+        lambda r: r.node.following.finalized.metadata_version,
     ),
     _LOADER.gauge(
         "CurrentControllerId",
@@ -61,7 +61,7 @@ FAMILIES: tuple[Family, ...] = (
     _LOADER.gauge(
         "HandleLoadSnapshotCount",
         "snapshots loaded into the image since the start",
-        lambda r: r.node.loading.snapshots,
+        lambda r: r.node.following.loading.snapshots,
     ),
     _LOADER.family("gauge", "FinalizedLevel", "finalized level of a feature", _finalized, ("featureName",)),
     _LOADER.gauge(

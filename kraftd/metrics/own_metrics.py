@@ -11,6 +11,19 @@ def _about(readings: Readings) -> list[tuple[tuple[str, ...], float]]:
     return [(tuple(readings.about[label] for label in ABOUT), 1)]
 
 
+def _logins(readings: Readings) -> list[tuple[tuple[str, ...], float]]:
+    results = ("succeeded", "failed", "expired")
+    return [
+        ((listener, result), count)
+        for listener, counts in sorted(readings.logins.items())
+        for result, count in zip(results, counts, strict=True)
+    ]
+
+
+def _certificates(readings: Readings) -> list[tuple[tuple[str, ...], float]]:
+    return [((listener,), expires_s) for listener, expires_s in sorted(readings.certificates.items())]
+
+
 ABOUT = ("version", "codec", "kafka")
 
 FAMILIES: tuple[Family, ...] = (
@@ -47,23 +60,45 @@ FAMILIES: tuple[Family, ...] = (
         "counter",
         "requests_not_served",
         "requests for APIs or versions that are not served",
-        lambda r: r.node.requests.not_served,
+        lambda r: r.node.boundary.stats.not_served,
     ),
     own(
         "gauge",
         "parked_answers",
         "answers that wait until what they tell of is committed",
-        lambda r: len(r.node.parked),
+        lambda r: len(r.node.decisions.parked),
     ),
     own("gauge", "connections", "connections that are open, on all listeners", lambda r: len(r.connections)),
     own(
         "counter", "connections_refused", "connections refused over a limit", lambda r: r.connections.refused
     ),
+    Family(
+        "kraftd_logins",
+        "counter",
+        "",
+        "by TLS certificates and SASL; a session expires when its client did not log in again in time",
+        _logins,
+        ("listener", "result"),
+    ),
+    Family(
+        "kraftd_certificate_expiry_timestamp_seconds",
+        "gauge",
+        "",
+        "when the first certificate of the chain in use expires, since 1970",
+        _certificates,
+        ("listener",),
+    ),
+    own(
+        "counter",
+        "authorizations_denied",
+        "requests, or resources of requests, that the authorizer denied",
+        lambda r: r.authorizations[0],
+    ),
     own(
         "counter",
         "load_records",
         "records read into the image since the start",
-        lambda r: r.node.loading.records,
+        lambda r: r.node.following.loading.records,
     ),
     own(
         "gauge",

@@ -1,22 +1,43 @@
-"""The pages of the metrics listener: /metrics, /healthz and /readyz."""
+"""The pages of the metrics listener: /, /metrics, /healthz and /readyz, and the data of the first."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from functools import cache
 from http import HTTPStatus
+from importlib.resources import files
 from time import monotonic_ns
 
 import msgspec
 
 from kraftd.metrics.exposition import Exposition
 from kraftd.metrics.health import health
-from kraftd.metrics.http import TEXT, Request, Response
+from kraftd.metrics.http import TEXT, Request, Response, Stream
 from kraftd.metrics.readings import Readings
+from kraftd.metrics.status import status
+from kraftd.metrics.survey import Survey, survey
 
 JSON = "application/json"
 TURN_NS = 2_000_000  # of writing a scrape's text, before others have their turn
-_PAGES = b"kraftd\n\n/metrics  for Prometheus\n/healthz  200 while it lives\n/readyz   200 once it serves\n"
+HTML = "text/html; charset=utf-8"
+EVENTS = "text/event-stream"
+EVENT_S = 2.0  # between two events of a stream
+SURVEY_S = 10.0  # between two surveys of every partition, at least
+SURVEY_SHARE = 20  # and so many times as long as one takes: at most 5 % of the loop's time
+# Nothing from anywhere else; what the page has inline is its own.
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:"
+)
+_PAGE_HEADERS = (("Content-Security-Policy", _POLICY), ("X-Content-Type-Options", "nosniff"))
+_UNKNOWN = b"there are /, /status.json, /metrics, /healthz and /readyz\n"
+
+
+@cache
+def page() -> bytes:
+    """The status page: one file, which asks for nothing but /events."""
+    return files("kraftd.metrics").joinpath("status.html").read_bytes()
 
 
 class Pages:
@@ -27,20 +48,64 @@ class Pages:
     def __init__(self, read: Callable[[], Readings], held: Callable[[int], None]) -> None:
         self._read = read
         self._held = held
+        self._survey: Survey | None = None
+        self._survey_due_ns = 0
+        self._surveying = False
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response | Stream:
         match request.path:
             case "/metrics":
                 return await self._metrics(request.headers.get("accept", ""))
             case "/healthz":
-                return Response(HTTPStatus.OK, TEXT, b"ok\n")  # whoever reads this: the loop turns
+                return Response(HTTPStatus.OK, TEXT, b"ok\n")  # an answer at all shows that the loop runs
             case "/readyz":
                 found = health(self._read())
                 status = HTTPStatus.OK if found.ready else HTTPStatus.SERVICE_UNAVAILABLE
                 return Response(status, JSON, msgspec.json.encode(found) + b"\n")
             case "/":
-                return Response(HTTPStatus.OK, TEXT, _PAGES)
-        return Response(HTTPStatus.NOT_FOUND, TEXT, b"there are /metrics, /healthz and /readyz\n")
+                return Response(HTTPStatus.OK, HTML, page(), _PAGE_HEADERS)
+            case "/status.json":
+                await self._look_at_partitions()
+                return Response(HTTPStatus.OK, JSON, self._status() + b"\n")
+            case "/events":
+                return Stream(EVENTS, self._events())
+        return Response(HTTPStatus.NOT_FOUND, TEXT, _UNKNOWN)
+
+    def _status(self) -> bytes:
+        return msgspec.json.encode(status(self._read(), self._survey))
+
+    async def _events(self) -> AsyncIterator[bytes]:
+        """The status as server-sent events, for as long as the peer listens."""
+        while True:
+            yield b"data: " + self._status() + b"\n\n"
+            await self._look_at_partitions()
+            await asyncio.sleep(EVENT_S)
+
+    async def _look_at_partitions(self) -> None:
+        """Survey every partition in slices, unless that is under way, or was done just now."""
+        found, image = self._survey, self._read().node.image
+        is_new = found is not None and (found.offset == image.offset or monotonic_ns() < self._survey_due_ns)
+        if self._surveying or is_new:
+            return
+        self._surveying = True
+        try:
+            busy_ns, began_ns, slices = 0, monotonic_ns(), survey(image)
+            while True:
+                try:
+                    next(slices)
+                except StopIteration as done:
+                    self._survey = done.value
+                    busy_ns += monotonic_ns() - began_ns
+                    self._survey_due_ns = monotonic_ns() + max(int(SURVEY_S * 1e9), SURVEY_SHARE * busy_ns)
+                    return
+                took_ns = monotonic_ns() - began_ns
+                if took_ns >= TURN_NS:
+                    self._held(took_ns)
+                    busy_ns += took_ns
+                    await asyncio.sleep(0)
+                    began_ns = monotonic_ns()
+        finally:
+            self._surveying = False
 
     async def _metrics(self, accept: str) -> Response:
         began_ns = monotonic_ns()
@@ -58,4 +123,4 @@ class Pages:
         return Response(HTTPStatus.OK, exposition.content_type, text)
 
     def __repr__(self) -> str:
-        return "<Pages /metrics /healthz /readyz>"
+        return "<Pages / /metrics /healthz /readyz>"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from kraftd.client_node.node import ClientNode
+from kraftd.controller_node.node import Node
 from kraftd.histogram import Histogram
+from kraftd.host.storage import Storage
 from kraftd.net.listener import Connections
 from kraftd.net.outbound import Traffic
 from kraftd.raft.metrics import RaftMetrics
-from kraftd.server.node import Node
-from kraftd.server.storage import Storage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +37,11 @@ class Readings:
 
     steps: how long each held the loop. delays: how late timers ran. syncs: of the log. idle_ratio: the part
     of its time that the loop's thread was idle lately. disk_bytes: read and written by this process, as the
-    system counts; None where it does not tell.
+    system counts; None where it does not tell. events: gives the latest of the audit stream, oldest first.
+    troubles: what is wrong with the peers while there is no leader. refused: the nodes that were refused
+    within the last minute. logins: by listener, how many succeeded, failed and expired. certificates: by
+    listener, when its own expires, in seconds since 1970. authorizations: how many were denied, and allowed
+    where that is counted. clients: the node's side for ordinary clients; None without a listener for them.
     """
 
     now_ms: int
@@ -55,6 +62,13 @@ class Readings:
     snapshot_read: tuple[int, int] = (0, 0)
     disk_bytes: tuple[int, int] | None = None
     about: dict[str, str] = field(default_factory=dict)
+    events: Callable[[], list[dict[str, Any]]] = list
+    troubles: Sequence[str] = ()
+    refused: Sequence[str] = ()
+    logins: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    certificates: Mapping[str, float] = field(default_factory=dict)
+    authorizations: tuple[int, int] = (0, 0)
+    clients: ClientNode | None = None
 
     def __repr__(self) -> str:
         return f"<Readings of {self.node!r} at {self.now_ms} ms>"

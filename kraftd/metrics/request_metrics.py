@@ -7,13 +7,13 @@ for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from kraftd.histogram import Histogram
 from kraftd.metrics.family import NS_A_MS, Bean, Family, Samples
 from kraftd.metrics.readings import Readings
-from kraftd.server.request_stats import ApiStats
+from kraftd.requests.stats import ApiStats
 from kraftd.wire.api import ApiKey, request_class
 from kraftd.wire.error_code import ErrorCode
 
@@ -30,29 +30,40 @@ def api_name(key: int) -> str:
     return request_class(ApiKey(key)).__name__.removesuffix("Request")
 
 
+def _by_key(readings: Readings) -> dict[int, ApiStats]:
+    return readings.node.boundary.stats.by_key
+
+
 def _apis(readings: Readings) -> Iterator[tuple[str, ApiStats]]:
-    by_key = readings.node.requests.by_key
+    by_key = _by_key(readings)
     return ((api_name(key), by_key[key]) for key in sorted(by_key))
 
 
-def _versions(readings: Readings) -> Samples:
+def version_samples(by_key: Mapping[int, ApiStats]) -> Samples:
+    """Requests by API and version."""
     return [
-        ((name, str(version)), count)
-        for name, stats in _apis(readings)
+        ((api_name(key), str(version)), count)
+        for key, stats in sorted(by_key.items())
         for version, count in sorted(stats.versions.items())
     ]
 
 
-def _errors(readings: Readings) -> Samples:
+def error_samples(by_key: Mapping[int, ApiStats]) -> Samples:
+    """Errors by API and code."""
     return [
-        ((name, _ERROR_NAMES[code]), count)
-        for name, stats in _apis(readings)
+        ((api_name(key), _ERROR_NAMES[code]), count)
+        for key, stats in sorted(by_key.items())
         for code, count in sorted(stats.errors.items())
     ]
 
 
+def total_of(stats: ApiStats) -> Histogram:
+    """The times of all requests, answered at once or parked."""
+    return _sum(stats.at_once, stats.parked)
+
+
 def _total(readings: Readings) -> Samples:
-    return [((name,), _sum(stats.at_once, stats.parked)) for name, stats in _apis(readings)]
+    return [((name,), total_of(stats)) for name, stats in _apis(readings)]
 
 
 def _sum(one: Histogram, other: Histogram) -> Histogram:
@@ -85,13 +96,17 @@ def _closed_by_listener(readings: Readings) -> Samples:
 
 FAMILIES: tuple[Family, ...] = (
     _REQUESTS.family(
-        "counter", "RequestsPerSec", "requests answered since the start", _versions, ("request", "version")
+        "counter",
+        "RequestsPerSec",
+        "requests answered since the start",
+        lambda r: version_samples(_by_key(r)),
+        ("request", "version"),
     ),
     _REQUESTS.family(
         "counter",
         "ErrorsPerSec",
         'errors in answers since the start; what has none is not counted, so there is no error="NONE"',
-        _errors,
+        lambda r: error_samples(_by_key(r)),
         ("request", "error"),
     ),
     _REQUESTS.family(

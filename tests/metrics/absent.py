@@ -20,12 +20,12 @@ ABSENT: tuple[tuple[str, str], ...] = (
     ),
     (
         r"kafka\.server:type=DelayedOperationPurgatory,name=.*",
-        "of changes of ACLs that wait for an authorizer: there is none; what waits here is in "
+        "of changes of ACLs that wait for an authorizer: decisions like all others; what waits is in "
         "kraftd_parked_answers",
     ),
     (
         rf"{_CLIENTS} .*authentication.*",
-        "of SASL: nobody authenticates, for PLAINTEXT is all that is served",
+        "of logins: kraftd_logins counts those of both ways",
     ),
     (
         rf"{_CLIENTS} .*-rate",
@@ -77,8 +77,12 @@ ABSENT: tuple[tuple[str, str], ...] = (
         "of quotas and of converted records: there are neither",
     ),
     (
+        r"kafka\.server:type=plugins .*",
+        "of plugins, the authorizer among them: kraftd_authorizations_denied counts its denials",
+    ),
+    (
         r"kafka\.network:type=SocketServer,name=ExpiredConnectionsKilledCount",
-        "of SASL sessions that expire: there are none",
+        "of SASL sessions that expire: kraftd_logins counts them",
     ),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,12 @@ from kraftd.histogram import Histogram
 from kraftd.metrics.exposition import FAMILIES, Exposition
 from kraftd.metrics.family import prometheus_name
 from kraftd.metrics.readings import Readings
+from kraftd.requests.call import Call
+from kraftd.wire.api import ApiKey
+from tests.client_node.clients import CLIENT, ClientHouse, consuming
+from tests.controller_node.house import House
 from tests.metrics.absent import ABSENT
 from tests.metrics.watched import readings
-from tests.server.house import House
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 
@@ -82,6 +86,24 @@ def test_requests_are_told_by_api_version_and_error(tmp_path: Path) -> None:
     assert {key: value for key, value in found.items() if key[0] == errors} == {(errors, labels): 1}
 
 
+def test_requests_of_ordinary_clients_are_told_apart_with_the_same_labels(tmp_path: Path) -> None:
+    house = ClientHouse(tmp_path)
+    house.start()
+    assert not [name for name, _ in samples(readings(house)) if name.startswith("kraftd_client")]
+    house.client_ask(ApiKey.FETCH, 17, consuming(10_000))
+    call = Call(1000, 0, CLIENT, "127.0.0.1", ApiKey.FETCH, 17, 1, "", None, size_bytes=100)
+    house.clients.boundary.stats.answered([call], 1, 5_000_000)
+    found = samples(replace(readings(house), clients=house.clients))
+    fetch = (("request", "Fetch"),)
+    assert found["kraftd_client_requests_total", (*fetch, ("version", "17"))] == 1
+    refused = (("error", "OFFSET_OUT_OF_RANGE"), *fetch)
+    assert found["kraftd_client_request_errors_total", refused] == 1
+    assert found["kraftd_client_request_remote_time_ms_sum", fetch] == 5
+    controllers = "kafka_network_RequestMetrics_RequestsPerSec_total"
+    assert not [labels for name, labels in found if name == controllers and fetch[0] in labels]
+    assert found["kraftd_client_fetch_sessions", ()] == 0
+
+
 def test_brokers_have_their_states_and_leave_no_trace_once_they_are_gone(tmp_path: Path) -> None:
     house = House(tmp_path).start()
     house.unfenced(1)
@@ -106,7 +128,7 @@ def test_counts_of_partitions_without_their_leader_do_not_look_at_them(tmp_path:
     house.unfenced(1)
     house.create(*(f"t{at}" for at in range(50)), partitions=3)
     house.advance(house.config.broker_session_timeout_ms + 1_000)
-    house.node.image.topics = None  # type: ignore[assignment]  # whoever looks at them fails
+    house.node.image.topics = None  # type: ignore[assignment]  # every look at them fails
     image = house.node.image
     assert (image.leaderless_count, image.not_preferred_count) == (150, 150)
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
+from kraftd.controller_node import events
+from kraftd.host.checkpointing import MADE, CheckpointOrder, make_checkpoint
+from kraftd.log.memory_disk import MemoryDisk
 from kraftd.metrics.health import Health, Progress, health
 from kraftd.raft import events as raft_events
-from kraftd.server import events
-from kraftd.server.checkpointing import MADE, CheckpointOrder, make_checkpoint
-from kraftd.storage.memory_disk import MemoryDisk
 from kraftd.types import OffsetAndEpoch
+from tests.controller_node.house import START_MS, House
 from tests.metrics.watched import readings
-from tests.server.house import START_MS, House
 
 
 def filled(tmp_path: Path, **settings: Any) -> House:
@@ -80,7 +80,7 @@ def test_of_a_snapshot_it_says_the_bytes_and_its_records_once_they_are_known(tmp
     behind = house.storage.log.log_end - end_offset
     assert found[-1].records == Progress(made.record_count + behind, made.record_count + behind)
     assert found[-1].bytes.loaded == found[-1].bytes.total
-    assert house.node.loading.snapshots == 1
+    assert house.node.following.loading.snapshots == 1
     assert OffsetAndEpoch(end_offset, 1) in house.storage.log.snapshots
 
 
@@ -120,4 +120,6 @@ def test_it_is_json_with_units_and_totals(tmp_path: Path) -> None:
         "high_watermark",
         "records",
         "bytes",
+        "troubles",
+        "refused",
     }

@@ -9,7 +9,7 @@ from kraftd.metrics.readings import Readings, SnapshotReadings
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
 from kraftd.net.outbound import Traffic
-from tests.server.house import House
+from tests.controller_node.house import House
 
 NO_SNAPSHOTS = SnapshotReadings(
     made=Histogram(),
@@ -36,8 +36,8 @@ def readings(house: House, **fields: Any) -> Readings:
         "delays": Histogram(),
         "syncs": Histogram(),
         "idle_ratio": 1.0,
-        "disk_full": node.disk_full,
-        "stopping": node.stopping,
+        "disk_full": node.standing.disk_full,
+        "stopping": node.standing.stopping,
         "connections": Connections(None, Limits(), lambda _: None),  # type: ignore[arg-type]
         "quorum_traffic": Traffic(),
         "controller_traffic": Traffic(),

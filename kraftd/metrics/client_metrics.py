@@ -1,0 +1,74 @@
+"""Requests of ordinary clients by API, with the labels of a controller listener's; their sessions.
+
+Nothing is told where no client listener is configured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kraftd.histogram import Histogram
+from kraftd.metrics.family import NS_A_MS, Family, Samples, own
+from kraftd.metrics.readings import Readings
+from kraftd.metrics.request_metrics import api_name, error_samples, total_of, version_samples
+from kraftd.requests.stats import ApiStats
+
+
+def _by_key(readings: Readings) -> dict[int, ApiStats]:
+    clients = readings.clients
+    return {} if clients is None else clients.boundary.stats.by_key
+
+
+def _histogram(name: str, meaning: str, of: Callable[[ApiStats], Histogram], unit: int) -> Family:
+    def read(readings: Readings) -> Samples:
+        return [((api_name(key),), of(stats)) for key, stats in sorted(_by_key(readings).items())]
+
+    return Family(f"kraftd_client_{name}", "histogram", "", meaning, read, ("request",), unit)
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        "kraftd_client_requests",
+        "counter",
+        "",
+        "requests of ordinary clients answered since the start",
+        lambda r: version_samples(_by_key(r)),
+        ("request", "version"),
+    ),
+    Family(
+        "kraftd_client_request_errors",
+        "counter",
+        "",
+        "errors in answers to ordinary clients since the start",
+        lambda r: error_samples(_by_key(r)),
+        ("request", "error"),
+    ),
+    _histogram(
+        "request_total_time_ms", "from such a request's arrival to its answer's leaving", total_of, NS_A_MS
+    ),
+    _histogram(
+        "request_local_time_ms",
+        "the same, of requests that were answered in the turn in which they arrived",
+        lambda stats: stats.at_once,
+        NS_A_MS,
+    ),
+    _histogram(
+        "request_remote_time_ms",
+        "the same, of requests that waited: for new records, a commit, the disk, or another node",
+        lambda stats: stats.parked,
+        NS_A_MS,
+    ),
+    _histogram("request_bytes", "sizes of such requests", lambda stats: stats.size_bytes, 1),
+    own(
+        "gauge",
+        "client_fetch_sessions",
+        "fetch sessions of ordinary clients that are kept",
+        lambda r: None if r.clients is None else len(r.clients.fetches.sessions.cache),
+    ),
+    own(
+        "counter",
+        "client_fetch_session_evictions",
+        "fetch sessions evicted since the start",
+        lambda r: None if r.clients is None else r.clients.fetches.sessions.cache.evictions,
+    ),
+)

@@ -1,0 +1,34 @@
+"""The user and password of the metrics listener, by HTTP's Basic authentication (RFC 7617)."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from base64 import b64encode
+from collections.abc import Callable
+from http import HTTPStatus
+
+from kraftd.metrics.http import TEXT, Handler, Request, Response, Stream
+
+_CHALLENGE = (("WWW-Authenticate", 'Basic realm="kraftd", charset="UTF-8"'),)
+
+
+def with_password(
+    handle: Handler, user: str, password: str, delay_s: float, refused: Callable[[], None]
+) -> Handler:
+    """A handler that passes on what comes with these credentials, and refuses the rest after a delay.
+
+    `refused` is told of wrong credentials, not of a request without any.
+    """
+    wanted = b"Basic " + b64encode(f"{user}:{password}".encode())
+
+    async def guarded(request: Request) -> Response | Stream:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if hmac.compare_digest(f"{scheme.capitalize()} {given.strip()}".encode(), wanted):
+            return await handle(request)
+        if given:
+            refused()
+            await asyncio.sleep(delay_s)
+        return Response(HTTPStatus.UNAUTHORIZED, TEXT, b"a user and a password are needed\n", _CHALLENGE)
+
+    return guarded
