@@ -8,35 +8,44 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import resource
+import secrets
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uvloop
 
+from kraftd.client_node.node import ClientNode
+from kraftd.client_node.settings import ClientSettings
 from kraftd.config import DaemonConfig
-from kraftd.controller.context import Context, ControllerSettings
-from kraftd.controller.heartbeats import BrokerHeartbeats
-from kraftd.fetch.purgatory import Purgatory
-from kraftd.metadata.features import default_bootstrap_records
-from kraftd.metadata.image import Image
-from kraftd.net.limits import Limits
-from kraftd.raft.config import RaftConfig
-from kraftd.raft.core import RaftCore
+from kraftd.controller_node.credentials import NodeCredentials
+from kraftd.controller_node.node import Node
+from kraftd.fetch.session_cache import CacheLimits
+from kraftd.host.cluster_view import NodeView
+from kraftd.host.storage import Storage, open_storage
+from kraftd.log.disk import RealDisk
+from kraftd.log.errors import CheckpointMissing, StorageError
+from kraftd.metadata.state import BROKER_RESOURCE
 from kraftd.raft.events import ShutdownRequested, Started
-from kraftd.raft.voters import NO_VOTERS, VoterSet
 from kraftd.runtime import logs
+from kraftd.runtime.assembly import (
+    StartupError,
+    build_keeper,
+    build_node,
+    limits,
+    make_security,
+)
+from kraftd.runtime.binding import listening_socket, remedy
+from kraftd.runtime.client_side import ClientSide
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.dice import SystemDice
+from kraftd.runtime.peer_watch import CannotJoin
+from kraftd.runtime.policies import PolicyError, load_policies
 from kraftd.runtime.runner import Runner
-from kraftd.runtime.snapshots import SnapshotKeeper
-from kraftd.server.identity import Identity
-from kraftd.server.node import Node
-from kraftd.server.storage import Storage, open_storage
-from kraftd.storage.disk import RealDisk
-from kraftd.storage.errors import CheckpointMissing, StorageError
+from kraftd.runtime.tls_listener import TlsListener
+from kraftd.runtime.tls_watch import TlsWatch
 from kraftd.types import Endpoint, uuid_text
 
 if TYPE_CHECKING:
@@ -45,12 +54,16 @@ if TYPE_CHECKING:
 # Collections are rare: nearly everything that lives long is frozen, or a struct without cycles.
 GC_THRESHOLDS = (15_000, 70, 50)  # a young collection takes about 3 ms then, others are rarer
 STOPPING = "stopping"
+FORWARD_TIMEOUT_MS = 10_000  # until another node that was asked for a client counts as gone
 
 Announce = Callable[[str, tuple[Endpoint, ...]], None]
 
 
-class StartupError(Exception):
-    """The daemon cannot start; the text says why and what to do."""
+CANNOT_JOIN = 3  # the exit code of a directory that is another cluster's, or another node's
+
+# For another voter to lead, once all that was accepted is answered: elections take tens of milliseconds, and
+# without a majority none will ever end.
+SUCCESSOR_WAIT_MS = 2_000
 
 
 def run(config: DaemonConfig, announce: Announce | None = None) -> int:
@@ -107,20 +120,11 @@ def bind_metrics(config: DaemonConfig) -> socket.socket | None:
 
 def bind_one(key: str, endpoint: Endpoint, text: str, backlog: int) -> socket.socket:
     """A socket that listens there; the text is how the key has it. Raises StartupError."""
-    family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((endpoint.host, endpoint.port))
-        # Two processes may bind with SO_REUSEADDR; only one may listen.
-        sock.listen(backlog)
+        return listening_socket(endpoint.host, endpoint.port, backlog)
     except OSError as error:
-        sock.close()
-        raise StartupError(
-            f"{key}={text}: cannot listen there: {error.strerror}. "
-            f"Stop what uses the address, or choose another in {key}"
-        ) from error
-    return sock
+        what = remedy(error, key, endpoint.host, endpoint.port)
+        raise StartupError(f"{key}={text}: cannot listen there: {error.strerror}. {what}") from error
 
 
 class Daemon:
@@ -143,15 +147,34 @@ class Daemon:
         self._sockets = sockets
         self._metrics_socket = metrics_socket
         self.watch: Watch | None = None
-        self._servers: list[asyncio.AbstractServer] = []
+        self._servers: list[asyncio.AbstractServer | TlsListener] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._begin_late: Callable[[], None] | None = None
         self._stopping = False
         self._asked_core = False
         self._end: asyncio.Future[None] = loop.create_future()
+        self.security = make_security(config)
         self.storage = self._open_storage()
         try:
             for note in self.storage.notes:
                 log.warning("recovered", note=note)
-            node = build_node(config, self.storage, self.dice, self.clock, [end for _, end in sockets])
+            try:
+                policies = load_policies(config, log)
+            except PolicyError as error:
+                raise StartupError(str(error)) from error
+            bound = [endpoint for _, endpoint in sockets]
+            authorizer = self.security.authorizer
+            node = build_node(config, self.storage, self.dice, self.clock, bound, policies, authorizer)
+            credentials = NodeCredentials(
+                node.context,
+                node.following,
+                self.storage.bootstrap or (),
+                config.delegation_token_secret_key,
+                secrets.token_bytes(16),
+            )
+            for guard in self.security.listeners.values():
+                guard.begin_serving(credentials)
+            node.boundary.authorizations.allowances = config.audit_allowances
             self._say_if_another_directory_votes(node)
             self.runner = Runner(
                 node,
@@ -162,10 +185,45 @@ class Daemon:
                 loop,
                 self._failed,
                 config.quorum_request_timeout_ms,
+                config.audit_log,
+                self.security,
+                config.authentication_timeout_ms,
+                config.connection_failed_authentication_delay_ms,
+                config.ssl_handshake_timeout_ms,
             )
+            if config.client_listener_names:
+                self._serve_clients()
         except BaseException:
             self.storage.close()
             raise
+
+    def _serve_clients(self) -> None:
+        """Serve ordinary clients beside the quorum."""
+        config, runner, node = self.config, self.runner, self.runner.node
+        names = [name.upper() for name in config.client_listener_names]
+        view = NodeView(node, self.storage.log)
+        settings = ClientSettings(
+            {one.listener: one for one in node.identity.endpoints if one.listener in names},
+            config.client_broker_listener_name.upper() or None,
+            CacheLimits(slots=config.fetch_session_slots),
+            config.fetch_max_bytes,
+        )
+        clients = ClientNode(view, settings, self.dice.session_id, self.security.authorizer)
+        clients.boundary.authorizations.allowances = config.audit_allowances
+        runner.serve(
+            ClientSide(
+                clients,
+                view,
+                self.storage.log,
+                names,
+                self.clock,
+                self.loop,
+                runner.roads(),
+                FORWARD_TIMEOUT_MS,
+                runner.step,
+                runner.fail,
+            )
+        )
 
     def _open_storage(self) -> Storage:
         disk, now_ms = RealDisk(), self.clock.now_ms()
@@ -175,7 +233,9 @@ class Daemon:
             from kraftd.runtime.restoring import open_restored
 
             ports = [endpoint.port for _, endpoint in self._sockets]
-            return open_restored(missing, disk, self.config, now_ms, self.dice.uuid, ports, self.log)
+            return open_restored(
+                missing, disk, self.config, now_ms, self.dice.uuid, ports, self.log, self.security
+            )
 
     def _say_if_another_directory_votes(self, node: Node) -> None:
         """Nothing else tells why a node whose id votes does not (KIP-853)."""
@@ -201,27 +261,62 @@ class Daemon:
             # Not by the loop, which would put the default back at its end: a second signal in the last
             # moments is no reason to end otherwise.
             signal.signal(number, self._signalled)
+        signal.signal(signal.SIGHUP, self._hung_up)
         self.runner.step(Started())
-        self.snapshots = SnapshotKeeper(self.runner, self.config)
+        self.snapshots = build_keeper(self.runner, self.config)
+        self.snapshots.start()
         if self._metrics_socket is not None:
             await self._start_watch(self._metrics_socket)
+        self.tls_watch = TlsWatch(
+            self.security, loop, self.log, self.config.node_config, self._dynamic_configs
+        )
+        early = {name.upper() for name in self.config.early_start_listeners}
+        late = []
         for sock, endpoint in self._sockets:
-            server = await loop.create_server(
-                self.runner.connections.factory(endpoint.listener),  # type: ignore[arg-type]
-                sock=sock,
-                backlog=self.config.socket_listen_backlog_size,
-            )
-            self._servers.append(server)
-            self.log.info("listening", listener=endpoint.listener, host=endpoint.host, port=endpoint.port)
+            if self.security.authorizer is None or not early or endpoint.listener in early:
+                await self._listen(sock, endpoint)
+            else:
+                late.append((sock, endpoint))
+        if late:
+            self._begin_late = lambda: self._listen_late(late)
         if announce is not None:
             announce(self.storage.directory.cluster_id, tuple(endpoint for _, endpoint in self._sockets))
         await self._end
         return await self._close()
 
+    def _dynamic_configs(self) -> Mapping[str, str]:
+        """What is configured for this node alone, in the metadata log."""
+        return self.runner.node.image.config(BROKER_RESOURCE, str(self.config.node_id))
+
+    async def _listen(self, sock: socket.socket, endpoint: Endpoint) -> None:
+        """Accept connections of a listener."""
+        make = self.runner.connections.factory(endpoint.listener)
+        backlog = self.config.socket_listen_backlog_size
+        guard = self.security.listeners.get(endpoint.listener)
+        if guard is None or guard.tls is None:
+            server = await self.loop.create_server(make, sock=sock, backlog=backlog)  # type: ignore[arg-type]
+            self._servers.append(server)
+        else:
+            failed = partial(self.runner.logins.handshake_failed, endpoint.listener)
+            timeout_ms = self.config.ssl_handshake_timeout_ms
+            sock.listen(backlog)
+            listener = TlsListener(
+                self.loop, sock, make, self.runner.connections, guard.tls, timeout_ms, failed
+            )
+            self._servers.append(listener)
+        self.log.info("listening", listener=endpoint.listener, host=endpoint.host, port=endpoint.port)
+
+    def _listen_late(self, late: list[tuple[socket.socket, Endpoint]]) -> None:
+        """Accept connections of listeners that wait for the ACLs (``early.start.listeners``)."""
+        for sock, endpoint in late:
+            task = self.loop.create_task(self._listen(sock, endpoint))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
     async def _start_watch(self, sock: socket.socket) -> None:
         from kraftd.runtime.watch import Watch
 
-        self.watch = Watch(self.runner, self.snapshots, lambda: self._stopping)
+        self.watch = Watch(self.config, self.runner, self.snapshots, lambda: self._stopping)
         await self.watch.start(sock)
         host, port = sock.getsockname()[:2]
         self.log.info("metrics are served", host=host, port=port)
@@ -229,6 +324,17 @@ class Daemon:
     def _signalled(self, number: int, _frame: object) -> None:
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.stop, signal.Signals(number).name)
+
+    def _hung_up(self, _number: int, _frame: object) -> None:
+        """SIGHUP: a terminal that is gone ends nothing, and a rotated audit file is opened anew."""
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._reopen)
+
+    def _reopen(self) -> None:
+        try:
+            self.runner.audit.reopen()
+        except OSError as error:
+            self.log.error("the audit stream cannot be opened", error=str(error))
 
     def stop(self, why: str = "asked to") -> None:
         """Accept nothing more, answer what is in flight, then end; at once when asked a second time."""
@@ -243,7 +349,7 @@ class Daemon:
                 server.close()
             for connection in self.runner.connections:
                 connection.stop_reading()
-        self.runner.on_idle = self._idle
+        self.runner.after_step = self._idle
         self.loop.call_later(self.config.shutdown_timeout_ms / 1000, self._out_of_time)
         self._idle()
 
@@ -254,22 +360,23 @@ class Daemon:
             self._finish()
         elif (
             not self._asked_core
-            and not runner.node.busy
+            and not runner.node.decisions.busy
             and not (self._alone and any(connection.waiting for connection in runner.connections))
         ):
             self._asked_core = True
-            self.loop.call_soon(runner.step, ShutdownRequested(self.config.shutdown_timeout_ms))
+            wait_ms = min(self.config.shutdown_timeout_ms, SUCCESSOR_WAIT_MS)
+            self.loop.call_soon(runner.step, ShutdownRequested(wait_ms))
 
     @property
     def _alone(self) -> bool:
-        """Whether no other voter is needed to commit what is in flight, nor to be told of the end: only then
-        nothing more needs to be read.
+        """Return whether no other voter is needed to commit what is in flight, nor to be told of the end:
+        only then nothing more needs to be read.
         """
         core = self.runner.node.core
         return core.voters.ids == [self.config.node_id]
 
     def _out_of_time(self) -> None:
-        self.log.warning("stopping took too long", in_flight=len(self.runner.node.parked))
+        self.log.warning("stopping took too long", in_flight=len(self.runner.node.decisions.parked))
         self._finish()
 
     def _finish(self) -> None:
@@ -279,8 +386,12 @@ class Daemon:
     async def _close(self) -> int:
         runner = self.runner
         self.snapshots.stop()
+        self.tls_watch.stop()
         if self.watch is not None:
             self.watch.close()
+        for server in self._servers:
+            if isinstance(server, TlsListener):
+                server.abort()
         runner.connections.close_all(STOPPING)
         for _ in range(3):  # let the transports send what they hold
             await asyncio.sleep(0)
@@ -299,106 +410,20 @@ class Daemon:
         hardly anything of it is garbage.
         """
         self.runner.on_loaded = None
+        if self._begin_late is not None and not self._stopping:
+            self._begin_late()
+        self.storage.log.trim_tail()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
 
     def _failed(self, error: BaseException) -> None:
-        expected = isinstance(
-            error, StorageError
-        )  # its text says it all; anything else is a bug to be traced
+        # The text of these says it all; anything else is a bug to be traced.
+        expected = isinstance(error, StorageError | CannotJoin)
         trace = {} if expected else {"exc_info": error}
         self.log.critical("fatal: the process ends", error=str(error) or repr(error), **trace)
-        self.exit_code = 1
+        self.exit_code = CANNOT_JOIN if isinstance(error, CannotJoin) else 1
         self._finish()
 
     def __repr__(self) -> str:
         return f"<Daemon {self.runner!r}>"
-
-
-def build_node(
-    config: DaemonConfig,
-    storage: Storage,
-    dice: SystemDice,
-    clock: Clock,
-    bound: list[Endpoint],
-) -> Node:
-    """The pure rooms joined, from what is configured and what is on disk. Raises StartupError."""
-    ports = {endpoint.listener: endpoint.port for endpoint in bound}
-    advertised = tuple(
-        endpoint._replace(
-            host=endpoint.host or socket.getfqdn(), port=endpoint.port or ports.get(endpoint.listener, 0)
-        )
-        for endpoint in config.advertised_listeners
-    )
-    listener_name = config.controller_listener_names[0]
-    static = VoterSet.from_static(listener_name, config.quorum_voters) if config.quorum_voters else NO_VOTERS
-    durable = storage.durable_state(static)
-    check_voters(config)
-    raft_config = RaftConfig(
-        node_id=config.node_id,
-        directory_id=storage.directory.directory_id,
-        cluster_id=storage.directory.cluster_id,
-        listeners=advertised,
-        listener_name=listener_name,
-        bootstrap_servers=config.quorum_bootstrap_servers,
-        election_timeout_ms=config.quorum_election_timeout_ms,
-        fetch_timeout_ms=config.quorum_fetch_timeout_ms,
-        election_backoff_max_ms=config.quorum_election_backoff_max_ms,
-        request_timeout_ms=config.quorum_request_timeout_ms,
-        retry_backoff_ms=config.quorum_retry_backoff_ms,
-        fetch_max_bytes=config.quorum_fetch_max_bytes,
-        fetch_snapshot_max_bytes=config.quorum_fetch_snapshot_max_bytes,
-        auto_join=config.quorum_auto_join,
-    )
-    settings = ControllerSettings(
-        cluster_id=storage.directory.cluster_id,
-        node_id=config.node_id,
-        default_replication_factor=config.default_replication_factor,
-        num_partitions=config.num_partitions,
-        session_timeout_ms=config.broker_session_timeout_ms,
-        max_idle_interval_ms=config.metadata_max_idle_interval_ms,
-        leader_rebalance=config.auto_leader_rebalance_enable,
-        leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_ms,
-        unclean_election_check_interval_ms=config.unclean_leader_election_interval_ms,
-        topic_deletion=config.delete_topic_enable,
-        unstable_features=config.unstable_feature_versions_enable,
-        unstable_apis=config.unstable_api_versions_enable,
-        static_config=config.node_config,
-        static_voter_ids=tuple(config.quorum_voters),
-    )
-    core = RaftCore(raft_config, durable, dice, fetches=Purgatory(), appends=Purgatory())
-    context = Context(
-        Image(), clock.now_ms(), settings, BrokerHeartbeats(config.broker_session_timeout_ms), dice
-    )
-    identity = Identity(config.node_id, storage.directory.cluster_id, dice.uuid(), advertised, listener_name)
-    bootstrap = storage.bootstrap if storage.bootstrap is not None else default_bootstrap_records()
-    return Node(identity, core, context, bootstrap, storage.snapshot())
-
-
-def check_voters(config: DaemonConfig) -> None:
-    """A controller of a static quorum is one of its voters, as Kafka wants it. Raises StartupError."""
-    if config.quorum_voters and config.node_id not in config.quorum_voters:
-        voters = ", ".join(map(str, sorted(config.quorum_voters)))
-        raise StartupError(
-            f"controller.quorum.voters names {voters}, and not this node, {config.node_id}: "
-            "put it there, in the files of all controllers, or correct node.id"
-        )
-
-
-def limits(config: DaemonConfig) -> Limits:
-    """The limits of a configuration; what a process may not open is no limit of its own."""
-    defaults = Limits()
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        soft = min(hard, 65_536) if hard != resource.RLIM_INFINITY else 65_536
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    buffered = config.queued_max_request_bytes
-    return Limits(
-        max_frame_bytes=config.socket_request_max_bytes,
-        max_connections=min(config.max_connections, max(64, soft - 128)),
-        max_connections_per_ip=config.max_connections_per_ip,
-        max_in_flight=config.queued_max_requests,
-        max_buffered_bytes=buffered if buffered > 0 else defaults.max_buffered_bytes,
-        idle_ms=config.connections_max_idle_ms,
-    )

@@ -10,11 +10,14 @@ import asyncio
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from kraftd.controller_node.registration import AskController, ControllerAnswered
+from kraftd.host.peer_troubles import PeerTroubles
 from kraftd.net.outbound import Address, Failure, Link, Outbound, Timer, Times
+from kraftd.net.tls.source import TlsSource
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.runtime.clock import Clock
-from kraftd.server.registration import AskController, ControllerAnswered
+from kraftd.security.sasl import ClientExchange
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
@@ -26,13 +29,23 @@ _ERRORS = {
 }
 
 Step = Callable[[Any], None]
+NewLogin = Callable[[], ClientExchange] | None
 
 
 class LoopWiring:
     """Connections and timers of an asyncio loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        tls: TlsSource | None = None,
+        handshake_timeout_ms: int = 10_000,
+    ) -> None:
+        """With `tls`, connections are opened with the contexts of then."""
         self._loop = loop
+        self._tls = tls
+        self._handshake_timeout_ms = handshake_timeout_ms
         self._opening: set[asyncio.Task[None]] = set()
         self.now_ms = clock.now_ms
         self.call_soon = loop.call_soon
@@ -47,9 +60,14 @@ class LoopWiring:
 
     async def _open(self, address: Address, link: Link) -> None:
         try:
-            await self._loop.create_connection(lambda: link, address.host, address.port)  # type: ignore[type-var]
+            tls: dict[str, Any] = {}
+            if self._tls is not None:
+                tls["ssl"] = self._tls.client
+                tls["server_hostname"] = address.host
+                tls["ssl_handshake_timeout"] = self._handshake_timeout_ms / 1000
+            await self._loop.create_connection(lambda: link, address.host, address.port, **tls)  # type: ignore[type-var]
         except OSError as error:
-            link.not_opened(error.strerror or str(error))
+            link.not_opened(getattr(error, "verify_message", None) or error.strerror or str(error))
 
     def stop(self) -> None:
         """Open nothing more."""
@@ -62,29 +80,45 @@ class QuorumPeers:
     ConnectionLost."""
 
     def __init__(
-        self, node_id: int, wiring: LoopWiring, times: Times, step: Step, received: Step, log: Any
+        self,
+        node_id: int,
+        wiring: LoopWiring,
+        times: Times,
+        step: Step,
+        received: Step,
+        log: Any,
+        troubles: PeerTroubles,
+        login: NewLogin = None,
     ) -> None:
-        self.outbound = Outbound(f"raft-client-{node_id}", SOFTWARE, self, wiring, times)
+        self.outbound = Outbound(f"raft-client-{node_id}", SOFTWARE, self, wiring, times, login)
         self._step = step
         self._received = received
         self._log = log
         self._last: dict[int, Address] = {}  # where each node was asked last
+        self._asked: dict[Hashable, Address] = {}  # by the tag of each request that is under way
+        self._troubles = troubles
 
     def send(self, effect: raft_effects.Send) -> None:
         to = effect.destination
         address = self._last[to.node_id] = Address(to.node_id, to.host, to.port)
+        self._asked[effect.send_id] = address
         self.outbound.send(effect.send_id, address, effect.message)
 
     def answered(self, tag: Hashable, message: Message) -> None:
+        address = self._asked.pop(tag)
+        self._troubles.answered(address.node_id, _at(address), message, self.outbound.served(address))
         self._received(raft_events.ResponseReceived(tag, message))  # type: ignore[arg-type]
 
     def failed(self, tag: Hashable, failure: Failure) -> None:
+        self._asked.pop(tag, None)
         self._step(raft_events.SendFailed(tag, _ERRORS[failure]))  # type: ignore[arg-type]
 
+    def silent(self, address: Address) -> None:
+        self._troubles.unreachable(address.node_id, _at(address), "no answer in time")
+
     def lost(self, address: Address, reason: str) -> None:
-        self._log.debug(
-            "connection lost", node=address.node_id, at=f"{address.host}:{address.port}", reason=reason
-        )
+        self._log.debug("connection lost", node=address.node_id, at=_at(address), reason=reason)
+        self._troubles.unreachable(address.node_id, _at(address), reason)
         if self._last[address.node_id] == address:  # the end of one that is used no more means nothing
             self._step(raft_events.ConnectionLost(address.node_id))
 
@@ -92,8 +126,10 @@ class QuorumPeers:
 class ControllerPeer:
     """Performs AskController; the answer, or that there is none, goes back as ControllerAnswered."""
 
-    def __init__(self, node_id: int, wiring: LoopWiring, times: Times, step: Step) -> None:
-        self.outbound = Outbound(str(node_id), SOFTWARE, self, wiring, times)
+    def __init__(
+        self, node_id: int, wiring: LoopWiring, times: Times, step: Step, login: NewLogin = None
+    ) -> None:
+        self.outbound = Outbound(str(node_id), SOFTWARE, self, wiring, times, login)
         self._step = step
 
     def send(self, effect: AskController) -> None:
@@ -107,3 +143,9 @@ class ControllerPeer:
         self._step(ControllerAnswered(tag, None))  # type: ignore[arg-type]
 
     def lost(self, address: Address, reason: str) -> None: ...
+
+    def silent(self, address: Address) -> None: ...
+
+
+def _at(address: Address) -> str:
+    return f"{address.host}:{address.port}"

@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kraftd.config import DaemonConfig
+from kraftd.host.storage import Storage, lock_directory, open_storage
+from kraftd.log.disk import Disk
+from kraftd.log.errors import CheckpointMissing, CorruptStorage, DirectoryProblem
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.messages.fetch_snapshot_request import (
@@ -24,11 +27,9 @@ from kraftd.messages.fetch_snapshot_request import (
 )
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftd.messages.fetch_snapshot_response import PartitionSnapshot as Piece
+from kraftd.metadata_dir.checkpoint import PartFile, checkpoint_name, verify_checkpoint
 from kraftd.net.client import Client, Unreachable
-from kraftd.server.storage import Storage, lock_directory, open_storage
-from kraftd.storage.checkpoint import PartFile, checkpoint_name, verify_checkpoint
-from kraftd.storage.disk import Disk
-from kraftd.storage.errors import CheckpointMissing, CorruptStorage, DirectoryProblem
+from kraftd.runtime.security import Security
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode, error_name
@@ -39,6 +40,7 @@ PAUSE_S = 0.2
 HOPS = 4  # from one that knows the leader to it, and once more if the epoch has changed meanwhile
 
 Address = tuple[str, int]
+Dial = Callable[[str, int], Client]  # connects to a host and a port
 
 
 class NotToBeHad(Exception):
@@ -53,8 +55,11 @@ def open_restored(
     new_directory_id: Callable[[], bytes],
     own_ports: Iterable[int],
     log: Any,
+    security: Security,
 ) -> Storage:
     """The storage that open_storage found a checkpoint missing in, with one of the leader's.  Blocks.
+
+    The node asks as it asks its quorum later: by the TLS and the login of the controller listener.
 
     Raises StorageError as open_storage does, what is missing again where there is no other controller to ask,
     DirectoryProblem where none gives it.
@@ -65,15 +70,30 @@ def open_restored(
     log.warning("a snapshot is to be fetched from the leader", why=missing.found)
     directory = lock_directory(disk, config, now_ms, new_directory_id)
     try:
-        fetched = restore(disk, missing, directory.cluster_id, servers)
+        fetched = restore(disk, missing, directory.cluster_id, servers, dial=secured(security))
     finally:
         directory.close()
     log.warning("a snapshot was fetched from the leader", snapshot=checkpoint_name(fetched))
     return open_storage(disk, config, now_ms, new_directory_id)
 
 
+def secured(security: Security) -> Dial:
+    """Connections with the TLS and the login that the node has towards other controllers."""
+
+    def dial(host: str, port: int) -> Client:
+        tls = security.client_tls
+        return Client(host, port, ANSWER_S, tls.contexts.client if tls else None, security.login)
+
+    return dial
+
+
+def in_plaintext(host: str, port: int) -> Client:
+    """A connection without TLS or a login."""
+    return Client(host, port, ANSWER_S)
+
+
 def other_controllers(config: DaemonConfig, own_ports: frozenset[int]) -> list[Address]:
-    """Who may know the leader, but for this node itself, which listens and does not answer yet."""
+    """The nodes that may know the leader, but for this node itself, which listens and does not answer yet."""
     voters = config.quorum_voters
     named = [voters[one] for one in sorted(voters) if one != config.node_id]
     return [each for each in named or config.quorum_bootstrap_servers if not _is_own(each, own_ports)]
@@ -95,6 +115,7 @@ def restore(
     cluster_id: str,
     servers: Sequence[Address],
     patience_s: float = PATIENCE_S,
+    dial: Dial = in_plaintext,
 ) -> OffsetAndEpoch:
     """Bring the leader's newest snapshot, checked and durable, into the directory; its id.
 
@@ -105,7 +126,7 @@ def restore(
         failures = []
         for server in servers:
             try:
-                return _from(server, disk, missing, cluster_id)
+                return _from(server, disk, missing, cluster_id, dial)
             except (NotToBeHad, Unreachable) as error:
                 failures.append(str(error))
         if time.monotonic() > deadline_s:
@@ -115,11 +136,13 @@ def restore(
         time.sleep(PAUSE_S)
 
 
-def _from(server: Address, disk: Disk, missing: CheckpointMissing, cluster_id: str) -> OffsetAndEpoch:
+def _from(
+    server: Address, disk: Disk, missing: CheckpointMissing, cluster_id: str, dial: Dial
+) -> OffsetAndEpoch:
     """Ask one controller, then the leader that it names."""
     address, epoch = server, 0
     for _ in range(HOPS):
-        with Client(*address, ANSWER_S) as client:
+        with dial(*address) as client:
             answer = client.ask(ApiKey.FETCH, _fetch(cluster_id, epoch), FetchResponse)
             if answer.error_code or not answer.responses or not answer.responses[0].partitions:
                 raise NotToBeHad(f"{client.address}: {error_name(answer.error_code)}")
@@ -152,7 +175,7 @@ def _check_reach(client: Client, found: OffsetAndEpoch, missing: CheckpointMissi
 
 
 def _fetch(cluster_id: str, epoch: int) -> FetchRequest:
-    """A fetch from 0 on in nobody's name: where the log begins later, its answer names a snapshot."""
+    """A fetch from 0 on without a replica id: where the log begins later, its answer names a snapshot."""
     partition = FetchPartition(METADATA_PARTITION, epoch, 0, 0)
     return FetchRequest(
         cluster_id=cluster_id,

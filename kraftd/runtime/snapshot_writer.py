@@ -15,10 +15,10 @@ import time
 
 import msgspec
 
+from kraftd.host.checkpointing import DAMAGED, CheckpointMade, CheckpointOrder, make_checkpoint
+from kraftd.log.disk import RealDisk
+from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.metadata.errors import ReplayError, UnwritableMetadataError
-from kraftd.server.checkpointing import DAMAGED, CheckpointMade, CheckpointOrder, make_checkpoint
-from kraftd.storage.disk import RealDisk
-from kraftd.storage.errors import CorruptStorage, StorageError
 from kraftd.wire.errors import ProtocolError
 
 # A tenth of what the daemon gets where both want the same core. At the lowest priority a machine that others

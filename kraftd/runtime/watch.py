@@ -1,7 +1,7 @@
-"""What the daemon tells whoever watches it: the readings of this moment, and the listener that gives them.
+"""What the daemon shows of itself: the readings of this moment, and the listener that gives them.
 
-Its own module, for the room of metrics brings its library with it, which costs time and memory at the start:
-it is loaded only where `kraftd.metrics.listener` is set.
+Its own module, for the package of metrics brings its library with it, which costs time and memory at the
+start: it is loaded only where `kraftd.metrics.listener` is set.
 """
 
 from __future__ import annotations
@@ -9,15 +9,21 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
+from time import monotonic_ns
 
+from kraftd.config import DaemonConfig
+from kraftd.config.listeners import METRICS_LISTENER
 from kraftd.histogram import Histogram
-from kraftd.metrics.http import HttpConnections
+from kraftd.host.snapshot_keeper import SnapshotKeeper
+from kraftd.metrics.http import MOST_CONNECTIONS, Handler, HttpConnections
 from kraftd.metrics.pages import Pages
+from kraftd.metrics.password import with_password
 from kraftd.metrics.readings import Readings, SnapshotReadings
 from kraftd.runtime.holds import BOUNDS_MS, LoopHolds
 from kraftd.runtime.runner import Runner
-from kraftd.runtime.snapshots import SnapshotKeeper
+from kraftd.runtime.tls_listener import TlsListener
 from kraftd.wire.engine import engine_name
 
 KAFKA = "4.3.1"  # whose metrics these are
@@ -31,23 +37,46 @@ class Scrape:
 class Watch:
     """The metrics listener of a daemon, on a socket that is bound already."""
 
-    def __init__(self, runner: Runner, keeper: SnapshotKeeper, is_stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self, config: DaemonConfig, runner: Runner, keeper: SnapshotKeeper, is_stopping: Callable[[], bool]
+    ) -> None:
+        self._config = config
         self._runner = runner
         self._keeper = keeper
         self._is_stopping = is_stopping
         self._about = {"version": version("kraftd"), "codec": engine_name(), "kafka": KAFKA}
-        self._connections = HttpConnections(
-            runner.loop, Pages(self.readings, self._held).handle, self._failed
-        )
-        self._server: asyncio.AbstractServer | None = None
+        handle: Handler = Pages(self.readings, self._held).handle
+        if config.metrics_password:
+            delay_s = config.connection_failed_authentication_delay_ms / 1000
+            handle = with_password(
+                handle, config.metrics_user, config.metrics_password, delay_s, self._refused
+            )
+        self._connections = HttpConnections(runner.loop, handle, self._failed)
+        self._server: asyncio.AbstractServer | TlsListener | None = None
 
     async def start(self, sock: socket.socket) -> None:
-        self._server = await self._runner.loop.create_server(self._connections.factory, sock=sock)
+        loop, connections = self._runner.loop, self._connections
+        guard = self._runner.security.listeners.get(METRICS_LISTENER)
+        if guard is None or guard.tls is None:
+            self._server = await loop.create_server(connections.factory, sock=sock)
+            return
+        sock.listen(MOST_CONNECTIONS)
+        failed = partial(self._runner.logins.handshake_failed, METRICS_LISTENER)
+        timeout_ms = self._config.ssl_handshake_timeout_ms
+        self._server = TlsListener(
+            loop, sock, connections.factory, connections, guard.tls, timeout_ms, failed
+        )
 
     def close(self) -> None:
-        if self._server is not None:
+        if isinstance(self._server, TlsListener):
+            self._server.abort()
+        elif self._server is not None:
             self._server.close()
         self._connections.close()
+
+    def _refused(self) -> None:
+        reason = "wrong user or password"
+        self._runner.logins.complaints.warn("login failed", listener=METRICS_LISTENER, reason=reason)
 
     def _held(self, took_ns: int) -> None:
         self._runner.holds.note(Scrape(), took_ns)
@@ -59,7 +88,9 @@ class Watch:
         runner, keeper = self._runner, self._keeper
         node, storage = runner.node, runner.storage
         now_ms = runner.clock.now_ms()
-        download = runner.download
+        download = runner.downloads
+        clients = None if runner.clients is None else runner.clients.node
+        boundaries = [node.boundary] if clients is None else [node.boundary, clients.boundary]
         reader = download.download.reader or storage.snapshot_reader
         return Readings(
             now_ms=now_ms,
@@ -69,7 +100,7 @@ class Watch:
             steps=steps(runner.holds),
             longest_step_ns=runner.holds.longest_ns,
             delays=runner.delays,
-            syncs=runner.syncer.times,
+            syncs=runner.syncs.times,
             idle_ratio=runner.idle.measure(),
             disk_full=runner.disk_full,
             stopping=self._is_stopping(),
@@ -90,6 +121,16 @@ class Watch:
             snapshot_read=(0, 0) if reader is None else (reader.position, reader.size_bytes),
             disk_bytes=disk_bytes(),
             about=self._about,
+            events=runner.audit.recent,
+            troubles=runner.troubles.lines(),
+            refused=node.boundary.refusals.lines(monotonic_ns()),
+            logins=runner.logins.counts(),
+            certificates=runner.security.certificate_expiries(),
+            authorizations=(
+                sum(one.authorizations.denied for one in boundaries),
+                sum(one.authorizations.allowed for one in boundaries),
+            ),
+            clients=clients,
         )
 
     def __repr__(self) -> str:
@@ -105,7 +146,9 @@ def steps(holds: LoopHolds) -> Histogram:
 
 
 def disk_bytes() -> tuple[int, int] | None:
-    """Bytes that this process has had read from disks and written to them; None where nobody counts."""
+    """Bytes that this process has had read from disks and written to them; None where the system does not
+    count.
+    """
     try:
         with open(_IO) as file:
             found = dict(line.split(": ") for line in file.read().splitlines())

@@ -114,7 +114,7 @@ class DaemonProcess:
         return self
 
     def catches(self, number: int) -> bool:
-        """Whether the process handles a signal itself."""
+        """Return whether the process handles a signal itself."""
         assert self.process is not None
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))

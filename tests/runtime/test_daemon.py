@@ -20,7 +20,7 @@ from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRe
 from kraftd.metadata.features import supported_features
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.kafka.process import wait_until
+from testkit.process import wait_until
 from tests.runtime.daemon_process import CLUSTER_ID, Client, DaemonProcess
 
 
@@ -239,7 +239,10 @@ def test_an_unformatted_directory_says_what_to_run(tmp_path: Path) -> None:
 
 
 def test_a_write_that_fails_ends_the_process_and_loses_nothing_acknowledged(daemon: DaemonProcess) -> None:
-    client = daemon.client()
+    daemon.stop()
+    with daemon.properties.open("a") as properties:
+        properties.write("kraftd.log.level=warning\n")  # the limit is on every file, the log of lines too
+    client = daemon.start().client()
     epoch = register(client)
     beat = BrokerHeartbeatRequest(1, epoch, current_metadata_offset=epoch)
     assert not client.ask(ApiKey.BROKER_HEARTBEAT, 1, beat).is_fenced

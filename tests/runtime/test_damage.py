@@ -10,38 +10,43 @@ import pytest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.api import ApiKey
-from tests.kafka.process import wait_until
+from kraftd.wire.batch import BatchHeader, parse_header
+from testkit.process import wait_until
 from tests.runtime.daemon_process import DaemonProcess
 
 OTHER_ID = "cK1bxUW_TcqMIFcIoUDLhg"
 SEGMENT = "data/__cluster_metadata-0/00000000000000000000.log"
 
 
-def fetch_all(epoch: int) -> FetchRequest:
-    topic = FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [FetchPartition(0, epoch, 0, 0)])
+def fetch_from(first: BatchHeader, epoch: int) -> FetchRequest:
+    """Everything behind the first batch of the log."""
+    partition = FetchPartition(0, epoch, first.next_offset, first.leader_epoch)
+    topic = FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])
     return FetchRequest(replica_state=ReplicaState(-1), max_bytes=1 << 20, topics=[topic])
 
 
-def test_a_fetch_of_damaged_batches_closes_the_connection_and_the_log_says_where_they_are(
+def test_a_fetch_of_damaged_batches_closes_the_connection_and_the_log_says_where(
     tmp_path: Path,
 ) -> None:
     daemon = DaemonProcess(tmp_path).format().start()
     try:
+        daemon.kraftd("snapshot", str(daemon.properties))
         assert daemon.stop() == 0
-        daemon.start()  # what was written before is read from the file from now on
-        client = daemon.client()
-        told = client.ask(ApiKey.FETCH, 17, fetch_all(0)).responses[0].partitions[0]
-        epoch = told.current_leader.leader_epoch
-        answer = client.ask(ApiKey.FETCH, 17, fetch_all(epoch)).responses[0].partitions[0]
-        assert not answer.error_code and answer.records
+        daemon.start()  # what is before the snapshot is read from the file from now on
         data = bytearray((tmp_path / SEGMENT).read_bytes())
-        data[80] ^= 4
+        first = parse_header(data)
+        client = daemon.client()
+        told = client.ask(ApiKey.FETCH, 17, fetch_from(first, 0)).responses[0].partitions[0]
+        epoch = told.current_leader.leader_epoch
+        answer = client.ask(ApiKey.FETCH, 17, fetch_from(first, epoch)).responses[0].partitions[0]
+        assert not answer.error_code and answer.records
+        data[first.size_bytes + 80] ^= 4
         (tmp_path / SEGMENT).write_bytes(data)
         with pytest.raises(ConnectionError):
-            client.ask(ApiKey.FETCH, 17, fetch_all(epoch))
+            client.ask(ApiKey.FETCH, 17, fetch_from(first, epoch))
         assert daemon.client().api_versions().finalized_features_epoch >= 0
         said = [line for line in daemon.lines() if "the log could not be read" in str(line)]
-        assert said and f"{SEGMENT}, byte 0" in str(said[0])
+        assert said and f"{SEGMENT}, byte {first.size_bytes}" in str(said[0])
     finally:
         daemon.stop(signal.SIGKILL)
 

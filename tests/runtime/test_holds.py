@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.controller_node.events import FramesReceived
 from kraftd.raft.events import DeadlineReached
 from kraftd.runtime.holds import BOUNDS_MS, LoopHolds
-from kraftd.server.events import FramesReceived
 
 MS = 1_000_000
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import signal
+import ssl
+from base64 import b64encode
 from collections.abc import Iterator
+from http import HTTPStatus
+from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kraftd.net.tls.contexts import TlsContexts
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.kafka.process import wait_until
+from testkit.certificates import Authority
+from testkit.process import wait_until
 from tests.metrics.scrape import Scrape, get, ready
 from tests.runtime.daemon_process import DaemonProcess, free_port
 from tests.runtime.test_daemon import creation, register
+from tests.security.secured_daemon import tls_keys, tls_of
 
 
 class Watched(DaemonProcess):
@@ -139,3 +146,51 @@ def test_an_address_in_use_keeps_it_from_starting_and_is_named(daemon: Watched) 
     assert done.returncode == 4
     assert f"kraftd.metrics.listener=127.0.0.1:{daemon.metrics_port}: cannot listen there" in done.stderr
     assert daemon.stop() == 0
+
+
+def test_it_is_served_over_tls_to_who_knows_the_password(tmp_path: Path) -> None:
+    authority = Authority()
+    keys = tls_keys(tmp_path, authority, "CN=node", "listener.name.metrics.")
+    daemon = Watched(
+        tmp_path,
+        **{key.replace(".", "__"): value for key, value in keys.items()},
+        kraftd__metrics__user="prometheus",
+        kraftd__metrics__password="metrics:secret",
+        connection__failed__authentication__delay__ms="20",
+    )
+    text = daemon.properties.read_text()
+    daemon.properties.write_text(text.replace("kraftd.metrics.listener=", "kraftd.metrics.listener=https://"))
+    daemon.format()
+    try:
+        daemon.start()
+
+        def status(credentials: str | None, contexts: TlsContexts) -> int:
+            connection = HTTPSConnection(
+                "127.0.0.1", daemon.metrics_port, timeout=60, context=contexts.client
+            )
+            headers = {}
+            if credentials is not None:
+                headers["Authorization"] = "Basic " + b64encode(credentials.encode()).decode()
+            connection.request("GET", "/healthz", headers=headers)
+            answer = connection.getresponse()
+            if answer.status == HTTPStatus.UNAUTHORIZED:
+                assert answer.headers["WWW-Authenticate"].startswith("Basic")
+            connection.close()
+            return answer.status
+
+        trusted = tls_of(authority)
+        assert status("prometheus:metrics:secret", trusted) == HTTPStatus.OK
+        for wrong in (None, "prometheus:wrong", "admin:metrics:secret", ""):
+            assert status(wrong, trusted) == HTTPStatus.UNAUTHORIZED
+        with pytest.raises(ssl.SSLCertVerificationError):
+            status("prometheus:metrics:secret", tls_of(Authority("CN=Another")))
+        with pytest.raises((OSError, HTTPException)):
+            get(daemon.metrics_port, "/metrics")
+        renewed = authority.issue("CN=node,OU=Renewed")
+        renewed.write_pem(tmp_path / "node.pem")
+        wait_until(lambda: "new certificates are used" in daemon.log.read_text(), "the certificate is taken")
+        assert status("prometheus:metrics:secret", trusted) == HTTPStatus.OK
+        logged = daemon.log.read_text()
+        assert "wrong user or password" in logged and "metrics:secret" not in logged
+    finally:
+        daemon.stop(signal.SIGKILL)

@@ -7,6 +7,7 @@ from typing import Any
 
 import structlog
 
+from kraftd.host.peer_troubles import PeerTroubles
 from kraftd.messages.vote_request import VoteRequest
 from kraftd.net.outbound import Address, Link, Times
 from kraftd.net.transport import MemoryTransport
@@ -37,7 +38,8 @@ class Wiring:
 
 def quorum_peers() -> tuple[QuorumPeers, Wiring, list[Any]]:
     wiring, told = Wiring(), []
-    peers = QuorumPeers(1, wiring, Times(), told.append, told.append, structlog.get_logger())  # type: ignore[arg-type]
+    log: Any = structlog.get_logger()
+    peers = QuorumPeers(1, wiring, Times(), told.append, told.append, log, PeerTroubles(1, "c"))  # type: ignore[arg-type]
     return peers, wiring, told
 
 
@@ -48,7 +50,7 @@ def test_a_refused_connection_is_told_to_the_core_before_the_request_fails() -> 
     assert told == [ConnectionLost(2), SendFailed(5, ErrorCode.BROKER_NOT_AVAILABLE)]
 
 
-def test_the_end_of_a_connection_to_where_a_node_no_longer_is_does_not_count_as_its_loss() -> None:
+def test_the_end_of_a_connection_to_a_former_address_does_not_count_as_a_nodes_loss() -> None:
     peers, wiring, told = quorum_peers()
     peers.send(Send(5, Destination(2, "127.0.0.1", 9094), VoteRequest()))
     old = wiring.links[Address(2, "127.0.0.1", 9094)]

@@ -8,12 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.runtime.restoring import restore
-from kraftd.storage.checkpoint import checkpoint_name
-from kraftd.storage.disk import RealDisk
-from kraftd.storage.errors import CheckpointMissing, DirectoryProblem
+from kraftd.config import load
+from kraftd.log.disk import RealDisk
+from kraftd.log.errors import CheckpointMissing, DirectoryProblem
+from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
+from kraftd.messages.create_acls_response import CreateAclsResponse
+from kraftd.metadata_dir.checkpoint import checkpoint_name
+from kraftd.net.client import Unreachable
+from kraftd.runtime.assembly import make_security
+from kraftd.runtime.restoring import Dial, restore, secured
+from kraftd.wire.api import ApiKey
+from testkit.certificates import Authority
 from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess, free_port
 from tests.runtime.test_snapshots import OFTEN, create, directory, snapshots, wait_until
+from tests.security.secured_daemon import PLAIN_MODULE, STANDARD_AUTHORIZER, tls_keys
+
+PREFIX = "listener.name.controller."
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +80,7 @@ def test_every_controller_that_gives_none_is_named(leader: DaemonProcess, tmp_pa
             DirectoryProblem, match=rf":{nobody}: .*; .*:{young.port}: .*begins with offset 0"
         ):
             restore(RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, servers, patience_s=0)
-        # Whoever has one is found behind them.
+        # A node that has one is found behind them.
         found = restore(
             RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, [*servers, ("127.0.0.1", leader.port)], 0
         )
@@ -106,3 +116,44 @@ def test_a_lone_controller_is_refused_at_once_and_loses_nothing(tmp_path: Path) 
         assert daemon.stop() == 0
     finally:
         daemon.stop(signal.SIGKILL)
+
+
+def test_a_secured_leader_is_asked_by_the_quorums_tls_and_login(tmp_path: Path) -> None:
+    authority = Authority()
+    jaas = f'{PLAIN_MODULE} required username="node" password="secret" user_node="secret";'
+    settings = {
+        **tls_keys(tmp_path, authority, "CN=node", PREFIX),
+        "listener.security.protocol.map": "CONTROLLER:SASL_SSL",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        f"{PREFIX}plain.sasl.jaas.config": jaas,
+        "authorizer.class.name": STANDARD_AUTHORIZER,
+        "super.users": "User:node",
+    }
+    keys = {key.replace(".", "__"): value for key, value in settings.items()}
+    daemon = DaemonProcess(tmp_path, metadata__max__idle__interval__ms=0, **OFTEN, **keys).format().begin()
+    dial = secured(make_security(load(daemon.properties)))
+    try:
+        wait_until(lambda: acls_created(dial, daemon.port), "it leads")
+        wait_until(lambda: not (directory(daemon) / f"{0:020d}.log").exists(), "its log begins late")
+        servers = [("127.0.0.1", daemon.port)]
+        with pytest.raises(DirectoryProblem, match="it closed the connection"):
+            restore(RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, servers, 0)
+        found = restore(RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, servers, 5, dial)
+        name = checkpoint_name(found)
+        assert (tmp_path / "log" / name).read_bytes() == (directory(daemon) / name).read_bytes()
+    finally:
+        daemon.stop(signal.SIGKILL)
+
+
+def acls_created(dial: Dial, port: int) -> bool:
+    """Return whether a few hundred ACLs are created, which make the leader's log begin late."""
+    try:
+        with dial("127.0.0.1", port) as client:
+            answers = []
+            for number in range(40):
+                acls = [AclCreation(2, f"t{number}-{at}", 3, "User:alice", "*", 3, 3) for at in range(20)]
+                answers.append(client.ask(ApiKey.CREATE_ACLS, CreateAclsRequest(acls), CreateAclsResponse))
+    except Unreachable:
+        return False
+    return all(one.error_code == 0 for answer in answers for one in answer.results)

@@ -1,0 +1,199 @@
+"""The parts of a daemon put together, from what is configured and what is on disk."""
+
+from __future__ import annotations
+
+import resource
+import socket
+from typing import TYPE_CHECKING
+
+from kraftd.config import DaemonConfig
+from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
+from kraftd.controller.context import Context, ControllerSettings, TokenSettings
+from kraftd.controller.policies import NO_POLICIES, Policies
+from kraftd.controller_node.identity import Identity
+from kraftd.controller_node.node import Node
+from kraftd.fetch.purgatory import Purgatory
+from kraftd.host.retention import RetentionRules
+from kraftd.host.snapshot_keeper import KeeperSettings, SnapshotKeeper
+from kraftd.host.storage import Storage
+from kraftd.metadata.features import default_bootstrap_records
+from kraftd.metadata.image import Image
+from kraftd.net.limits import Limits
+from kraftd.raft.config import RaftConfig
+from kraftd.raft.core import RaftCore
+from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
+from kraftd.runtime.clock import Clock
+from kraftd.runtime.dice import SystemDice
+from kraftd.runtime.processes import ChildProcesses
+from kraftd.runtime.runner import Runner
+from kraftd.runtime.security import Security, SecurityProblem
+from kraftd.security.authorizer import Authorizer
+from kraftd.types import Endpoint
+
+if TYPE_CHECKING:
+    pass
+
+# Collections are rare: nearly everything that lives long is frozen, or a struct without cycles.
+
+
+class StartupError(Exception):
+    """The daemon cannot start; the text says why and what to do."""
+
+
+def build_node(
+    config: DaemonConfig,
+    storage: Storage,
+    dice: SystemDice,
+    clock: Clock,
+    bound: list[Endpoint],
+    policies: Policies = NO_POLICIES,
+    authorizer: Authorizer | None = None,
+) -> Node:
+    """The pure rooms joined, from what is configured and what is on disk. Raises StartupError."""
+    ports = {endpoint.listener: endpoint.port for endpoint in bound}
+    advertised, for_clients = (
+        tuple(
+            endpoint._replace(
+                host=endpoint.host or socket.getfqdn(), port=endpoint.port or ports.get(endpoint.listener, 0)
+            )
+            for endpoint in endpoints
+        )
+        for endpoints in (config.advertised_listeners, config.client_listeners)
+    )
+    listener_name = config.controller_listener_names[0]
+    static = VoterSet.from_static(listener_name, config.quorum_voters) if config.quorum_voters else NO_VOTERS
+    durable = storage.durable_state(static)
+    check_voters(config)
+    raft_config = RaftConfig(
+        node_id=config.node_id,
+        directory_id=storage.directory.directory_id,
+        cluster_id=storage.directory.cluster_id,
+        listeners=advertised,
+        listener_name=listener_name,
+        bootstrap_servers=config.quorum_bootstrap_servers,
+        election_timeout_ms=config.quorum_election_timeout_ms,
+        fetch_timeout_ms=config.quorum_fetch_timeout_ms,
+        election_backoff_max_ms=config.quorum_election_backoff_max_ms,
+        request_timeout_ms=config.quorum_request_timeout_ms,
+        retry_backoff_ms=config.quorum_retry_backoff_ms,
+        fetch_max_bytes=config.quorum_fetch_max_bytes,
+        fetch_snapshot_max_bytes=config.quorum_fetch_snapshot_max_bytes,
+        fetch_response_max_bytes=config.replica_fetch_response_max_bytes,
+        auto_join=config.quorum_auto_join,
+        max_batch_bytes=config.metadata_max_batch_bytes,
+    )
+    settings = ControllerSettings(
+        cluster_id=storage.directory.cluster_id,
+        node_id=config.node_id,
+        default_replication_factor=config.default_replication_factor,
+        num_partitions=config.num_partitions,
+        session_timeout_ms=config.broker_session_timeout_ms,
+        max_idle_interval_ms=config.metadata_max_idle_interval_ms,
+        leader_rebalance=config.auto_leader_rebalance_enable,
+        leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_ms,
+        unclean_election_check_interval_ms=config.unclean_leader_election_interval_ms,
+        topic_deletion=config.delete_topic_enable,
+        unstable_features=config.unstable_feature_versions_enable,
+        tokens=TokenSettings(
+            secret_key=config.delegation_token_secret_key,
+            max_lifetime_ms=config.delegation_token_max_lifetime_ms,
+            expiry_time_ms=config.delegation_token_expiry_time_ms,
+            expiry_check_interval_ms=config.delegation_token_expiry_check_interval_ms,
+        ),
+        mutation_quota_window_ms=config.mutation_quota_window_ms,
+        mutation_quota_window_count=config.mutation_quota_window_count,
+        static_config=config.node_config,
+        static_voter_ids=tuple(config.quorum_voters),
+    )
+    core = RaftCore(raft_config, durable, dice, fetches=Purgatory(), appends=Purgatory())
+    context = Context(
+        Image(),
+        clock.now_ms(),
+        settings,
+        BrokerHeartbeats(config.broker_session_timeout_ms),
+        dice,
+        policies=policies,
+    )
+    identity = Identity(
+        config.node_id, storage.directory.cluster_id, dice.uuid(), (*advertised, *for_clients), listener_name
+    )
+    bootstrap = storage.bootstrap if storage.bootstrap is not None else default_bootstrap_records()
+    return Node(identity, core, context, bootstrap, storage.snapshot(), authorizer)
+
+
+def make_security(config: DaemonConfig) -> Security:
+    """TLS, logins and the authorizer of a configuration. Raises StartupError."""
+    try:
+        return Security(config.security, config.node_config)
+    except SecurityProblem as problem:
+        raise StartupError(str(problem)) from None
+
+
+def build_keeper(runner: Runner, config: DaemonConfig) -> SnapshotKeeper:
+    """The care for snapshots, as it is configured."""
+    settings = KeeperSettings(
+        max_bytes=config.metadata_snapshot_max_new_record_bytes,
+        max_interval_ms=config.metadata_snapshot_max_interval_ms,
+        min_changed_ratio=config.metadata_snapshot_min_changed_ratio,
+        timeout_ms=config.metadata_snapshot_timeout_ms,
+        scrub_interval_ms=config.scrub_interval_ms,
+        rules=RetentionRules(
+            config.metadata_max_retention_bytes,
+            config.metadata_max_retention_ms,
+            config.metadata_delete_delay_ms,
+            config.metadata_start_offset_lag_max_ms,
+        ),
+    )
+    node = runner.node
+    return SnapshotKeeper(
+        runner,
+        node.core,
+        lambda: node.following.replay.next_offset,
+        ChildProcesses(runner.loop.call_soon_threadsafe),
+        settings,
+        runner.step,
+    )
+
+
+def check_voters(config: DaemonConfig) -> None:
+    """A controller of a static quorum is one of its voters, as Kafka wants it. Raises StartupError."""
+    if config.quorum_voters and config.node_id not in config.quorum_voters:
+        voters = ", ".join(map(str, sorted(config.quorum_voters)))
+        raise StartupError(
+            f"controller.quorum.voters names {voters}, and not this node, {config.node_id}: "
+            "put it there, in the files of all controllers, or correct node.id"
+        )
+
+
+def limits(config: DaemonConfig) -> Limits:
+    """The limits of a configuration; what a process may not open is no limit of its own."""
+    defaults = Limits()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        soft = min(hard, 65_536) if hard != resource.RLIM_INFINITY else 65_536
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    buffered = config.queued_max_request_bytes
+    return Limits(
+        max_frame_bytes=config.socket_request_max_bytes,
+        max_connections=min(config.max_connections, max(64, soft - 128)),
+        max_connections_per_ip=config.max_connections_per_ip,
+        max_connections_per_ip_overrides=overrides_by_address(config),
+        max_in_flight=config.queued_max_requests,
+        max_buffered_bytes=buffered if buffered > 0 else defaults.max_buffered_bytes,
+        idle_ms=config.connections_max_idle_ms,
+    )
+
+
+def overrides_by_address(config: DaemonConfig) -> dict[str, int]:
+    """``max.connections.per.ip.overrides`` by address, host names looked up. Raises StartupError."""
+    by_address = {}
+    for host, count in config.max_connections_per_ip_overrides.items():
+        try:
+            found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise StartupError(
+                f"max.connections.per.ip.overrides={host}:{count}: {host} cannot be looked up: "
+                f"{error.strerror}. Give an address, or a name that this host knows"
+            ) from error
+        by_address.update({str(address[4][0]): count for address in found})
+    return by_address

@@ -1,0 +1,83 @@
+"""The audit stream: committed changes and refusals as JSON lines, in a file or on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
+
+import msgspec
+
+from kraftd.requests.effects import AuditLine
+
+OFF = ""
+STDERR = "stderr"
+KEPT_EVENTS = 100  # for the status page
+
+
+class AuditStream:
+    """`target` is "" (off), "stderr" or a path. A stream that cannot be written is logged once, and goes on.
+
+    Raises OSError when the file cannot be opened.
+    """
+
+    def __init__(self, target: str, node_id: int, log: Any) -> None:
+        self._recent: deque[tuple[AuditLine, int]] = deque(maxlen=KEPT_EVENTS)  # each with its time in ms
+        self._target = target
+        self._node_id = node_id
+        self._log = log
+        self._failed = False
+        self._file: BinaryIO | None = None
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Open the file anew, as after a rotation. Raises OSError."""
+        if self._target not in (OFF, STDERR):
+            before, self._file = self._file, open(self._target, "ab", buffering=0)  # noqa: SIM115
+            if before is not None:
+                before.close()
+
+    def write(self, effect: AuditLine, now_ms: int) -> None:
+        self._recent.append((effect, now_ms))
+        if self._target == OFF:
+            return
+        event = self._event(effect, now_ms)
+        at = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds")
+        line = msgspec.json.encode({"timestamp": at.replace("+00:00", "Z"), **event}) + b"\n"
+        try:
+            if self._file is not None:
+                self._file.write(line)
+            else:
+                sys.stderr.buffer.write(line)
+                sys.stderr.buffer.flush()
+            self._failed = False
+        except OSError as error:
+            if not self._failed:
+                self._failed = True
+                self._log.error("the audit stream cannot be written", to=self._target, error=str(error))
+
+    def recent(self) -> list[dict[str, Any]]:
+        """The last events, oldest first, each with a sentence; made when a page asks, not for each event."""
+        return [{**self._event(effect, at_ms), "text": sentence(effect)} for effect, at_ms in self._recent]
+
+    def _event(self, effect: AuditLine, now_ms: int) -> dict[str, Any]:
+        event = {"event": effect.event, "timestamp_ms": now_ms, "node": self._node_id, **effect.fields}
+        if effect.offset >= 0:
+            event["end_offset"] = effect.offset
+        return event
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __repr__(self) -> str:
+        return f"<AuditStream to {self._target or 'nowhere'}>"
+
+
+def sentence(effect: AuditLine) -> str:
+    """The event in a line for the status page, without the party that asked."""
+    asked = ("principal", "client_id", "host", "api", "incarnation")
+    told = (f"{name} {value}" for name, value in effect.fields.items() if name not in asked)
+    return f"{effect.event}: {', '.join(told)}"

@@ -1,0 +1,55 @@
+"""Sockets that listen: which addresses an empty host means, and what to do where one cannot be had."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+PRIVILEGED_PORTS = 1024
+
+
+def listening_socket(host: str, port: int, backlog: int) -> socket.socket:
+    """A socket that listens at an address. Raises OSError.
+
+    An empty host means every address of this machine, of IPv6 and IPv4, as in Kafka; where the machine has no
+    IPv6, of IPv4 alone.
+    """
+    if host:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return _listening(family, host, port, backlog)
+    try:
+        return _listening(socket.AF_INET6, "::", port, backlog)
+    except OSError as error:
+        if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+            raise
+    return _listening(socket.AF_INET, "0.0.0.0", port, backlog)
+
+
+def _listening(family: int, host: str, port: int, backlog: int) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            # "::" alone means IPv4 as well; a given IPv6 address is itself alone.
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(host != "::"))
+        sock.bind((host, port))
+        # Two processes may bind with SO_REUSEADDR; only one may listen.
+        sock.listen(backlog)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def remedy(error: OSError, key: str, host: str, port: int) -> str:
+    """What to do where a socket cannot listen."""
+    if isinstance(error, socket.gaierror):
+        return f"No address is known for {host}; correct the host in {key}"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"This machine has no address {host}; correct the host in {key}, or leave it out to have all"
+    if error.errno in (errno.EACCES, errno.EPERM) and port < PRIVILEGED_PORTS:
+        return (
+            f"Ports below {PRIVILEGED_PORTS} need the capability CAP_NET_BIND_SERVICE; give it to this "
+            f"process, or choose another port in {key}"
+        )
+    return f"Stop what uses the address, or choose another in {key}"

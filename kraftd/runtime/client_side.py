@@ -1,0 +1,189 @@
+"""A client node driven on the daemon's loop: its requests, its reads, its own requests to other nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from time import monotonic_ns
+from typing import Any, NamedTuple, Protocol
+
+from kraftd.client_node import effects as client_effects
+from kraftd.client_node.node import ClientNode
+from kraftd.host.cluster_view import NodeView
+from kraftd.log.partition_log import PartitionLog
+from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
+from kraftd.net.outbound import Address, Failure, Outbound, Times, Wiring
+from kraftd.raft.events import DeadlineReached, Event
+from kraftd.requests.call import Call
+from kraftd.requests.effects import TakeTurn
+from kraftd.requests.events import CallHandedOver, ConnectionClosed, FramesReceived, TurnCame
+from kraftd.runtime.clock import Clock
+from kraftd.security.sasl import ClientExchange
+from kraftd.wire.message import Message
+
+SOFTWARE = ("kraftd", "1")
+
+Perform = Callable[[Any], None]
+
+
+class Loop(Protocol):
+    """What is used of an event loop."""
+
+    def call_soon(self, function: Callable[..., object], *arguments: Any) -> object: ...
+
+    def call_later(self, delay_s: float, function: Callable[[], object]) -> Any: ...
+
+
+class Road(NamedTuple):
+    """How connections to other nodes are opened, and what begins a login there."""
+
+    wiring: Wiring
+    login: Callable[[], ClientExchange] | None = None
+
+
+class ClientSide:
+    """One client node and what it needs of the loop.
+
+    `carry_out` performs effects that every node has; `note_hold` is told how many nanoseconds each step took;
+    `step_controller` hands an event to the node's controller; `failed` is told what must end the process.
+    `roads` lead to the controllers ("") and to the brokers, by their listener; a listener without one cannot
+    be asked.
+    """
+
+    def __init__(
+        self,
+        node: ClientNode,
+        view: NodeView,
+        log: PartitionLog,
+        listeners: Collection[str],
+        clock: Clock,
+        loop: Loop,
+        roads: Mapping[str, Road],
+        request_timeout_ms: int,
+        step_controller: Callable[[Event], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self.node = node
+        self.listeners = frozenset(listeners)
+        self.carry_out: Callable[[Iterable[Any], list[Call]], None] = lambda effects, answered: None
+        self.note_hold: Callable[[Any, int], None] = lambda event, held_ns: None
+        self._view = view
+        self._log = log
+        self._clock = clock
+        self._loop = loop
+        self._step_controller = step_controller
+        self._failed = failed
+        self._marks = view.marks()
+        self._timer: Any = None
+        self._timer_ms = 0
+        self._stopped = False
+        times = Times(request_timeout_ms)
+        self.outbounds = {
+            listener: Outbound(f"kraftd-{view.node_id}", SOFTWARE, self, road.wiring, times, road.login)
+            for listener, road in roads.items()
+        }
+        self._connections: set[int] = set()
+
+    def performers(self) -> dict[type, Perform]:
+        """How the client node's own effects are performed, by type; AnswerFetch is the runner's to read."""
+        return {
+            client_effects.LookUpTimes: self._look_up_times,
+            client_effects.Ask: self._ask,
+            client_effects.HandToController: self._hand_over,
+        }
+
+    # -- events
+
+    def frames_received(self, event: FramesReceived) -> None:
+        self._connections.add(event.connection_id)
+        self._step(event, event.arrived_ns)
+
+    def connection_lost(self, connection_id: int) -> None:
+        if connection_id in self._connections:
+            self._connections.discard(connection_id)
+            self._step(ConnectionClosed(connection_id))
+
+    def poll(self) -> None:
+        """After each step of the controller: tell the client node if something that it sees has changed."""
+        marks = self._view.marks()
+        if marks != self._marks:
+            self._marks = marks
+            self._step(client_effects.MetadataMoved())
+
+    def stop(self) -> None:
+        """No more timers or requests."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for outbound in self.outbounds.values():
+            outbound.close()
+
+    def _step(self, event: Event, began_ns: int = 0) -> None:
+        if self._stopped:
+            return
+        step_began_ns = monotonic_ns()
+        began_ns = began_ns or step_began_ns
+        answered: list[Call] = []
+        try:
+            made = self.node.step(event, self._clock.now_ms())
+            takes_turn = any(type(effect) is TakeTurn for effect in made)
+            self.carry_out((effect for effect in made if type(effect) is not TakeTurn), answered)
+        except Exception as error:
+            self._failed(error)
+            return
+        if takes_turn:
+            self._loop.call_soon(self._step, TurnCame())
+        now_ns = monotonic_ns()
+        if answered:
+            self.node.boundary.stats.answered(answered, began_ns, now_ns)
+        if type(event) is not client_effects.MetadataMoved:  # a part of the controller's step
+            self.note_hold(event, now_ns - step_began_ns)
+        deadline_ms = self.node.deadline_ms()
+        if deadline_ms is not None and (self._timer is None or deadline_ms < self._timer_ms):
+            self._arm(deadline_ms)
+
+    def _arm(self, deadline_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        delay_ms = max(0, deadline_ms - self._clock.now_ms())
+        self._timer = self._loop.call_later(delay_ms / 1000, self._deadline)
+
+    def _deadline(self) -> None:
+        self._timer = None
+        self._step(DeadlineReached())
+
+    # -- effects
+
+    def _look_up_times(self, effect: client_effects.LookUpTimes) -> None:
+        found: list[tuple[int, int] | None] = []
+        for time_ms in effect.times_ms:
+            if time_ms is None:
+                found.append(max_timestamp(self._log, effect.end_offset))
+            else:
+                found.append(offset_for_timestamp(self._log, time_ms, effect.end_offset))
+        self._loop.call_soon(self._step, client_effects.TimesLookedUp(effect.call, found))
+
+    def _ask(self, effect: client_effects.Ask) -> None:
+        to, outbound = effect.destination, self.outbounds.get(effect.listener)
+        if outbound is None:
+            self._loop.call_soon(self._step, client_effects.Answered(effect.ask_id, None))
+        else:
+            outbound.send(effect.ask_id, Address(to.node_id, to.host, to.port), effect.message)
+
+    def _hand_over(self, effect: client_effects.HandToController) -> None:
+        self._loop.call_soon(self._step_controller, CallHandedOver(effect.call))
+
+    # -- answers of other nodes
+
+    def answered(self, tag: Hashable, message: Message) -> None:
+        self._step(client_effects.Answered(tag, message))  # type: ignore[arg-type]
+
+    def failed(self, tag: Hashable, failure: Failure) -> None:
+        self._step(client_effects.Answered(tag, None))  # type: ignore[arg-type]
+
+    def lost(self, address: Address, reason: str) -> None: ...
+
+    def silent(self, address: Address) -> None: ...
+
+    def __repr__(self) -> str:
+        return f"<ClientSide on {', '.join(sorted(self.listeners))}: {self.node!r}>"

@@ -1,0 +1,33 @@
+"""Log lines about peers, limited: strangers may cause any number of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+LINES_A_PERIOD = 20
+
+
+class Complaints:
+    """Passes on so many lines a period, then one that says how many were left out."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+        self._told = 0
+        self._left_out = 0
+
+    def warn(self, text: str, **fields: Any) -> None:
+        """Log a warning, or count it as left out."""
+        if self._told < LINES_A_PERIOD:
+            self._told += 1
+            self._log.warning(text, **fields)
+        else:
+            self._left_out += 1
+
+    def end_period(self) -> None:
+        """Begin anew, and tell what was left out; to be called every few seconds."""
+        if self._left_out:
+            self._log.warning("more of the same was not logged", lines=self._left_out)
+        self._told = self._left_out = 0
+
+    def __repr__(self) -> str:
+        return f"<Complaints {self._told} told, {self._left_out} left out>"

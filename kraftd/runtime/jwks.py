@@ -1,0 +1,71 @@
+"""The public keys of OAUTHBEARER's tokens, read from a file or fetched, and read again in time.
+
+A token that names an unknown key asks for another reading, at most one in MIN_REFRESH_MS.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from kraftd.config.security import TokenSettings, file_of_url
+from kraftd.security.jwt_validation import InvalidToken, KeyMissing, KeySet, validate
+from kraftd.security.sasl import Login
+
+MAX_BYTES = 1 << 20
+TIMEOUT_S = 10
+MIN_REFRESH_MS = 10_000
+
+
+class Jwks:
+    """The key set of one listener; `validate` is what its logins call."""
+
+    def __init__(self, settings: TokenSettings) -> None:
+        self.settings = settings
+        self.key_missing = False  # since the last reading
+        self._keys: KeySet | None = None
+        self._read_ms = 0
+
+    def read(self) -> None:
+        """Read or fetch the keys; may block for seconds. Raises ValueError, and keeps the old keys then."""
+        url = self.settings.jwks_url
+        self._read_ms = _now_ms()
+        self.key_missing = False
+        try:
+            if url.startswith("file:"):
+                with Path(file_of_url(url)).open("rb") as file:
+                    data = file.read(MAX_BYTES)
+            else:
+                import urllib.request
+
+                with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
+                    data = answer.read(MAX_BYTES)
+            self._keys = KeySet(data)
+        except OSError as error:  # urllib's errors are such
+            why = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+            raise ValueError(f"sasl.oauthbearer.jwks.endpoint.url={url}: cannot be read: {why}") from None
+        except ValueError as error:
+            raise ValueError(f"sasl.oauthbearer.jwks.endpoint.url={url}: {error}") from None
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether the keys should be read again."""
+        age_ms = _now_ms() - self._read_ms
+        return age_ms >= self.settings.refresh_ms or (self.key_missing and age_ms >= MIN_REFRESH_MS)
+
+    def validate(self, token: str, now_ms: int) -> Login:
+        """The login that a token proves. Raises InvalidToken."""
+        if self._keys is None:
+            raise InvalidToken("no keys are known")
+        try:
+            return validate(token, self._keys, self.settings.rules, now_ms)
+        except KeyMissing:
+            self.key_missing = True
+            raise
+
+    def __repr__(self) -> str:
+        return f"<Jwks of {self.settings.jwks_url}, {self._keys!r}>"
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

@@ -1,0 +1,164 @@
+"""Connections of secured listeners: who their peers are, by TLS or SASL, before any request is served.
+
+The steps of a login are `requests/login.py`; here are its timers, its failures told late, and its log lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from kraftd.net.connection import Connection
+from kraftd.requests.login import ConnectionLogin, End, Fail, PassOn, Reply
+from kraftd.runtime.clock import Clock
+from kraftd.runtime.complaints import Complaints
+from kraftd.runtime.security import ListenerGuard, Security
+from kraftd.security.principal_mapping import NoMatchingRule
+from kraftd.security.principals import ANONYMOUS, USER, Principal
+
+# Hands frames of a connection on: connection, first slot, frames, principal.
+Serve = Callable[[Connection, int, list[memoryview], Principal], None]
+
+
+class Logins:
+    """Stands between the connections of a daemon and what serves their requests."""
+
+    def __init__(
+        self,
+        security: Security,
+        serve: Serve,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        log: Any,
+        *,
+        timeout_ms: int,
+        failure_delay_ms: int,
+    ) -> None:
+        self.security = security
+        self.succeeded: Counter[str] = Counter()  # by listener
+        self.failed: Counter[str] = Counter()
+        self.expired: Counter[str] = Counter()
+        self.complaints = Complaints(log)
+        self._serve = serve
+        self._loop = loop
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._failure_delay_ms = failure_delay_ms
+        self._timers: dict[int, asyncio.TimerHandle] = {}
+
+    def admitted(self, connection: Connection) -> None:
+        """A connection begins: by TLS alone its peer is known, by SASL it has to log in, in time."""
+        guard = self.security.listeners.get(connection.listener)
+        if guard is None:
+            connection.principal = ANONYMOUS
+        elif guard.rules is None:
+            self._know_by_certificate(connection, guard)
+        else:
+            connection.login = ConnectionLogin(guard.rules)
+            connection.limit_frames(guard.settings.max_unauthenticated_frame_bytes)
+            delay_s = self._timeout_ms / 1000
+            self._timers[connection.id] = self._loop.call_later(delay_s, self._out_of_time, connection)
+
+    def lost(self, connection: Connection) -> None:
+        """A connection is gone."""
+        timer = self._timers.pop(connection.id, None)
+        if timer is not None:
+            timer.cancel()
+
+    def frames_received(self, connection: Connection, first_slot: int, frames: list[memoryview]) -> None:
+        """Serve what an authenticated peer asks, and go on with the login of one that is not."""
+        login: ConnectionLogin | None = connection.login
+        if login is None:
+            self._serve(connection, first_slot, frames, connection.principal)
+            return
+        now_ms = self._clock.now_ms()
+        if not login.needs_look(frames, now_ms):
+            assert login.session.principal is not None
+            self._serve(connection, first_slot, frames, login.session.principal)
+            return
+        for slot, frame in enumerate(frames, first_slot):
+            outcome = login.take(frame, now_ms, now_ms)
+            kind = type(outcome)
+            if kind is PassOn:
+                principal = login.session.principal if login.session.authenticated else None
+                self._serve(connection, slot, [frame], principal or ANONYMOUS)
+            elif isinstance(outcome, Reply):
+                connection.answer(slot, outcome.parts)
+                connection.flush()
+                if login.session.authenticated:
+                    self._authenticated(connection)
+            elif isinstance(outcome, Fail):
+                self._fail(connection, slot, outcome)
+                return
+            elif isinstance(outcome, End):
+                (self.expired if login.session.authenticated else self.failed)[connection.listener] += 1
+                self._tell(connection, "connection closed", outcome.reason)
+                connection.close("")
+                return
+
+    def counts(self) -> dict[str, tuple[int, int, int]]:
+        """By listener, how many logins succeeded, failed, and expired."""
+        return {
+            name: (self.succeeded[name], self.failed[name], self.expired[name])
+            for name in self.security.listeners
+        }
+
+    def _know_by_certificate(self, connection: Connection, guard: ListenerGuard) -> None:
+        from kraftd.security.distinguished_names import subject_name  # needs cryptography: only with TLS
+
+        certificate = connection.peer_certificate()
+        if certificate is None:
+            connection.principal = ANONYMOUS
+            return
+        try:
+            name = guard.mapper.name(subject_name(certificate))
+        except (NoMatchingRule, ValueError) as error:
+            self.failed[connection.listener] += 1
+            self._tell(connection, "connection closed", str(error))
+            connection.principal = ANONYMOUS
+            connection.close("")
+            return
+        connection.principal = Principal(USER, name)
+        self.succeeded[connection.listener] += 1
+
+    def _authenticated(self, connection: Connection) -> None:
+        self.lost(connection)
+        self.succeeded[connection.listener] += 1
+        connection.limit_frames(1 << 62)
+
+    def _fail(self, connection: Connection, slot: int, failure: Fail) -> None:
+        """Say late that a login failed, so that guessing is slow; nothing more is read meanwhile."""
+        self.failed[connection.listener] += 1
+        self._tell(connection, "login failed", failure.reason)
+        connection.stop_reading()
+
+        def tell() -> None:
+            self._timers.pop(connection.id, None)
+            if failure.parts:
+                connection.answer(slot, failure.parts)
+            connection.close("")
+
+        self.lost(connection)
+        self._timers[connection.id] = self._loop.call_later(self._failure_delay_ms / 1000, tell)
+
+    def _out_of_time(self, connection: Connection) -> None:
+        self._timers.pop(connection.id, None)
+        self.failed[connection.listener] += 1
+        self._tell(connection, "connection closed", f"not authenticated within {self._timeout_ms} ms")
+        connection.close("")
+
+    def handshake_failed(self, listener: str, peer: tuple[str, int], reason: str) -> None:
+        """A TLS handshake came to nothing."""
+        self.failed[listener] += 1
+        self.complaints.warn(
+            "TLS handshake failed", peer=f"{peer[0]}:{peer[1]}", listener=listener, reason=reason
+        )
+
+    def _tell(self, connection: Connection, text: str, reason: str) -> None:
+        peer = f"{connection.peer[0]}:{connection.peer[1]}"
+        self.complaints.warn(text, peer=peer, listener=connection.listener, reason=reason)
+
+    def __repr__(self) -> str:
+        return f"<Logins {sum(self.succeeded.values())} succeeded, {sum(self.failed.values())} failed>"

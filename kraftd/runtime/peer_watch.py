@@ -1,0 +1,63 @@
+"""Looks once a second at why there is no leader, logs it, and ends a node that can never join."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from kraftd.host.peer_troubles import PeerTroubles
+from kraftd.raft.core import RaftCore
+from kraftd.runtime.clock import Clock
+
+LOOK_S = 1.0
+
+
+class CannotJoin(Exception):
+    """This node can never become part of the quorum as it is; the text says why and what to do."""
+
+
+class PeerWatch:
+    """Drives PeerTroubles on the loop. `failed` is called with CannotJoin."""
+
+    def __init__(
+        self,
+        troubles: PeerTroubles,
+        core: RaftCore,
+        clock: Clock,
+        log: Any,
+        loop: asyncio.AbstractEventLoop,
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self.troubles = troubles
+        self._core = core
+        self._clock = clock
+        self._log = log
+        self._loop = loop
+        self._failed = failed
+        self._timer = loop.call_later(LOOK_S, self._look)
+        troubles.poll(clock.now_ms(), has_leader=False)  # from the start on
+
+    def _look(self) -> None:
+        self._timer = self._loop.call_later(LOOK_S, self._look)
+        now_ms, core, troubles = self._clock.now_ms(), self._core, self.troubles
+        troubles.poll(now_ms, has_leader=core.leader_id is not None)
+        for finding, count in troubles.report(now_ms):
+            self._log.warning(
+                "no leader: a controller does not help to find one",
+                at=finding.at,
+                peer=finding.node_id if finding.node_id >= 0 else None,
+                why=finding.text,
+                remedy=finding.remedy,
+                seen=count,
+            )
+        votes = troubles.node_id in core.voters.ids
+        why = troubles.fatal(now_ms, len(core.voters) if votes else None)
+        if why is not None:
+            self._failed(CannotJoin(f"this node cannot join the quorum: {why}"))
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def __repr__(self) -> str:
+        return f"<PeerWatch {self.troubles!r}>"

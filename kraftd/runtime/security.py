@@ -1,0 +1,156 @@
+"""The security of a daemon put together: TLS sources, SASL mechanisms with their secrets, the authorizer.
+
+Everything is made before the daemon serves, so that a file that cannot work is refused at the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from kraftd.config.client_login import client_login, new_nonce
+from kraftd.config.security import (
+    PYTHON_AUTHORIZERS,
+    ClientSecurity,
+    ListenerSecurity,
+    SecurityConfig,
+)
+from kraftd.net.tls.source import TlsSource
+from kraftd.runtime.jwks import Jwks
+from kraftd.security.authorizer import Authorizer, StandardAuthorizer
+from kraftd.security.authorizer_settings import CLASS_NAME
+from kraftd.security.oauthbearer import OAuthBearerServer
+from kraftd.security.principal_mapping import PrincipalMapper
+from kraftd.security.sasl import OAUTHBEARER, PLAIN, ClientExchange, ServerExchange
+from kraftd.security.sasl_plain import PlainServer, plain_users
+from kraftd.security.sasl_session import SaslRules
+from kraftd.security.scram import Credentials, ScramServer
+
+OTHER_CONTROLLERS = "other controllers"  # whom the node's own connections go to
+
+
+class SecurityProblem(Exception):
+    """The configured security cannot be set up; the text names the key and what to look at."""
+
+
+class ListenerGuard:
+    """What one secured listener needs: TLS, the mapping of certificates' names, the rules of SASL."""
+
+    def __init__(self, settings: ListenerSecurity, jwks: Jwks | None) -> None:
+        self.settings = settings
+        self.jwks = jwks
+        try:
+            self.tls = TlsSource(settings.tls) if settings.tls is not None else None
+        except ValueError as error:
+            raise SecurityProblem(f"listener.name.{settings.listener.lower()}.{error}") from None
+        self.mapper = PrincipalMapper(settings.principal_mapping)
+        self.rules: SaslRules | None = None  # once credentials are known
+
+    def begin_serving(self, credentials: Credentials) -> None:
+        """Make the rules of SASL with what credentials are compared with."""
+        if self.settings.mechanisms:
+            begin = {name: self._mechanism(name, credentials) for name in self.settings.mechanisms}
+            self.rules = SaslRules(begin, self.settings.max_reauth_ms)
+
+    def _mechanism(self, name: str, credentials: Credentials) -> Callable[[], ServerExchange]:
+        if name == PLAIN:
+            users = plain_users(self.settings.jaas[PLAIN].options)
+            return partial(PlainServer, users)
+        if name == OAUTHBEARER:
+            assert self.jwks is not None
+            return partial(OAuthBearerServer, self.jwks.validate)
+        return lambda: ScramServer(name, credentials, new_nonce())
+
+    def __repr__(self) -> str:
+        return f"<ListenerGuard of {self.settings.listener}, {self.tls!r}, {self.rules!r}>"
+
+
+class OwnLogin(NamedTuple):
+    """How the node's own connections to other nodes are opened; None where they need no TLS, or no login."""
+
+    tls: TlsSource | None
+    login: Callable[[], ClientExchange] | None
+
+
+class TlsUse(NamedTuple):
+    """A source of TLS contexts: a word on what it is for, and the listener whose keys it goes by."""
+
+    name: str
+    listener: str
+    source: TlsSource
+
+
+class Security:
+    """All of a daemon's. Raises SecurityProblem for what cannot work."""
+
+    def __init__(self, config: SecurityConfig, settings: Mapping[str, str]) -> None:
+        self.listeners: dict[str, ListenerGuard] = {}
+        for name, listener in config.listeners.items():
+            jwks = Jwks(listener.tokens) if listener.tokens is not None else None
+            if jwks is not None:
+                try:
+                    jwks.read()
+                except ValueError as error:
+                    raise SecurityProblem(str(error)) from None
+            self.listeners[name] = ListenerGuard(listener, jwks)
+        self.client_tls, self.login = own_login(config.client)
+        self.at_brokers = {name: own_login(client) for name, client in config.brokers.items()}
+        self.client_listener = next(iter(config.listeners), "")  # whose keys the node's own connections have
+        self.authorizer = make_authorizer(config, settings)
+
+    @property
+    def tls_sources(self) -> list[TlsUse]:
+        """Every source of TLS contexts."""
+        found = [
+            TlsUse(name, name, guard.tls) for name, guard in self.listeners.items() if guard.tls is not None
+        ]
+        if self.client_tls is not None:
+            found.append(TlsUse(OTHER_CONTROLLERS, self.client_listener, self.client_tls))
+        for name, login in self.at_brokers.items():
+            if login.tls is not None:
+                found.append(TlsUse(f"brokers at {name}", name, login.tls))
+        return found
+
+    def certificate_expiries(self) -> dict[str, float]:
+        """By listener, when the certificate in use expires, in seconds since 1970."""
+        return {
+            name: guard.tls.contexts.expires_at.timestamp()
+            for name, guard in self.listeners.items()
+            if guard.tls is not None and guard.tls.contexts.expires_at is not None
+        }
+
+    def __repr__(self) -> str:
+        return f"<Security of {', '.join(self.listeners) or 'no listener'}, {self.authorizer!r}>"
+
+
+def own_login(client: ClientSecurity) -> OwnLogin:
+    """What opens the node's own connections. Raises SecurityProblem."""
+    try:
+        tls = TlsSource(client.tls) if client.tls is not None else None
+    except ValueError as error:
+        raise SecurityProblem(str(error)) from None
+    return OwnLogin(tls, client_login(client))
+
+
+def make_authorizer(config: SecurityConfig, settings: Mapping[str, str]) -> Authorizer | None:
+    """The configured authorizer; an entry point is called with the settings of the file."""
+    if not config.authorizer_class:
+        return None
+    if config.authorizer_class == CLASS_NAME:
+        return StandardAuthorizer(config.authorizer)
+    from importlib.metadata import entry_points
+
+    name = config.authorizer_class.removeprefix(f"{PYTHON_AUTHORIZERS}:")
+    known = entry_points(group=PYTHON_AUTHORIZERS)
+    if name not in known.names:
+        there = ", ".join(sorted(known.names)) or "none"
+        raise SecurityProblem(
+            f"authorizer.class.name={config.authorizer_class}: no entry point {name} in the group "
+            f"{PYTHON_AUTHORIZERS}; there is {there}"
+        )
+    try:
+        made: Authorizer = known[name].load()(dict(settings))
+    except Exception as error:
+        raise SecurityProblem(f"authorizer.class.name={config.authorizer_class}: {error!r}") from error
+    return made

@@ -1,0 +1,96 @@
+"""Threads that wait for the disk, so that the event loop never does.
+
+Group commit without linger: while one sync runs, what is appended goes with the next. The consensus core
+asks for one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from time import monotonic_ns
+from typing import Any, TypeVar
+
+from kraftd.histogram import Histogram
+from kraftd.host.disk_job import RETRY_MS, DiskJob
+
+HUNG_S = 30.0  # a disk that does not answer for so long is not waited for
+
+T = TypeVar("T")
+
+
+class RealDiskThread:
+    """Does jobs one after the other in a thread, which begins with the first. `tell` calls on the event loop.
+
+    Any error but that of a full disk goes to `failed`, and nothing more is done.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tell: Callable[..., object],
+        failed: Callable[[BaseException], None],
+        retry_s: float = RETRY_MS / 1000,
+    ) -> None:
+        self._name = name
+        self._tell = tell
+        self._failed = failed
+        self._retry_s = retry_s
+        self.times = Histogram()  # of the jobs that were done, in nanoseconds, without waiting for room
+        self._stopping = threading.Event()
+        self._jobs: SimpleQueue[DiskJob[Any] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def run(self, job: DiskJob[Any]) -> None:
+        self._jobs.put(job)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Do what waits, but for what a full disk has no room for, and end the thread."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._jobs.put(None)
+            self._thread.join(HUNG_S)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            try:
+                began_ns = monotonic_ns()
+                while not job.attempt(self._tell):
+                    if self._stopping.wait(self._retry_s):
+                        return
+                    began_ns = monotonic_ns()
+                self.times.note(monotonic_ns() - began_ns)
+            except BaseException as error:  # the event loop is told, and ends the process
+                self._tell(self._failed, error)
+                return
+
+    def __repr__(self) -> str:
+        return f"<RealDiskThread {self._name}, about {self._jobs.qsize()} jobs>"
+
+
+class LoopThreads:
+    """The event loop's pool of threads: work in no order, its result back on the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def run(
+        self, work: Callable[[], T], done: Callable[[T], object], failed: Callable[[Exception], object]
+    ) -> None:
+        def over(future: asyncio.Future[T]) -> None:
+            try:
+                result = future.result()
+            except Exception as error:
+                failed(error)
+            else:
+                done(result)
+
+        self._loop.run_in_executor(None, work).add_done_callback(over)
+
+    def __repr__(self) -> str:
+        return "<LoopThreads>"

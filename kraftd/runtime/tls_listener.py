@@ -1,0 +1,115 @@
+"""A TLS listener: each connection shakes hands with the contexts of then, in limited time.
+
+It accepts by itself, for a server of asyncio's keeps the context that it was made with. Until its handshake
+is done a connection counts against the limits like any other, and holds next to nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Protocol
+
+from kraftd.net.tls.source import TlsSource
+
+ACCEPTS_A_TURN = 32
+PAUSE_S = 1.0  # after an accept that failed: the process may have too many files open
+
+
+class Handshakes(Protocol):
+    """Counts connections while they shake hands, by address."""
+
+    def begin_handshake(self, host: str) -> bool:
+        """Count one more; return whether the limits allow it."""
+
+    def end_handshake(self, host: str) -> None:
+        """Count one less."""
+
+
+class TlsListener:
+    """Accepts on a bound socket until it is closed. `failed` hears of handshakes that came to nothing."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        make: Callable[[], object],
+        connections: Handshakes,
+        tls: TlsSource,
+        timeout_ms: int,
+        failed: Callable[[tuple[str, int], str], None],
+    ) -> None:
+        self._loop = loop
+        self._sock = sock
+        self._make = make
+        self._connections = connections
+        self._tls = tls
+        self._timeout_ms = timeout_ms
+        self._failed = failed
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pause: asyncio.TimerHandle | None = None
+        self._closed = False
+        sock.setblocking(False)
+        loop.add_reader(sock.fileno(), self._accept)
+
+    def close(self) -> None:
+        """Accept nothing more; connections go on."""
+        if not self._closed:
+            self._closed = True
+            self._loop.remove_reader(self._sock.fileno())
+            if self._pause is not None:
+                self._pause.cancel()
+
+    def abort(self) -> None:
+        """Close it, and end the handshakes that are under way."""
+        self.close()
+        for task in list(self._tasks):
+            task.cancel()
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTS_A_TURN):
+            try:
+                sock, address = self._sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:
+                self._loop.remove_reader(self._sock.fileno())
+                self._pause = self._loop.call_later(PAUSE_S, self._resume)
+                return
+            if not self._connections.begin_handshake(address[0]):
+                sock.close()
+                continue
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            task = self._loop.create_task(self._shake_hands(sock, (address[0], address[1])))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _resume(self) -> None:
+        self._pause = None
+        if not self._closed:
+            self._loop.add_reader(self._sock.fileno(), self._accept)
+
+    async def _shake_hands(self, sock: socket.socket, peer: tuple[str, int]) -> None:
+        try:
+            # The connection is told of its transport, and admitted, once the handshake is done.
+            await self._loop.connect_accepted_socket(
+                self._make,  # type: ignore[type-var]
+                sock,
+                ssl=self._tls.server,
+                ssl_handshake_timeout=self._timeout_ms / 1000,
+            )
+        except (OSError, EOFError, ValueError) as error:
+            self._failed(peer, _text(error))
+        finally:
+            self._connections.end_handshake(peer[0])
+
+    def __repr__(self) -> str:
+        return f"<TlsListener, {len(self._tasks)} handshakes>"
+
+
+def _text(error: Exception) -> str:
+    """Why a handshake failed, in OpenSSL's words where it has some."""
+    reason = getattr(error, "verify_message", "") or getattr(error, "reason", "") or ""
+    return str(reason) or str(error) or type(error).__name__

@@ -1,0 +1,65 @@
+"""The connections of a daemon: answers into their slots, each connection flushed once a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftd.controller_node.registration import AskController
+from kraftd.net.connection import Connection
+from kraftd.raft.effects import Send
+from kraftd.requests.call import Call
+from kraftd.requests.effects import Answer
+from kraftd.requests.events import FramesReceived
+from kraftd.runtime.peers import ControllerPeer, QuorumPeers
+
+
+class ConnectionWire:
+    """See `kraftd.host.ports.NodeWire`. `answered` are the calls answered since it was last cleared."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[int, Connection] = {}
+        self.answered: list[Call] = []
+        self.quorum: QuorumPeers
+        self.controller: ControllerPeer
+        self._dirty: dict[Connection, None] = {}  # with something to send, in order
+
+    def send(self, effect: Send) -> None:
+        self.quorum.send(effect)
+
+    def ask_controller(self, effect: AskController) -> None:
+        self.controller.send(effect)
+
+    def answer(self, effect: Answer) -> None:
+        connection = self.by_id.get(effect.connection_id)
+        if connection is not None:
+            connection.answer(effect.slot, effect.parts)
+            self._dirty[connection] = None
+        if effect.call is not None:
+            self.answered.append(effect.call)
+
+    def respond(self, call: Call, parts: list[Any]) -> None:
+        self.answered.append(call)
+        connection = self.by_id.get(call.connection_id)
+        if connection is not None:
+            connection.answer(call.slot, parts)
+            self._dirty[connection] = None
+
+    def close(self, connection_id: int, reason: str) -> None:
+        connection = self.by_id.get(connection_id)
+        if connection is not None:
+            connection.close(reason)
+
+    def turn_away(self, event: Any) -> bool:
+        if type(event) is not FramesReceived:
+            return False
+        self.close(event.connection_id, "the disk is full")
+        return True
+
+    def flush(self) -> None:
+        if self._dirty:
+            dirty, self._dirty = self._dirty, {}
+            for connection in dirty:
+                connection.flush()
+
+    def __repr__(self) -> str:
+        return f"<ConnectionWire {len(self.by_id)} connections>"

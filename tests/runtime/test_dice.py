@@ -1,0 +1,20 @@
+"""Randomness of the daemon: no uuid twice, and numbers below their bound."""
+
+from __future__ import annotations
+
+import uuid
+
+from kraftd.runtime.dice import UUIDS_A_DRAW, SystemDice
+
+
+def test_uuids_of_several_draws_are_distinct_and_of_version_4() -> None:
+    dice = SystemDice()
+    drawn = [dice.uuid() for _ in range(3 * UUIDS_A_DRAW + 1)]
+    assert len(set(drawn)) == len(drawn)
+    assert {uuid.UUID(bytes=one).version for one in drawn} == {4}
+
+
+def test_numbers_below_a_bound_are_all_thrown_and_none_else() -> None:
+    dice = SystemDice()
+    assert {dice.below(3) for _ in range(500)} == {0, 1, 2}
+    assert dice.below(1) == 0

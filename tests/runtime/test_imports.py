@@ -1,0 +1,15 @@
+"""What a daemon does not load before it needs it: a start should cost little CPU and memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+# Of TLS, OAUTHBEARER, policies and authorizers from entry points, and fetched keys.
+LATE = {"cryptography", "jwt", "importlib.metadata", "urllib.request"}
+
+
+def test_a_daemon_loads_what_secured_listeners_need_only_with_them() -> None:
+    code = f"import sys, kraftd.runtime.daemon; print(*sorted(sys.modules.keys() & {LATE!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -1,0 +1,174 @@
+"""A controller that cannot join its quorum says why, at once, and ends where waiting helps nobody."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testkit.process import wait_until
+from tests.metrics.scrape import ready
+from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess, free_port
+
+NO_LEADER = "no leader: a controller does not help to find one"
+ANOTHER_CLUSTER = "aW4gYW5vdGhlciBjbHVzdA"
+
+
+class Joining(DaemonProcess):
+    """A controller that is to join a quorum at some address."""
+
+    def __init__(self, home: Path, servers: str, node_id: int = 101, **settings: Any) -> None:
+        home.mkdir()
+        self.metrics_port = free_port()
+        listener = f"127.0.0.1:{self.metrics_port}"
+        super().__init__(home, kraftd__metrics__listener=listener, **settings)
+        text = self.properties.read_text()
+        text = text.replace("node.id=100", f"node.id={node_id}")
+        text = text.replace(f"bootstrap.servers=127.0.0.1:{self.port}", f"bootstrap.servers={servers}")
+        self.properties.write_text(text)
+
+    def format_to_join(self, cluster_id: str = CLUSTER_ID) -> Joining:
+        config = str(self.properties)
+        self.kraftd("format", "--config", config, "--cluster-id", cluster_id, "--no-initial-controllers")
+        return self
+
+    def reasons(self) -> list[str]:
+        return [line["why"] for line in self.lines() if line["event"] == NO_LEADER]
+
+    def wait_for_reason(self, text: str) -> None:
+        wait_until(lambda: any(text in why for why in self.reasons()), f"says {text!r}", 20)
+
+
+@pytest.fixture(scope="module")
+def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    process = DaemonProcess(tmp_path_factory.mktemp("leader"), kraftd__client__listener__names="CLIENT")
+    text = process.properties.read_text().replace(",PLAINTEXT:PLAINTEXT", ",CLIENT:PLAINTEXT")
+    listener = f"listeners=CONTROLLER://127.0.0.1:{process.port}"
+    text = text.replace(listener, f"{listener},CLIENT://127.0.0.1:{free_port()}")
+    process.properties.write_text(text)
+    process.format().start()
+    yield process
+    process.stop(signal.SIGKILL)
+
+
+@pytest.fixture
+def joining(tmp_path: Path) -> Iterator[list[Joining]]:
+    """Whatever the test appends is ended."""
+    started: list[Joining] = []
+    yield started
+    for one in started:
+        if one.process is not None:
+            one.stop(signal.SIGKILL)
+
+
+def test_a_controller_of_another_cluster_ends_and_says_what_to_do(
+    leader: DaemonProcess, joining: list[Joining], tmp_path: Path
+) -> None:
+    one = Joining(tmp_path / "one", f"127.0.0.1:{leader.port}").format_to_join(ANOTHER_CLUSTER)
+    joining.append(one)
+    one.begin()
+    assert one.process is not None
+    assert one.process.wait(20) == 3
+    (line,) = [line for line in one.lines() if line["event"].startswith("fatal")]
+    for told in (f"127.0.0.1:{leader.port}", "another cluster", ANOTHER_CLUSTER, "format this node"):
+        assert told in line["error"]
+
+
+def test_a_controller_with_the_leaders_id_ends_and_says_so(
+    leader: DaemonProcess, joining: list[Joining], tmp_path: Path
+) -> None:
+    one = Joining(tmp_path / "one", f"127.0.0.1:{leader.port}", node_id=100).format_to_join()
+    joining.append(one)
+    one.begin()
+    assert one.process is not None
+    assert one.process.wait(20) == 3
+    (line,) = [line for line in one.lines() if line["event"].startswith("fatal")]
+    assert "has the id of this node, 100" in line["error"]
+    assert "node.id" in line["error"]
+    refused = [line for line in leader.lines() if line["event"] == "a node is refused"]
+    assert "id of this node" in refused[-1]["why"]
+    described = leader.kraftd("quorum", "describe", "--bootstrap", f"127.0.0.1:{leader.port}")
+    assert "node 100 at 127.0.0.1 is refused" in described.stderr
+    assert "node.id" in described.stderr
+
+
+def test_a_listener_that_answers_as_brokers_do_is_named(
+    leader: DaemonProcess, joining: list[Joining], tmp_path: Path
+) -> None:
+    (clients,) = re.findall(r"CLIENT://(\S+)", leader.properties.read_text())
+    one = Joining(tmp_path / "one", clients).format_to_join()
+    joining.append(one)
+    one.begin()
+    one.wait_for_reason("a broker answers there")
+    described = leader.kraftd("quorum", "describe", "--bootstrap", clients)  # it passes the question on
+    assert "LeaderId:               100" in described.stdout
+
+
+def test_peers_that_do_not_answer_are_named_with_their_reason(joining: list[Joining], tmp_path: Path) -> None:
+    dead = free_port()
+    servers = f"127.0.0.1:{dead},no-such-host.invalid:9093"
+    one = Joining(tmp_path / "one", servers).format_to_join()
+    joining.append(one)
+    one.begin()
+    one.wait_for_reason("nothing listens there")
+    one.wait_for_reason("does not resolve")
+    status, told = ready(one.metrics_port)
+    assert status == 503
+    assert any(f"127.0.0.1:{dead}: the connection is refused" in line for line in told["troubles"])
+    asked = ("--bootstrap", f"127.0.0.1:{one.port}", "--timeout", "0.5")
+    described = one.kraftd("quorum", "describe", *asked, check=False)
+    assert described.returncode == 1
+    assert all(line in described.stderr for line in told["troubles"])
+    assert len(one.reasons()) == 2  # once a minute
+
+
+@pytest.mark.parametrize(
+    ("greeting", "why", "command"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers there", "it speaks HTTP"),
+        (b"\x15\x03\x01\x00\x02\x02\x46", "it speaks TLS", "it speaks TLS"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak Kafka's protocol", "does not speak Kafka"),
+    ],
+)
+def test_what_answers_in_a_controllers_place_is_named(
+    joining: list[Joining], tmp_path: Path, greeting: bytes, why: str, command: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.sendall(greeting)
+                    connection.recv(1 << 16)
+
+        threading.Thread(target=serve, daemon=True).start()
+        one = Joining(tmp_path / "one", f"127.0.0.1:{server.getsockname()[1]}").format_to_join()
+        joining.append(one)
+        one.begin()
+        one.wait_for_reason(why)
+        at = f"127.0.0.1:{server.getsockname()[1]}"
+        asked = one.kraftd("quorum", "describe", "--bootstrap", at, check=False)
+        assert (asked.returncode, command in asked.stderr) == (5, True)
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(
+    ("greeting", "protocol"),
+    [(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP"), (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc", "TLS")],
+)
+def test_a_client_of_another_protocol_is_named(leader: DaemonProcess, greeting: bytes, protocol: str) -> None:
+    with socket.create_connection(("127.0.0.1", leader.port), 10) as client:
+        client.sendall(greeting)
+        assert client.recv(1) == b""
+    told = [line for line in leader.lines() if line["event"] == "connection closed"]
+    assert f"speaks {protocol} on a plaintext connection" in told[-1]["reason"]

@@ -1,0 +1,35 @@
+"""The limits of a daemon are those of its configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftd.config import DaemonConfig, load
+from kraftd.runtime.assembly import StartupError, limits
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def configured(*overrides: str) -> DaemonConfig:
+    return load(ROOT / "config" / "controller.properties", overrides)
+
+
+def test_overrides_of_connections_are_by_address_and_names_are_looked_up() -> None:
+    overrides = "max.connections.per.ip.overrides=10.0.0.1:5,localhost:7,[::2]:9"
+    found = limits(configured("max.connections.per.ip=3", overrides))
+    assert [found.max_connections_from(ip) for ip in ("10.0.0.1", "127.0.0.1", "::2", "10.0.0.2")] == [
+        5,
+        7,
+        9,
+        3,
+    ]
+
+
+def test_an_override_of_a_host_that_is_not_found_keeps_the_daemon_from_starting() -> None:
+    config = configured("max.connections.per.ip.overrides=no.such.host.invalid:5")
+    with pytest.raises(
+        StartupError, match=r"max\.connections\.per\.ip\.overrides=no\.such\.host\.invalid:5: "
+    ):
+        limits(config)
