@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kraftd.messages import alter_partition_request as alter
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
@@ -26,6 +26,7 @@ from kraftd.metadata.features import supported_features
 from kraftd.metadata.metadata_version import LATEST_PRODUCTION, METADATA_VERSION, allows_transactions
 from kraftd.metadata.state import BROKER_RESOURCE
 from kraftd.raft.events import RequestReceived
+from kraftd.simulation.access import AccessOperations
 from kraftd.simulation.checkers.controllers import (
     ConfigOperation,
     ControllerChecker,
@@ -36,13 +37,11 @@ from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.files import CLUSTER_ID, LISTENER
 from kraftd.simulation.process import Process
 from kraftd.simulation.schedule import MS, SECOND
+from kraftd.simulation.surroundings import World
 from kraftd.simulation.workload import Call, Workload
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord
-
-if TYPE_CHECKING:
-    from kraftd.simulation.world import World
 
 BROKERS = (1001, 1002, 1003, 1004)
 NAMES = tuple(f"topic-{i}" for i in range(6))
@@ -96,6 +95,9 @@ class AdminWorkload(Workload):
         self._table += ["client fetch"] * 6 + ["snapshot"] * 2 + ["stranger"] * 2
         self._table += ["add voter", "remove voter", "resign", "describe"]
         self._table += ["set cluster config"] * 3 + ["describe configs"] * 4
+        self.access = AccessOperations(world, self.dice, self.checker.records, self._anyone, self._ask)
+        self._acts |= self.access.acts
+        self._table += self.access.table
 
     def start(self) -> None:
         super().start()
@@ -142,8 +144,8 @@ class AdminWorkload(Workload):
         ]
 
     def ask_controller(self, process: ControllerProcess, effect: Any) -> None:
-        """Carry a node's own request to whoever it takes for the active controller."""
-        target = self.world.cluster.hosts[effect.destination.node_id].process
+        """Carry a node's own request to the node that it takes for the active controller."""
+        target = self.cluster.hosts[effect.destination.node_id].process
 
         def then(answer: Any) -> None:
             if not process.ended:
@@ -244,7 +246,7 @@ class AdminWorkload(Workload):
         world = self.world
         if not world.ending:
             world.schedule.after(self.dice.between(300 * MS, 700 * MS), self._beat, broker)
-        process = world.cluster.leader()
+        process = self.cluster.leader()
         if process is None or broker.asking or broker.silent_until_us > world.schedule.now_us:
             return
         broker.asking = True
@@ -316,7 +318,7 @@ class AdminWorkload(Workload):
 
     def _stale_heartbeat(self) -> bool:
         """The run before of a broker is heard of once more."""
-        broker, process = self.dice.choice(self.brokers), self.world.cluster.leader()
+        broker, process = self.dice.choice(self.brokers), self.cluster.leader()
         if process is None or broker.former_epoch < 0:
             return False
         message = BrokerHeartbeatRequest(broker.id, broker.former_epoch, 0, False, False)
@@ -329,7 +331,7 @@ class AdminWorkload(Workload):
         return True
 
     def _upgrade_metadata_version(self) -> bool:
-        process = self.world.cluster.leader()
+        process = self.cluster.leader()
         if not isinstance(process, ControllerProcess) or not process.node.active:
             return False
         level = process.node.image.metadata_version
@@ -350,7 +352,7 @@ class AdminWorkload(Workload):
 
         No request brings that about in this version: a migration, or a controller of Apache Kafka, would.
         """
-        process = self.world.cluster.leader()
+        process = self.cluster.leader()
         if not isinstance(process, ControllerProcess) or not process.node.active:
             return False
         image, dice = process.node.image, self.dice
@@ -370,9 +372,9 @@ class AdminWorkload(Workload):
 
     def _alter_partition(self) -> bool:
         """A partition's leader proposes another ISR, from what some controller knows: it may be stale."""
-        alive = [host.process for host in self.world.cluster.alive()]
-        process = self.dice.choice(alive) if alive and self.dice.chance(0.2) else self.world.cluster.leader()
-        leader = self.world.cluster.leader()
+        alive = [host.process for host in self.cluster.alive()]
+        process = self.dice.choice(alive) if alive and self.dice.chance(0.2) else self.cluster.leader()
+        leader = self.cluster.leader()
         if not isinstance(process, ControllerProcess) or leader is None:
             return False
         image = process.node.image
@@ -418,7 +420,7 @@ class AdminWorkload(Workload):
         return True
 
     def _allocate(self) -> bool:
-        process = self.world.cluster.leader()
+        process = self.cluster.leader()
         broker = self.dice.choice(self.brokers)
         if process is None or broker.epoch < 0:
             return False
@@ -436,3 +438,4 @@ class AdminWorkload(Workload):
 
     def end(self) -> None:
         self.checker.at_rest()
+        self.access.at_rest()

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from kraftd.metadata.metadata_version import LATEST_PRODUCTION
-from kraftd.raft.config import RaftConfig
-from kraftd.raft.voters import NO_VOTERS, VoterSet
-from kraftd.simulation.controller_process import ControllerProcess
-from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files, format_disk
-from kraftd.simulation.mirror import LogMirror
-from kraftd.simulation.process import Process
-from kraftd.simulation.schedule import MS, Clock
-from kraftd.storage.checkpoint import SUFFIX
-from kraftd.storage.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
-from kraftd.storage.memory_disk import (
+from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
+from kraftd.log.memory_disk import (
     MemoryDisk,
     SimulatedCrash,
     everything_survives,
     nothing_unsynced_survives,
 )
-from kraftd.storage.segment import LOG_SUFFIX
-from kraftd.storage.voters import InitialVoter
+from kraftd.log.segment import LOG_SUFFIX
+from kraftd.metadata.metadata_version import LATEST_PRODUCTION
+from kraftd.metadata_dir.checkpoint import SUFFIX
+from kraftd.metadata_dir.voters import InitialVoter
+from kraftd.raft.config import RaftConfig
+from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
+from kraftd.simulation.controller_process import ControllerProcess
+from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files, format_disk
+from kraftd.simulation.mirror import LogMirror
+from kraftd.simulation.process import Process
+from kraftd.simulation.schedule import MS, Clock
+from kraftd.simulation.surroundings import World
 from kraftd.types import Endpoint, OffsetAndEpoch, ReplicaKey
-
-if TYPE_CHECKING:
-    from kraftd.simulation.world import World
 
 WALL_MS = 1_700_000_000_000
 FIRST_OBSERVER = 100
@@ -127,6 +124,8 @@ class Cluster:
             self._format(host, voters if host.id in ids else None)
         self.directories: dict[tuple[int, bytes], LogMirror] = {}  # those that are gone, too
         self.lost: set[ReplicaKey] = set()
+        self.buried: set[ReplicaKey] = set()  # voters of before a majority was lost: their sets count no more
+        self.bootstrap_ports: dict[int, int] = {}  # that every host was started with, after all had moved
         self.processes: list[Process] = []  # all that ever ran
         self.mended = 0  # directories that were damaged, and formatted anew
         for host in self.hosts.values():
@@ -179,7 +178,8 @@ class Cluster:
             self.mend_by_hand(host)
             return True
         if host.was_damaged and files.log.log_end > host.mirror.end:
-            # A crash in the middle of a sync; what it left cannot be read through, and nobody has counted it.
+            # A crash in the middle of a sync; what it left cannot be read through, and it has not been
+            # counted.
             host.disk = host.disk.after_crash(everything_survives)  # and its lock is free
             self.mend_by_hand(host)
             return True
@@ -213,9 +213,11 @@ class Cluster:
         if process is not None:
             host.voters = process.core.voters
             process.ended = True
+            process.executor.stop()
             host.process = None
             self.world.network.process_ended(process, silent=silent)
             self.world.workload.process_ended(process)
+            self.world.readers.process_ended(process, silent=silent)
 
     def kill(self, host: Host) -> None:
         """kill -9: what was written is there, what was not written is gone."""
@@ -228,7 +230,7 @@ class Cluster:
         self._restart_later(host)
 
     def power_loss(self, host: Host) -> None:
-        """Nobody is told, and what was not synced may be gone, or torn."""
+        """No peer is notified, and what was not synced may be gone, or torn."""
         self._end(host, silent=True)
         host.is_off = True
         host.disk = host.disk.after_crash(nothing_unsynced_survives if host.was_damaged else host.dice.below)
@@ -254,7 +256,9 @@ class Cluster:
         self.kill(host)
 
     def mend_by_hand(self, host: Host) -> None:
-        """Somebody reads the log of the daemon, and does what it says: the directory is formatted anew."""
+        """The operator reads the log of the daemon, and does what it says: the directory is formatted
+        anew.
+        """
         delay_us = host.dice.between(100 * MS, 5_000 * MS)
         self.world.schedule.after(delay_us, self._format_anew, host, host.directory_id)
 
@@ -271,16 +275,19 @@ class Cluster:
         process = host.process
         assert process is not None
         try:
-            process.files.log.close()
+            process.close()
         except (StorageError, SimulatedCrash) as error:
             self.world.note("close failed", host.id, type(error).__name__)
-        else:
-            host.mirror.sync(process.files.log.synced_end)
         self.world.note("stopped", host.id)
         self.kill(host)
 
     def wipe(self, host: Host) -> None:
         """Another directory, formatted as one that may join."""
+        self.renew(host)
+        self.start(host)
+
+    def renew(self, host: Host) -> None:
+        """The same, of a host on which nothing runs; it stays so."""
         self.lost.add(host.key)
         host.disk = MemoryDisk()
         host.starts += 1
@@ -290,10 +297,9 @@ class Cluster:
         host.has_voted, host.voters = False, NO_VOTERS
         host.was_damaged = False
         self.directories[host.id, host.directory_id] = host.mirror
-        self.start(host)
 
     def _restart_later(self, host: Host) -> None:
-        """Somebody, or something, starts it again at some time."""
+        """A supervisor, or an operator, starts it again at some time."""
         dice = host.dice
         if self.world.healed or dice.chance(0.7):
             delay_us = (
@@ -328,15 +334,22 @@ class Cluster:
         for host in self.hosts.values():
             if host.process is not None:
                 host.voters = host.process.core.voters
-        return [host.voters for host in self.hosts.values()]
+        sets = [host.voters for host in self.hosts.values()]
+        if self.buried:
+            sets = [one for one in sets if not any(voter.key in self.buried for voter in one)]
+        return sets
 
     def is_intact(self, voters: VoterSet, without: frozenset[ReplicaKey] = frozenset()) -> bool:
-        """Whether a majority of these voters still has its directory, and is where the others look for it."""
+        """Return whether a majority of these voters still has its directory, and is where the others look for
+        it.
+        """
         gone = self.lost | without
         left = sum(
             1
             for voter in voters
-            if voter.key not in gone and voter.listeners[0].port == self.hosts[voter.key.id].port
+            if voter.key not in gone
+            and self.hosts[voter.key.id].port
+            in (voter.listeners[0].port, self.bootstrap_ports.get(voter.key.id))
         )
         return left * 2 > len(voters) or not len(voters)
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
 from kraftd.controller.context import Context, ControllerSettings
 from kraftd.controller.decision import Decision
-from kraftd.controller.heartbeats import BrokerHeartbeats
+from kraftd.controller_node import effects as server
+from kraftd.controller_node.identity import Identity
+from kraftd.controller_node.node import Node
+from kraftd.controller_node.registration import AskController, ControllerAnswered
+from kraftd.host.executor import EffectExecutor
+from kraftd.host.node_executor import NodeExecutor
+from kraftd.log.errors import DiskFull
 from kraftd.metadata.features import default_bootstrap_records
 from kraftd.metadata.image import Image
 from kraftd.raft import effects as raft
@@ -17,36 +24,23 @@ from kraftd.raft.config import RaftConfig
 from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import Effect
 from kraftd.raft.events import Event, RequestAbandoned, RequestReceived, ShutdownRequested
-from kraftd.server import effects as server
-from kraftd.server.events import (
-    CommittedRead,
-    ConnectionClosed,
-    DiskFilled,
-    DiskHasRoom,
-    FramesReceived,
-    TurnCame,
-    TurnEnded,
-)
-from kraftd.server.identity import Identity
-from kraftd.server.node import Node
-from kraftd.server.registration import AskController, ControllerAnswered
-from kraftd.server.snapshot_download import OpenSnapshot
-from kraftd.simulation.checkers.checks import OnEffect, Violation
+from kraftd.requests.call import Call
+from kraftd.requests.effects import Answer
+from kraftd.requests.events import ConnectionClosed, FramesReceived
+from kraftd.security.authorizer import StandardAuthorizer
+from kraftd.simulation.access_settings import EVERYBODY, TOKENS
+from kraftd.simulation.checkers.checker import OnEffect, Violation
 from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files
 from kraftd.simulation.network import Link, Request
-from kraftd.simulation.process import Process, code_of
+from kraftd.simulation.process import PeerWire, Process, code_of
 from kraftd.simulation.state import Metadata, Registers
-from kraftd.storage.errors import CorruptStorage, StorageError
+from kraftd.simulation.surroundings import Host, World
 from kraftd.wire.frames import encode_request, parse_response
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord
 
-if TYPE_CHECKING:
-    from kraftd.simulation.cluster import Host
-    from kraftd.simulation.world import World
-
-TURN_US = 5
 ANSWERS = (raft.Respond, raft.RespondRecords, raft.RespondSnapshot)
+SASL_PLAINTEXT = 2  # as in Endpoint.security_protocol
 KEPT_BY_THE_NODE = frozenset(  # it makes effects of its own of them, or none
     {*ANSWERS, raft.HighWatermarkMoved, raft.AppendAccepted, raft.AppendCommitted, raft.AppendAborted}
 )
@@ -100,31 +94,40 @@ def _decided(records: list[VersionedRecord]) -> Callable[[Context], Decision[Non
 
 
 class ControllerProcess(Process):
-    """See the module. Requests come and go as frames; who asked is found by connection and slot."""
+    """See the module. Requests come and go as frames; the caller is found by connection and slot."""
+
+    reads_pieces = frozenset({server.AnswerSnapshot})
 
     def __init__(self, world: World, host: Host, config: RaftConfig, files: Files) -> None:
-        super().__init__(world, host, config, files)
-        dice = world.dice("node", host.id, host.starts)
-        settings = ControllerSettings(
-            cluster_id=CLUSTER_ID,
-            node_id=host.id,
-            static_voter_ids=tuple(host.static_voters.ids),
-            session_timeout_ms=3_000,
-        )
-        heartbeats = BrokerHeartbeats(settings.session_timeout_ms)
-        now_ms = host.clock.now_ms(world.schedule.now_us)
-        context = Context(Image(), now_ms, settings, heartbeats, dice)
-        identity = Identity(host.id, CLUSTER_ID, dice.uuid(), config.listeners)
-        bootstrap = files.storage.bootstrap or default_bootstrap_records()
-        watched: Any = WatchedCore(self.core, self)
-        self.node = Node(identity, watched, context, bootstrap, files.storage.snapshot())
         self.told: list[tuple[OnEffect, Effect]] = []
         self.core_stepped = False  # in this step of the node
         self.was_full = False  # the disk, when this step began with nothing decided
         self._connections: dict[Any, int] = {}
         self._slots: dict[tuple[int, int], Any] = {}
         self._last = 0
-        self._perform |= self._node_effects()
+        self.node: Node
+        super().__init__(world, host, config, files)
+
+    def _make_node(self) -> Node:
+        world, host, config, files = self.world, self.host, self.config, self.files
+        dice = world.dice("node", host.id, host.starts)
+        settings = ControllerSettings(
+            cluster_id=CLUSTER_ID,
+            node_id=host.id,
+            static_voter_ids=tuple(host.static_voters.ids),
+            session_timeout_ms=3_000,
+            tokens=TOKENS,
+        )
+        heartbeats = BrokerHeartbeats(settings.session_timeout_ms)
+        now_ms = host.clock.now_ms(world.schedule.now_us)
+        context = Context(Image(), now_ms, settings, heartbeats, dice)
+        # Clients of a listener without logins may not ask for delegation tokens.
+        listeners = tuple(one._replace(security_protocol=SASL_PLAINTEXT) for one in config.listeners)
+        identity = Identity(host.id, CLUSTER_ID, dice.uuid(), listeners)
+        bootstrap = files.storage.bootstrap or default_bootstrap_records()
+        watched: Any = WatchedCore(self.core, self)
+        self.authorizer = StandardAuthorizer(EVERYBODY)
+        return Node(identity, watched, context, bootstrap, files.storage.snapshot(), self.authorizer)
 
     def __repr__(self) -> str:
         return f"<ControllerProcess {self.host.starts} of {self.node!r}, {self.core!r}>"
@@ -132,58 +135,42 @@ class ControllerProcess(Process):
     def _make_state(self) -> Registers | Metadata:
         return Metadata(self.files)
 
-    def _node_effects(self) -> dict[type, Callable[[Any], None]]:
-        return {
-            server.Answer: self._send_answer,
-            server.AnswerRecords: self._send_records,
-            server.AnswerSnapshot: self._send_snapshot,
-            server.ReadCommitted: self._read_committed,
-            server.TakeTurn: self._take_turn,
-            server.EndTurn: self._end_turn,
-            OpenSnapshot: self._open_snapshot,
-            AskController: self._ask_controller,
-        }
+    def _make_executor(self) -> EffectExecutor:
+        self.node = self._make_node()
+        return ControllerExecutor(self)
 
     @property
     def next_offset(self) -> int:
-        return self.node.next_offset
+        return self.node.decisions.appends.next_offset
 
     @property
     def replayed_to(self) -> int:
-        return self.node.replay.next_offset
+        return self.node.following.replay.next_offset
 
-    def _due_ms(self) -> int | None:
-        return self.node.deadline_ms()
-
-    def step(self, event: Event) -> None:
-        """One event and its effects; the process may end on the way."""
-        if self.held is not None:
-            self._wait_behind(event)
-            return
-        kind = type(event)
-        if kind is RequestReceived:
+    def _take(self, event: Event) -> None:
+        if type(event) is RequestReceived:
             event = self._as_frames(event)
-        elif kind is ShutdownRequested:
+        elif type(event) is ShutdownRequested:
             self.node.stop()
-        self._drive(event, code_of(kind), lambda now_ms: self.node.step(event, now_ms))
+        super()._take(event)
 
-    def _drive(self, event: Any, code: int, step: Callable[[int], list[Effect]]) -> None:
+    def step_node(self, event: Any, now_ms: int) -> list[Effect]:
+        """What the node makes of an event, with the checkers looking on."""
+        return self._watched(event, code_of(type(event)), lambda: self.node.step(event, now_ms), now_ms)
+
+    def _watched(self, event: Any, code: int, step: Callable[[], list[Effect]], now_ms: int) -> list[Effect]:
         world, core = self.world, self.core
         now_us = world.schedule.now_us
-        now_ms = self.now_ms = self.host.clock.now_ms(now_us)
+        self.now_ms = now_ms
         if world.trace.tell is not None:
             world.trace.say(now_us, f"{self.id}: {event!r}")
         self.told.clear()
         self.core_stepped = False
-        self.was_full = self.node.disk_full and not len(self.node.appends)
-        try:
-            made = step(now_ms)
-        except CorruptStorage as error:  # the snapshot that is being loaded
-            world.cluster.failed(self.host, error)
-            return
+        self.was_full = self.node.standing.disk_full and not len(self.node.decisions.appends)
+        made = step()
         end = core.log_end_offset
         world.trace.step(now_us, self.id, code, core.epoch, end, core.high_watermark, len(made))
-        self._carry_out(made)
+        return made
 
     def _cut_short(self) -> None:
         """A vote that was durable may have been told, and count."""
@@ -191,49 +178,42 @@ class ControllerProcess(Process):
             if check in self.world.checks.of_votes:
                 with suppress(Violation):  # it was not durable yet
                     check(self, effect)
+        self.told.clear()
 
-    def _carried_out(self) -> None:
+    def _after_step(self) -> None:
         for check, effect in self.told:
             check(self, effect)
+        self.told.clear()
         self.world.controller_checks.stepped(self)
         if self.core_stepped:
             self.world.checks.after_step(self)
-        if self.shutdown_completed:
-            self.world.cluster.stopped(self.host)
-        else:
-            self._look_at_the_clock()
+        self._end_if_shut_down()
 
     def write(self, *writings: list[VersionedRecord]) -> bool:
         """Decisions of the node's own, one after the other in one step; False when it may take none."""
         node = self.node
-        if not node.active or node.stopping or node.disk_full or self.held is not None:
+        if not node.active or node.standing.stopping or node.standing.disk_full or self.is_held:
             return False
 
-        def step(now_ms: int) -> list[Effect]:
-            node.now_ms = node.context.now_ms = now_ms
+        now_ms = self.ports.timer.now_ms()
+
+        def step() -> list[Effect]:
+            node.context.now_ms = now_ms
             for records in writings:
                 if node.active:
-                    node.decide_alone(_decided(records))
-                    node.appends.give(node)  # each is a batch of its own
-            made, node._out = node._out, []
-            return made
+                    node.decisions.decide_alone(_decided(records))
+                    node.decisions.appends.flush()  # each is a batch of its own
+            return node.outbox.take()
 
-        self._drive("writes of its own", len(writings), step)
+        def write() -> None:
+            self.executor.perform(self._watched("writes of its own", len(writings), step, now_ms))
+
+        self.guarded(write)
         return True
-
-    # --- a full disk ---
-
-    def _disk_filled(self) -> None:
-        self.step(DiskFilled("no space left on device"))
-        if self.held is None and not self.ended and self.core.is_leader and len(self.core.voters) > 1:
-            self.world.checks.fail("D4", f"{self!r} leads others with a full disk")
-
-    def _disk_has_room(self) -> None:
-        self.step(DiskHasRoom())
 
     @property
     def waits_for_room(self) -> bool:
-        return self.node.disk_full or self.held is not None
+        return self.node.standing.disk_full or self.executor.waits_for_room
 
     # --- frames ---
 
@@ -259,34 +239,8 @@ class ControllerProcess(Process):
         frame = memoryview(b"".join(parts))[4:]
         return FramesReceived(connection_id, slot, [frame], LISTENER, "host")
 
-    def _send_answer(self, effect: server.Answer) -> None:
-        self._give(effect.connection_id, effect.slot, effect.parts)
-
-    def _send_records(self, effect: server.AnswerRecords) -> None:
-        call = effect.call
-        try:
-            data = self.files.log.read(effect.offset, effect.max_bytes, effect.end_offset)
-        except CorruptStorage:
-            self._close(call)
-        else:
-            self._give(call.connection_id, call.slot, effect.fill(data))
-
-    def _send_snapshot(self, effect: server.AnswerSnapshot) -> None:
-        self._when_read(self._send_piece, effect)
-
-    def _send_piece(self, effect: server.AnswerSnapshot) -> None:
-        data = self._read_snapshot(effect.snapshot_id, effect.position, effect.max_bytes)
-        if data is None:
-            self._close(effect.call)
-        else:
-            self._give(effect.call.connection_id, effect.call.slot, effect.fill(data))
-
-    def _close(self, call: Any) -> None:
-        """What was asked for cannot be read."""
-        request, _, _ = self._slots.pop((call.connection_id, call.slot))
-        self._hang_up(request)
-
-    def _give(self, connection_id: int, slot: int, parts: list[Any]) -> None:
+    def write_answer(self, connection_id: int, slot: int, parts: list[Any]) -> None:
+        """An answer of the node."""
         asked = self._slots.pop((connection_id, slot), None)
         if asked is None:
             self.world.checks.fail("S19", f"{self!r} answers {connection_id}/{slot} again")
@@ -294,45 +248,86 @@ class ControllerProcess(Process):
         if not parts:
             return
         _, message = parse_response(key, version, memoryview(b"".join(parts))[4:])
-        self._answer(request, message)
+        self.answer(request, message)
 
-    # --- what the node asks for ---
+    def turn_away(self, event: FramesReceived) -> None:
+        """Hang up on what cannot be taken in now."""
+        request, _, _ = self._slots.pop((event.connection_id, event.first_slot))
+        self.hang_up(request)
 
-    def _read_committed(self, effect: server.ReadCommitted) -> None:
-        self.world.schedule.after(TURN_US, self._read, effect)
-
-    def _read(self, effect: server.ReadCommitted) -> None:
-        if self.ended or effect.offset < self.files.log.log_start:
-            return  # a snapshot has replaced the log since
-        try:
-            data = self.files.log.read(effect.offset, effect.max_bytes, effect.end_offset)
-        except StorageError as error:
-            self.world.cluster.failed(self.host, error)
-        else:
-            self.tell(CommittedRead(effect.offset, data))
-
-    def _take_turn(self, _: server.TakeTurn) -> None:
-        self.world.schedule.after(TURN_US, self.tell, TurnCame())
-
-    def _end_turn(self, _: server.EndTurn) -> None:
-        self.world.schedule.after(TURN_US, self.tell, TurnEnded())
-
-    def _open_snapshot(self, effect: OpenSnapshot) -> None:
-        self.world.schedule.after(TURN_US, self._opened, effect)
-
-    def _opened(self, effect: OpenSnapshot) -> None:
-        if self.ended:
-            return
-        try:
-            opened = self.files.download.open(effect)
-        except StorageError as error:
-            self.world.cluster.failed(self.host, error)
-        else:
-            self.tell(opened)
-
-    def _ask_controller(self, effect: AskController) -> None:
-        self.world.workload.ask_controller(self, effect)
+    def close_connection(self, connection_id: int) -> None:
+        """Hang up on a link, or on the client that has this connection for its one call."""
+        for key in [one for one in self._slots if one[0] == connection_id]:
+            request = self._slots[key][0]
+            if isinstance(request, Request):
+                self.world.network.reset(request.link)
+                return  # the node hears of it when its peer does, and may answer others until then
+            del self._slots[key]
+            self.hang_up(request)
 
     def controller_answered(self, ask_id: int, message: Message | None) -> None:
         """What came of an AskController."""
         self.tell(ControllerAnswered(ask_id, message))
+
+
+class FrameWire(PeerWire):
+    """The connections of a whole controller, whose requests come as frames."""
+
+    def __init__(self, process: ControllerProcess) -> None:
+        super().__init__(process)
+        self._controller = process
+
+    def answer(self, effect: Answer) -> None:
+        self._controller.write_answer(effect.connection_id, effect.slot, effect.parts)
+
+    def respond(self, call: Call, parts: list[Any]) -> None:
+        self._controller.write_answer(call.connection_id, call.slot, parts)
+
+    def close(self, connection_id: int, reason: str) -> None:
+        self._controller.close_connection(connection_id)
+
+    def ask_controller(self, effect: AskController) -> None:
+        self._controller.world.workload.ask_controller(self._controller, effect)
+
+    def turn_away(self, event: Any) -> bool:
+        if type(event) is FramesReceived:
+            self._controller.turn_away(event)
+            return True
+        return super().turn_away(event)
+
+
+class ControllerExecutor(NodeExecutor):
+    """The daemon's, with the checkers told of what is durable and of full disks."""
+
+    def __init__(self, process: ControllerProcess) -> None:
+        files = process.files
+        super().__init__(
+            process.node,
+            files.storage,
+            files.download,
+            FrameWire(process),
+            process.ports,
+            max_waiting_bytes=0,
+            machine_step=process.step_node,
+        )
+        self.process = process
+
+    def snapshot_event(self, event: Any) -> None:
+        self.process.note_snapshots(event)
+        super().snapshot_event(event)
+
+    def persist_election(self, effect: raft.PersistElection) -> None:
+        super().persist_election(effect)
+        self.process.note_election(effect)
+
+    def disk_filled(self, error: DiskFull) -> None:
+        process = self.process
+        process.world.note("disk filled", process.id)
+        super().disk_filled(error)
+        leads_others = process.core.is_leader and len(process.core.voters) > 1
+        if not self.is_held and not process.ended and leads_others:
+            process.world.checks.fail("D4", f"{process!r} leads others with a full disk")
+
+    def disk_has_room(self) -> None:
+        self.process.world.note("disk has room", self.process.id)
+        super().disk_has_room()

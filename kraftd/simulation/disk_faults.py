@@ -8,18 +8,15 @@ A damaged directory counts as lost from that moment on, for nothing may be left 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from kraftd.log.segment import LOG_SUFFIX
+from kraftd.metadata_dir.checkpoint import SUFFIX, parse_checkpoint_name
 from kraftd.raft.events import ResignRequested
-from kraftd.simulation.cluster import Host
+from kraftd.simulation.cluster import Cluster, Host
 from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.process import Process
-from kraftd.storage.checkpoint import SUFFIX, parse_checkpoint_name
-from kraftd.storage.segment import LOG_SUFFIX
+from kraftd.simulation.surroundings import World
 from kraftd.wire.batch import CorruptBatch, iter_batches
-
-if TYPE_CHECKING:
-    from kraftd.simulation.world import World
 
 INTERRUPTIONS = (
     "kill",
@@ -39,12 +36,12 @@ class DiskFaults:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.cluster = world.cluster
+        self.cluster: Cluster = world.cluster
 
     # --- snapshots under way ---
 
     def interrupt_download(self, dice: SeededDice) -> str | None:
-        """The next download of somebody is cut short after a few pieces."""
+        """The next download of some process is cut short after a few pieces."""
         host = dice.choice(list(self.cluster.hosts.values()))
         how, left = dice.choice(INTERRUPTIONS), [dice.between(1, 6)]
         reads_late = dice.chance(0.5)
@@ -53,7 +50,7 @@ class DiskFaults:
             left[0] -= 1
             if left[0] <= 0:
                 host.download_trap = None
-                if not process.ended and process.downloads.under_way is not None:
+                if not process.ended and process.executor.downloads.under_way is not None:
                     self._interrupt(process, how, reads_late)
 
         host.download_trap = piece_written
@@ -61,19 +58,20 @@ class DiskFaults:
 
     def _interrupt(self, process: Process, how: str, reads_late: bool) -> None:
         cluster, leader = self.cluster, self.cluster.leader()
+        host = cluster.hosts[process.id]
         if how == "kill":
-            cluster.kill(process.host)
+            cluster.kill(host)
         elif how == "power loss":
-            cluster.power_loss(process.host)
+            cluster.power_loss(host)
         elif how == "crash":
-            process.host.disk.crash_at = process.host.disk.operations + 1
+            host.disk.crash_at = host.disk.operations + 1
         elif how == "reset":
             for link in [one for one in process.links.values() if one.open]:
                 self.world.network.reset(link)
         elif leader is None or leader is process:
             return
         elif how == "leader killed":
-            cluster.kill(leader.host)
+            cluster.kill(cluster.hosts[leader.id])
         elif how == "leader resigns":
             leader.tell(ResignRequested(leader.core.epoch))
         elif reads_late:
@@ -86,8 +84,8 @@ class DiskFaults:
 
     def _delete_snapshot(self, leader: Process, process: Process) -> None:
         """The leader has a newer one, and lets go of the one that the process brings."""
-        under_way = process.downloads.under_way
-        if under_way is not None and not process.ended and leader.keeper.replace(under_way):
+        under_way = process.executor.downloads.under_way
+        if under_way is not None and not process.ended and leader.replace_snapshot(under_way):
             self._interrupted(process, "snapshot deleted")
 
     def _interrupted(self, process: Process, how: str) -> None:
@@ -95,7 +93,7 @@ class DiskFaults:
         self.world.trace.kinds[f"download interrupted: {how}"] += 1
 
     def crash_in_snapshot(self, dice: SeededDice) -> str | None:
-        """The next snapshot that somebody makes, or names, ends in a crash at one of its operations."""
+        """The next snapshot that some process makes, or names, ends in a crash at one of its operations."""
         host = dice.choice(list(self.cluster.hosts.values()))
         host.snapshot_trap = dice.between(1, 9)
         return f"{host.id} at operation {host.snapshot_trap}"
@@ -135,13 +133,13 @@ class DiskFaults:
         return self._flip(dice, host, path, spans[path])
 
     def _expendable(self, dice: SeededDice) -> Host | None:
-        """Somebody whose directory may be lost for good."""
+        """A process whose directory may be lost for good."""
         cluster = self.cluster
         host = dice.choice(list(cluster.hosts.values()))
         sets = cluster.voter_sets()
         if host.disk.crash_at is not None or host.id in self.world.workload.joining:
             return None
-        if host.process is None or host.process.held is not None:
+        if host.process is None or host.process.is_held:
             return None  # of who is down the checkers do not know what survived beyond what was synced
         if self.world.options.dynamic:
             if not all(cluster.is_intact(voters, frozenset({host.key})) for voters in sets):
@@ -159,7 +157,7 @@ class DiskFaults:
         host.was_damaged = True
         self.cluster.lost.add(host.key)
         if dice.chance(0.5):
-            self.cluster.kill(host)  # found at load, if at all; otherwise by whoever reads it next
+            self.cluster.kill(host)  # found at load, if at all; otherwise by its next reader
         return f"{host.id}: {path.rpartition('/')[2]}, byte {start + at}"
 
 

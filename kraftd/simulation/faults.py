@@ -6,19 +6,19 @@ Each fault has a number of its own to draw from, so that taking others out of th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from kraftd.log.errors import StorageFailure
+from kraftd.log.memory_disk import everything_survives
 from kraftd.raft.events import ShutdownRequested
-from kraftd.simulation.cluster import PORT, Host
+from kraftd.simulation import addresses
+from kraftd.simulation.cluster import PORT, Cluster, Host
 from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.disk_faults import DiskFaults
 from kraftd.simulation.mirror import LogMirror
+from kraftd.simulation.network import Network
 from kraftd.simulation.schedule import MS, SECOND
-from kraftd.storage.errors import StorageFailure
-from kraftd.storage.memory_disk import everything_survives
-
-if TYPE_CHECKING:
-    from kraftd.simulation.world import World
+from kraftd.simulation.surroundings import World
 
 SHUTDOWN_MS = 2_000
 
@@ -41,6 +41,8 @@ def plan_faults(world: World) -> Iterator[Fault]:
     while at_us < options.safety_us:
         yield Fault(at_us, dice.choice(options.faults), dice.below(1 << 30))
         at_us += dice.between(1, 2 * options.fault_gap_us)
+    for at_us, number in addresses.plan_moves(world):
+        yield Fault(at_us, addresses.KIND, number)
 
 
 class Nemesis:
@@ -48,8 +50,8 @@ class Nemesis:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.cluster = world.cluster
-        self.network = world.network
+        self.cluster: Cluster = world.cluster
+        self.network: Network = world.network
         files = DiskFaults(world)
         self._kinds: dict[str, Callable[[SeededDice], str | None]] = {
             "kill": self._kill,
@@ -74,6 +76,7 @@ class Nemesis:
             "make room": self._make_room,
             "clock jump": self._clock_jump,
             "move port": self._move_port,
+            addresses.KIND: lambda dice: addresses.move_all_ports(self.cluster, dice),
             "wipe directory": self._wipe,
             "roll back directory": self._roll_back,
             "interrupt download": files.interrupt_download,
@@ -90,11 +93,11 @@ class Nemesis:
     # --- processes ---
 
     def _alive(self, dice: SeededDice) -> Host | None:
-        """Somebody who runs; the leader more often than by chance."""
+        """A process that runs; the leader more often than by chance."""
         alive = self.cluster.alive()
         leader = self.cluster.leader()
         if leader is not None and dice.chance(0.3):
-            return leader.host
+            return self.cluster.hosts[leader.id]
         return dice.choice(alive) if alive else None
 
     def _kill(self, dice: SeededDice) -> str | None:
@@ -238,7 +241,7 @@ class Nemesis:
         return f"{host.id} by {host.sync_factor}"
 
     def _disk_of(self, dice: SeededDice) -> Host | None:
-        """Of somebody who runs, or is about to start."""
+        """Of a process that runs, or is about to start."""
         down = [host for host in self.cluster.hosts.values() if host.process is None]
         return dice.choice(down) if down and dice.chance(0.5) else self._alive(dice)
 

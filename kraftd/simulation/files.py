@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kraftd.host.snapshot_download import SnapshotDownload
+from kraftd.host.storage import Storage
+from kraftd.log.memory_disk import MemoryDisk
 from kraftd.metadata.features import bootstrap_records, format_levels
-from kraftd.server.snapshot_download import SnapshotDownload
-from kraftd.server.storage import Storage
+from kraftd.metadata_dir.bootstrap import read_bootstrap
+from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_path
+from kraftd.metadata_dir.directory import open_directory
+from kraftd.metadata_dir.format import FormatPlan, format_directories
+from kraftd.metadata_dir.metadata_log import LogSettings, MetadataLog
+from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.recovery import open_log
+from kraftd.metadata_dir.voters import InitialVoter
 from kraftd.simulation.dice import SeededDice
-from kraftd.storage.bootstrap import read_bootstrap
-from kraftd.storage.checkpoint import CheckpointReader, checkpoint_path
-from kraftd.storage.directory import open_directory
-from kraftd.storage.format import FormatPlan, format_directories
-from kraftd.storage.log import LogSettings, MetadataLog
-from kraftd.storage.memory_disk import MemoryDisk
-from kraftd.storage.quorum_state import QuorumStateFile
-from kraftd.storage.recovery import open_log
-from kraftd.storage.voters import InitialVoter
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import Batch, iter_batches
 
@@ -65,12 +65,14 @@ class Files:
     ) -> None:
         self.disk = disk
         self.directory = open_directory(disk, PATH, node_id, new_directory_id=dice.uuid, now_ms=now_ms)
-        settings = LogSettings(segment_bytes=segment_bytes, index_interval_bytes=512, tail_bytes=4096)
-        self.log: MetadataLog
-        self.log, report = open_log(disk, self.directory.partition_path, settings)
+        settings = LogSettings(
+            segment_bytes=segment_bytes, index_interval_bytes=512, tail_bytes=4096, replay_bytes=8192
+        )
+        opened = open_log(disk, self.directory.partition_path, settings)
+        self.log: MetadataLog = opened.log
         self.quorum_state = QuorumStateFile(disk, self.directory.partition_path)
         bootstrap = read_bootstrap(disk, PATH)
-        self.storage = Storage(disk, self.directory, self.log, self.quorum_state, bootstrap, report.notes)
+        self.storage = Storage(disk, self.directory, opened, self.quorum_state, bootstrap)
         self.download = SnapshotDownload(disk, self.log)
 
     def __repr__(self) -> str:

@@ -6,20 +6,17 @@ kept until the cut heals (as TCP would).  Real codecs: what arrives was encoded 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kraftd.raft.effects import Destination, Send
 from kraftd.raft.events import ConnectionLost, RequestReceived, ResponseReceived, SendFailed
 from kraftd.simulation.files import LISTENER
 from kraftd.simulation.schedule import SECOND
+from kraftd.simulation.surroundings import Process, World
 from kraftd.wire.codec import decode, encode_bytes
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import UnsupportedFieldError
 from kraftd.wire.message import Message
-
-if TYPE_CHECKING:
-    from kraftd.simulation.process import Process
-    from kraftd.simulation.world import World
 
 Address = tuple[str, int]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kraftd.host.retention import RetentionRules
+from kraftd.host.snapshot_keeper import KeeperSettings
 from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.schedule import MS, SECOND
 
@@ -63,9 +65,24 @@ ADMIN_ACTS = (  # in worlds with controllers only
     "upgrade metadata.version",
     "transaction",
     "heartbeat",
+    "create acl",
+    "delete acl",
+    "set user",
+    "delete user",
+    "create token",
+    "expire token",
 )
 # What acts and faults are there to bring about.
+SNAPSHOT_TIMEOUT_MS = 8_000
+CLEAN_INTERVAL_MS = 5_000
+RETRY_SNAPSHOT_MS = 2_000
+LAG_MAX_MS = 10_000  # some replicas of a world are cut off for longer, most are not
+
 OUTCOMES = (
+    "access changed",
+    "token made",
+    "token expired",
+    "move all ports",
     "voter added",
     "voter removed",
     "voters changed",
@@ -103,6 +120,8 @@ OUTCOMES = (
     "download interrupted: snapshot deleted",
     "snapshot gone under a download",
     "download waits for room",
+    "leader kept waiting by a slow disk",
+    "snapshot writer killed",
     "start failed",
     "held by a full disk",
     "disk filled",
@@ -118,6 +137,13 @@ OUTCOMES = (
     "metadata.version upgraded",
     "transaction committed",
     "transaction aborted by the next leader",
+    "session begun",
+    "session not found",
+    "no room for a session",
+    "session fetch answered",
+    "session fetch brought records",
+    "session fetch given up",
+    "reader behind the log start",
 )
 
 
@@ -156,6 +182,10 @@ class Options(NamedTuple):
     metadata_version: int
     quiet_us: int  # how long nothing may happen at rest
     shutdown_ms: int
+    reader_count: int  # consumers with fetch sessions
+    reader_gap_us: int
+    reader_loss: float
+    session_slots: int
 
     def __repr__(self) -> str:
         kind = ("dynamic" if self.dynamic else "static") + (" controllers," if self.controllers else "")
@@ -215,4 +245,24 @@ def _draw(seed: int) -> Options:
         metadata_version=dice.choice((30, 30, 30, 29, 22, 16, 13, 7)),
         quiet_us=8 * SECOND,
         shutdown_ms=5_000,
+        reader_count=dice.choice((0, 0, 0, 0, 0, 0, 1, 3)),
+        reader_gap_us=dice.choice((100 * MS, 500 * MS, 2 * SECOND)),
+        reader_loss=dice.choice((0.0, 0.02, 0.2)),
+        session_slots=dice.choice((1, 2, 1_000)),
+    )
+
+
+def keeper_settings(options: Options) -> KeeperSettings:
+    """How the replicas of a world look after their snapshots."""
+    return KeeperSettings(
+        max_bytes=options.snapshot_bytes,
+        max_interval_ms=options.snapshot_interval_ms,
+        min_changed_ratio=options.snapshot_ratio,
+        timeout_ms=SNAPSHOT_TIMEOUT_MS,
+        scrub_interval_ms=options.scrub_interval_ms,
+        rules=RetentionRules(
+            options.retention_bytes, options.retention_ms, options.snapshot_kept_after_read_ms, LAG_MAX_MS
+        ),
+        clean_interval_ms=CLEAN_INTERVAL_MS,
+        retry_ms=RETRY_SNAPSHOT_MS,
     )

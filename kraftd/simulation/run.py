@@ -11,7 +11,7 @@ from multiprocessing import get_context
 
 from msgspec import Struct, field
 
-from kraftd.simulation.checkers.checks import Violation
+from kraftd.simulation.checkers.checker import Violation
 from kraftd.simulation.faults import Fault
 from kraftd.simulation.schedule import SECOND
 from kraftd.simulation.world import World
@@ -29,6 +29,7 @@ class Outcome(Struct):
     world: str
     controllers: bool
     short: bool = False
+    lost_majority: bool = False
     invariant: str | None = None
     text: str = ""
     steps: int = 0
@@ -42,7 +43,8 @@ class Outcome(Struct):
     @property
     def command(self) -> str:
         """What runs this seed again."""
-        return f"kraftd sim{' --short' if self.short else ''} --seed {self.seed}"
+        kind = " --lost-majority" if self.lost_majority else " --short" if self.short else ""
+        return f"kraftd sim{kind} --seed {self.seed}"
 
     @property
     def events(self) -> int:
@@ -83,18 +85,29 @@ def run_seed(
     return outcome
 
 
-def _run_in_a_job(seed: int, *, short: bool) -> Outcome:
+def _run_in_a_job(seed: int, run: Callable[[int], Outcome]) -> Outcome:
     started_s = time.process_time()
     gc.disable()  # a world is thrown away whole
-    outcome = run_seed(seed, short=short)
+    outcome = run(seed)
     gc.collect()
     outcome.cpu_s = time.process_time() - started_s
     return outcome
 
 
-def run_seeds(first: int, count: int, jobs: int = 1, *, short: bool = False) -> Iterator[Outcome]:
-    """Run `count` seeds from `first` on, in as many processes as there are jobs; outcomes as they come."""
-    seeds, run = range(first, first + count), partial(_run_in_a_job, short=short)
+def run_seeds(
+    first: int,
+    count: int,
+    jobs: int = 1,
+    *,
+    short: bool = False,
+    kind: Callable[[int], Outcome] | None = None,
+) -> Iterator[Outcome]:
+    """Run `count` seeds from `first` on, in as many processes as there are jobs; outcomes as they come.
+
+    `kind` runs a seed where that is not `run_seed`.
+    """
+    one = partial(run_seed, short=short) if kind is None else kind
+    seeds, run = range(first, first + count), partial(_run_in_a_job, run=one)
     if jobs == 1:
         yield from map(run, seeds)
         return

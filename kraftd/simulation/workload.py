@@ -6,7 +6,7 @@ Appends and reads are checked for linearizability: the log is the order, and nob
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kraftd.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest
@@ -17,22 +17,20 @@ from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftd.raft import effects as raft
 from kraftd.raft.events import (
     AppendRequested,
-    CommitAwaited,
     Event,
     KRaftVersionUpgradeRequested,
     RequestReceived,
     ResignRequested,
 )
+from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.files import CLUSTER_ID, LISTENER
 from kraftd.simulation.options import ACTS
 from kraftd.simulation.process import Process
 from kraftd.simulation.state import first_value, register_value
 from kraftd.simulation.strangers import stranger
+from kraftd.simulation.surroundings import World
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.message import Message
-
-if TYPE_CHECKING:
-    from kraftd.simulation.world import World
 
 MAX_MARK = (1 << 63) - 1
 KEYS = 8
@@ -78,6 +76,7 @@ class Workload:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self.cluster: Cluster = world.cluster
         self.dice = world.dice("workload")
         self.operations: dict[int, Operation] = {}
         self.acknowledged_end = 0
@@ -123,8 +122,8 @@ class Workload:
     # --- appends and reads ---
 
     def _anyone(self) -> Process | None:
-        """Mostly a leader (there may be two who think so); sometimes somebody who is none."""
-        alive = [host.process for host in self.world.cluster.alive() if host.process is not None]
+        """Mostly a leader (two may think so); sometimes a process that is none."""
+        alive = [host.process for host in self.cluster.alive() if host.process is not None]
         leaders = [process for process in alive if process.core.is_leader]
         if leaders and not self.dice.chance(0.03):
             return self.dice.choice(leaders)
@@ -152,11 +151,11 @@ class Workload:
         if process is None:
             return False
         operation = self._operation([])
-        self._tell(process, operation, CommitAwaited(operation.number, process.core.epoch))
+        self._tell(process, operation, AppendRequested(operation.number, [], process.core.epoch))
         return True
 
     def _upgrade(self) -> bool:
-        leader = self.world.cluster.leader()
+        leader = self.cluster.leader()
         if leader is None or (leader.core.kraft_version == 1 and not self.dice.chance(0.1)):
             return False
         self.world.trace.kinds["kraft.version asked"] += 1
@@ -232,10 +231,10 @@ class Workload:
             call.then(message)
 
     def lost(self, process: Process, call: Call) -> None:
-        """The connection was closed: nobody knows what came of it."""
+        """The connection was closed: its outcome is unknown."""
 
     def _client_fetch(self) -> bool:
-        """A broker, or somebody without a name, reads the metadata log."""
+        """A broker, or a client without an id, reads the metadata log."""
         process = self._anyone()
         if process is None:
             return False
@@ -258,10 +257,10 @@ class Workload:
         return True
 
     def _add_voter(self) -> bool:
-        leader = self.world.cluster.leader()
+        leader = self.cluster.leader()
         if leader is None:
             return False
-        hosts = self.world.cluster.hosts
+        hosts = self.cluster.hosts
         others = [host for host in hosts.values() if leader.core.voters.get(host.id) is None]
         if not others:
             return False
@@ -278,7 +277,7 @@ class Workload:
 
     def _remove_voter(self) -> bool:
         """Never one whose removal would leave the quorum to directories that are lost."""
-        cluster = self.world.cluster
+        cluster = self.cluster
         leader = cluster.leader()
         if leader is None or len(leader.core.voters) < 2:
             return False
@@ -326,16 +325,16 @@ class Workload:
     # --- the rest ---
 
     def _snapshot(self) -> bool:
-        alive = self.world.cluster.alive()
+        alive = self.cluster.alive()
         if not alive:
             return False
         process = self.dice.choice(alive).process
         if process is None or process.host.paused_until_us > self.world.schedule.now_us:
             return False
-        return process.keeper.ask()
+        return process.ask_for_snapshot()
 
     def _resign(self) -> bool:
-        leader = self.world.cluster.leader()
+        leader = self.cluster.leader()
         if leader is None or not self.dice.chance(0.3):
             return False
         leader.tell(ResignRequested(leader.core.epoch))

@@ -10,7 +10,8 @@ from kraftd.raft import effects as raft
 from kraftd.raft.replica import ConsensusBroken
 from kraftd.raft.transitions import IllegalTransition
 from kraftd.simulation.admin import AdminWorkload
-from kraftd.simulation.checkers.checks import Checks, Violation
+from kraftd.simulation.checkers.checker import Violation
+from kraftd.simulation.checkers.checks import Checks
 from kraftd.simulation.checkers.liveness import Liveness
 from kraftd.simulation.checkers.reference import Reference
 from kraftd.simulation.checkers.standby import StandbyChecker
@@ -20,6 +21,7 @@ from kraftd.simulation.faults import Fault, Nemesis, plan_faults
 from kraftd.simulation.mirror import LogMirror
 from kraftd.simulation.network import Network
 from kraftd.simulation.options import Options, draw_options
+from kraftd.simulation.readers import Readers
 from kraftd.simulation.schedule import Schedule
 from kraftd.simulation.trace import Trace
 from kraftd.simulation.workload import Workload
@@ -59,6 +61,7 @@ class World:
         self.cluster = Cluster(self)
         self.network = Network(self)
         self.workload = AdminWorkload(self) if self.options.controllers else Workload(self)
+        self.readers = Readers(self)
         self.faults = list(plan_faults(self)) if faults is None else list(faults)
         self.nemesis = Nemesis(self)
         self.liveness = Liveness(self)
@@ -85,15 +88,20 @@ class World:
             raise Violation("error", f"{type(error).__name__}: {error}") from error
 
     def _run(self) -> None:
+        self.begin()
+        self.heal()
+        self.liveness.run()
+
+    def begin(self) -> None:
+        """The safety phase."""
         schedule = self.schedule
         for host in self.cluster.hosts.values():
             self.cluster.start(host)
         for fault in self.faults:
             schedule.at(fault.at_us, self.nemesis.act, fault)
         self.workload.start()
+        self.readers.start()
         schedule.run_until(self.options.safety_us)
-        self.heal()
-        self.liveness.run()
 
     def heal(self) -> None:
         """No more faults: everything is up and connected, with room on its disk."""
@@ -104,7 +112,7 @@ class World:
         for host in self.cluster.hosts.values():
             self.nemesis.mend(host)
             self.cluster.start(host)
-        # Who is frozen wakes in its own time, with all that came for it meanwhile.
+        # A frozen process wakes in its own time, with all that came for it meanwhile.
         self.schedule.run_until(max(host.paused_until_us for host in self.cluster.hosts.values()))
 
     def take_apart(self) -> None:

@@ -40,7 +40,7 @@ def test_seeds_run_the_same_in_many_processes() -> None:
     assert some.out[some.out.index(happened) :] == others.out[others.out.index(happened) :]
 
 
-def test_a_seed_that_fails_prints_the_invariant_the_fewest_faults_and_how_to_run_it_again(
+def test_a_seed_that_fails_prints_invariant_fewest_faults_and_how_to_run_it_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     consensus.vote_before_it_is_durable(monkeypatch)

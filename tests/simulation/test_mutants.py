@@ -6,13 +6,19 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.mutants import consensus, control, snapshots, storage
+from tests.simulation.mutants import consensus, control, sessions, snapshots, storage
 from tests.simulation.mutants.planted import Planted
 
-MUTANTS: dict[Any, Planted] = {**consensus.ALL, **snapshots.ALL, **storage.ALL, **control.ALL}
+MUTANTS: dict[Any, Planted] = {
+    **consensus.ALL,
+    **snapshots.ALL,
+    **storage.ALL,
+    **control.ALL,
+    **sessions.ALL,
+}
 SEEDS = 40
 INVARIANTS = {
-    *(f"S{number}" for number in range(1, 21)),
+    *(f"S{number}" for number in range(1, 22)),
     *(f"C{number}" for number in range(1, 11)),
     *(f"L{number}" for number in range(1, 7)),
     *(f"D{number}" for number in range(1, 5)),

@@ -1,1 +1,1 @@
-"""What must always hold (S1-S19), looked at before every effect and after every step."""
+"""What must always hold (S1-S21), looked at before every effect and after every step."""

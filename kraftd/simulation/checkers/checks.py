@@ -1,57 +1,28 @@
-"""All checkers of a world: who wants to see which effect, and what a broken invariant is."""
+"""All checkers of a world: which of them is called when."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import NoReturn
 
 from kraftd.raft.events import Event
+from kraftd.simulation.checkers.checker import OnEffect, Violation
+from kraftd.simulation.checkers.commits import CommitChecker
+from kraftd.simulation.checkers.divergence import DivergenceChecker
+from kraftd.simulation.checkers.elections import ElectionChecker
+from kraftd.simulation.checkers.logs import LogChecker
+from kraftd.simulation.checkers.membership import MembershipChecker
+from kraftd.simulation.checkers.parked_appends import ParkedAppendChecker
+from kraftd.simulation.checkers.parked_fetches import ParkedFetchChecker
+from kraftd.simulation.checkers.snapshots import SnapshotChecker
+from kraftd.simulation.process import Process
+from kraftd.simulation.surroundings import World
 from kraftd.types import OffsetAndEpoch
-
-if TYPE_CHECKING:
-    from kraftd.simulation.process import Process
-    from kraftd.simulation.world import World
-
-OnEffect = Callable[["Process", Any], None]
-
-
-class Violation(AssertionError):
-    """An invariant does not hold. `invariant` is its name (S1, L4, …), `text` what was seen."""
-
-    def __init__(self, invariant: str, text: str) -> None:
-        super().__init__(f"{invariant}: {text}")
-        self.invariant = invariant
-        self.text = text
-
-
-class Checker:
-    """One group of invariants. What it does not override costs nothing."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-
-    def effects(self) -> dict[type, OnEffect]:
-        """What to look at before an effect of that type is performed."""
-        return {}
-
-    def fail(self, invariant: str, text: str) -> NoReturn:
-        raise Violation(invariant, text)
 
 
 class Checks:
     """The checkers of one world, called by processes and cluster."""
 
     def __init__(self, world: World) -> None:
-        # Imported here: the checkers know this module.
-        from kraftd.simulation.checkers.commits import CommitChecker
-        from kraftd.simulation.checkers.divergence import DivergenceChecker
-        from kraftd.simulation.checkers.elections import ElectionChecker
-        from kraftd.simulation.checkers.logs import LogChecker
-        from kraftd.simulation.checkers.membership import MembershipChecker
-        from kraftd.simulation.checkers.parked_appends import ParkedAppendChecker
-        from kraftd.simulation.checkers.parked_fetches import ParkedFetchChecker
-        from kraftd.simulation.checkers.snapshots import SnapshotChecker
-
         self.world = world
         self.logs = LogChecker(world)
         self.commits = CommitChecker(world)

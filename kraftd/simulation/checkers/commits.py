@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kraftd.raft import effects as raft
 from kraftd.raft.roles import Leader
-from kraftd.simulation.checkers.checks import Checker, OnEffect
+from kraftd.simulation.checkers.checker import Checker, OnEffect
+from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.process import Process
-
-if TYPE_CHECKING:
-    from kraftd.simulation.world import World
+from kraftd.simulation.surroundings import World
 
 
 class CommitChecker(Checker):
@@ -27,6 +24,10 @@ class CommitChecker(Checker):
 
     def effects(self) -> dict[type, OnEffect]:
         return {raft.HighWatermarkMoved: self.moved, raft.ResetLog: self._resetting}
+
+    def known_before(self, end: int) -> None:
+        """A world that begins with a log, all of which counts as committed."""
+        self._ends[0] = end
 
     def shown(self, process: Process) -> int:
         """Its high watermark; -1 while it knows none."""
@@ -70,7 +71,7 @@ class CommitChecker(Checker):
         """A leader's high watermark, whether anybody has committed as much before or not."""
         committed = self.world.committed
         self._by_majority(process, mark)
-        self._shown[epoch] = mark  # whoever resigns in this step has shown it
+        self._shown[epoch] = mark  # a leader that resigns in this step has shown it
         start = self.world.epoch_starts.get(epoch)
         if start is None or mark <= start:
             self.fail("S8", f"{process!r} commits {mark}, its epoch starts at {start}")
@@ -86,7 +87,9 @@ class CommitChecker(Checker):
             self.fail("S7", f"{process!r} commits {mark}, which is inside of a batch")
 
     def at_rest(self) -> None:
-        """S6: no directory, of whoever it was, holds anything else of what it has shown as committed."""
+        """S6: no directory, whichever replica's it was, holds anything else of what it has shown as
+        committed.
+        """
         committed = self.world.committed
         for where, mirror in self.world.cluster.directories.items():
             mark = self._by_directory.get(where, -1)
@@ -96,7 +99,8 @@ class CommitChecker(Checker):
 
     def _by_majority(self, process: Process, mark: int) -> None:
         """A majority of the voters has synced this very log up to there (S7, S14)."""
-        cluster, voters = self.world.cluster, process.core.voters
+        cluster: Cluster = self.world.cluster
+        voters = process.core.voters
         entry = process.host.mirror.entry_before(mark)
         holders = 0
         for voter in voters:

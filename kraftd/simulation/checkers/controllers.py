@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from kraftd.simulation.checkers.checks import Checker
+from kraftd.log.errors import CorruptStorage
+from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.checkers.linearizability import History, linearizable
 from kraftd.simulation.checkers.records import RecordChecker
+from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.process import Process
 from kraftd.simulation.state import Metadata, image_values
-from kraftd.storage.errors import CorruptStorage
+from kraftd.simulation.surroundings import World
 from kraftd.wire.error_code import ErrorCode
-
-if TYPE_CHECKING:
-    from kraftd.simulation.world import World
 
 NOT_DECIDED = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -28,7 +27,7 @@ class Registered(NamedTuple):
 
 
 class TopicOperation:
-    """A topic created or deleted, from when to when, and with what answer (None: nobody knows)."""
+    """A topic created or deleted, from when to when, and with what answer (None: unknown)."""
 
     __slots__ = ("asked_us", "code", "creates", "done_us", "name", "topic_id")
 
@@ -99,16 +98,16 @@ class ControllerChecker(Checker):
             self.fail("C2", f"{operation!r} is answered {code}, and not committed")
 
     def config_read(self, process: Process, operation: ConfigOperation, value: str) -> None:
-        """C2: nobody is shown what could still be taken back.
+        """C2: no client is shown what could still be taken back.
 
-        A leader that does not know yet that it is none any more, and whoever takes no decisions, may show an
-        old value, as Apache Kafka's do; what the newest active controller shows has its place in the order.
+        A leader that does not know of its successor yet may show an old value, as Apache Kafka's do. So may a
+        node that takes no decisions; what the newest active controller shows has its place in the order.
         """
         operation.value = value
         if value and value not in self.records.configs.get(operation.key, ()):
             self.fail("C2", f"{operation!r} of {process!r} is not committed")
         assert isinstance(process, ControllerProcess)
-        if process.node.active_epoch == max(self.world.epoch_starts):
+        if process.node.standing.active_epoch == max(self.world.epoch_starts):
             operation.done_us = self.world.schedule.now_us
             self.world.trace.kinds["config read"] += 1
 
@@ -164,12 +163,13 @@ class ControllerChecker(Checker):
         """All images are equal; the history of each topic name fits one order."""
         committed = self.world.committed.end
         first: list[bytes] | None = None
-        for host in self.world.cluster.hosts.values():
+        cluster: Cluster = self.world.cluster
+        for host in cluster.hosts.values():
             process = host.process
             assert isinstance(process, ControllerProcess)
-            if not process.node.replay.complete or process.core.high_watermark < committed:
+            if not process.node.following.replay.complete or process.core.high_watermark < committed:
                 continue
-            if process.node.next_offset > committed and process.node.active:
+            if process.node.decisions.appends.next_offset > committed and process.node.active:
                 continue  # it has decided something more, which its image shows already
             try:
                 process.state.catch_up(committed)
@@ -206,7 +206,7 @@ def _history(operations: list[TopicOperation]) -> History:
 
 
 def _config_history(operations: list[ConfigOperation]) -> History:
-    """Of what nobody was told the end of, only what somebody has read since can matter."""
+    """Of operations whose outcome no client was told, only what has been read since can matter."""
     read = {one.value for one in operations if not one.writes and one.done_us is not None}
     return [
         (one.asked_us, one.done_us, None if one.writes else one.value, one.value)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.raft.events import Event, ResponseReceived
 from kraftd.raft.transitions import State
-from kraftd.simulation.checkers.checks import Checker
+from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.process import Process
-
-if TYPE_CHECKING:
-    from kraftd.simulation.world import World
+from kraftd.simulation.surroundings import World
 
 
 class _Rounds:

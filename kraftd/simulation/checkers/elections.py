@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.update_raft_voter_response import UpdateRaftVoterResponse
@@ -11,14 +11,12 @@ from kraftd.messages.vote_response import VoteResponse
 from kraftd.raft import effects as raft
 from kraftd.raft.events import Event, RequestReceived
 from kraftd.raft.log_view import Fit
-from kraftd.raft.voters import matches, replica_key
-from kraftd.simulation.checkers.checks import Checker, OnEffect
+from kraftd.raft.quorum.voters import matches, replica_key
+from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.files import CLUSTER_ID
 from kraftd.simulation.process import Process
+from kraftd.simulation.surroundings import World
 from kraftd.types import ReplicaKey
-
-if TYPE_CHECKING:
-    from kraftd.simulation.world import World
 
 
 class ElectionChecker(Checker):

@@ -11,7 +11,8 @@ MOST_STATES = 200_000
 
 
 def linearizable(history: History, first: Value = False) -> bool:
-    """Whether the steps can be put into an order that keeps real time, beginning with a register of `first`.
+    """Return whether the steps can be put into an order that keeps real time, beginning with a register of
+    `first`.
 
     A step without an answer may take effect at any time after it began, or never. Gives up, in favour of the
     history, after MOST_STATES.

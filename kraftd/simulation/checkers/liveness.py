@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from kraftd.log.errors import CorruptStorage
 from kraftd.raft.events import ShutdownRequested
+from kraftd.raft.quorum.voters import matches
 from kraftd.raft.roles import Leader
 from kraftd.raft.transitions import State
-from kraftd.raft.voters import matches
-from kraftd.simulation.checkers.checks import Violation
+from kraftd.simulation.checkers.checker import Violation
+from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.network import SLOWEST_US
 from kraftd.simulation.schedule import MS, SECOND
-from kraftd.storage.errors import CorruptStorage
-
-if TYPE_CHECKING:
-    from kraftd.simulation.world import World
+from kraftd.simulation.surroundings import World
 
 RESTLESS = ("L1", "L2", "L3", "L4", "L5", "S15")  # what a replica may break that raises the epoch for ever
 SETTLE_US = 120 * SECOND
+MAX_SETTLE_WINDOWS = 5
 
 
 class Liveness:
@@ -26,6 +25,7 @@ class Liveness:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self.cluster: Cluster = world.cluster
         self.leader_us = -1
         self.agreed = False  # the world has healed, and knows it
         self.settled_us = -1
@@ -34,7 +34,7 @@ class Liveness:
 
     def run(self) -> None:
         world = self.world
-        cluster, schedule = world.cluster, world.schedule
+        cluster, schedule = self.cluster, world.schedule
         started_us = schedule.now_us
         processes = [host.process for host in cluster.hosts.values()]
         self.healed_epoch = max((one.core.epoch for one in processes if one is not None), default=-1)
@@ -53,7 +53,7 @@ class Liveness:
                     world.note("not alive by right")  # damage met at rest took one directory too many
                     return
                 if cluster.mended != mended:
-                    continue  # somebody took a damaged directory away meanwhile, the leader's perhaps
+                    continue  # the operator took a damaged directory away meanwhile, the leader's perhaps
                 removed = self.disturber()
                 if removed is None:
                     raise
@@ -69,18 +69,19 @@ class Liveness:
         patience_ms = 2 * options.fetch_timeout_ms + 5 * 2 * options.election_timeout_ms + 1_000
         self._await("L1", self._has_leader, "there is no leader", patience_ms * MS)
         self.leader_us = schedule.now_us - started_us
-        self._await("L4", self._agree, "the replicas do not agree")
+        self._await_agreement()
         self.agreed = True
         for _ in range(5):
             world.workload.append()
         self._await(
             "L2", lambda: not world.workload.under_way, "operations are neither acknowledged nor refused"
         )
-        self._await("L4", self._agree, "the replicas do not agree")
+        self._await_agreement()
         self.settled_us = schedule.now_us - started_us
         # What was on its way when the world healed may be a lost connection that moves the epoch yet.
         schedule.run_until(max(schedule.now_us, started_us + SLOWEST_US))
-        self._await("L4", self._agree, "the replicas do not agree")
+        self._await_agreement()
+        self._await_readers()
         self._quiet()
         self._one_link_broken()
 
@@ -89,8 +90,8 @@ class Liveness:
         pre-votes: one of the voters that it knows is of before KIP-996.  It raises the epoch for ever, as in
         Apache Kafka.
         """
-        hosts = self.world.cluster.hosts
-        leader = self.world.cluster.leader()
+        hosts = self.cluster.hosts
+        leader = self.cluster.leader()
         stood = self.world.checks.elections.stood
         for host in hosts.values():
             process = host.process
@@ -103,6 +104,27 @@ class Liveness:
                 return host.id
         return None
 
+    def _await_agreement(self) -> None:
+        """L4: all replicas catch up; slow syncs and small fetches are no fault while that goes on."""
+        for windows_left in reversed(range(MAX_SETTLE_WINDOWS)):
+            before = self._high_watermarks()
+            try:
+                self._await("L4", self._agree, "the replicas do not agree")
+                return
+            except Violation:
+                after, mark = self._high_watermarks(), self._mark[1]
+                if not windows_left or not all(
+                    after[one] > before[one] or after[one] >= mark for one in after
+                ):
+                    raise
+
+    def _high_watermarks(self) -> dict[int, int]:
+        """By host; -1 where nothing runs."""
+        return {
+            host.id: -1 if host.process is None else host.process.core.high_watermark
+            for host in self.cluster.hosts.values()
+        }
+
     def _await(
         self, invariant: str, holds: Callable[[], bool], text: str, patience_us: int = SETTLE_US
     ) -> None:
@@ -111,7 +133,7 @@ class Liveness:
         self._mark = -1, 0
         while not holds():
             if schedule.now_us >= end_us:
-                states = "; ".join(repr(host) for host in self.world.cluster.hosts.values())
+                states = "; ".join(repr(host) for host in self.cluster.hosts.values())
                 raise Violation(
                     invariant, f"{patience_us // SECOND} s after the world healed {text}: {states}"
                 )
@@ -119,10 +141,10 @@ class Liveness:
 
     def _has_leader(self) -> bool:
         """A majority of the voters follows it. How far they are behind is another matter (L4)."""
-        leader = self.world.cluster.leader()
+        leader = self.cluster.leader()
         if leader is None:
             return False
-        core, hosts, following = leader.core, self.world.cluster.hosts, 0
+        core, hosts, following = leader.core, self.cluster.hosts, 0
         for voter in core.voters:
             host = hosts[voter.key.id]
             if host.process is not None and matches(voter.key, host.key):
@@ -132,7 +154,7 @@ class Liveness:
 
     def _agree(self) -> bool:
         """Everybody follows one leader, and knows as committed what was so when agreement was asked for."""
-        leader = self.world.cluster.leader()
+        leader = self.cluster.leader()
         if leader is None or leader.core.high_watermark < 0:
             return False
         if self._mark[0] != leader.core.epoch:
@@ -141,29 +163,38 @@ class Liveness:
             host.process is not None
             and host.process.core.epoch == leader.core.epoch
             and host.process.core.high_watermark >= self._mark[1]
-            for host in self.world.cluster.hosts.values()
+            for host in self.cluster.hosts.values()
         )
+
+    def _await_readers(self) -> None:
+        """S20: the readers get to see all that is committed by now. Damage may keep it from them."""
+        end, readers, hosts = self.world.committed.end, self.world.readers, self.cluster.hosts.values()
+
+        def have_read() -> bool:
+            return readers.have_read(end) or any(host.damaged for host in hosts)
+
+        self._await("S20", have_read, "not every reader has what was committed")
 
     def _have_all(self) -> bool:
         return all(
             host.process is not None and host.process.files.log.log_end >= self.world.committed.end
-            for host in self.world.cluster.hosts.values()
+            for host in self.cluster.hosts.values()
         )
 
     def _quiet(self) -> None:
         """S15, L3, L5: nothing moves, and little is said."""
         world = self.world
-        leader = world.cluster.leader()
+        leader = self.cluster.leader()
         assert leader is not None
         epoch, messages = leader.core.epoch, world.network.messages
         schedule = world.schedule
         quiet_us = world.options.quiet_us
         change = getattr(leader.core._replica.role, "voter_change", None)
         schedule.run_until(schedule.now_us + quiet_us)
-        now = world.cluster.leader()
+        now = self.cluster.leader()
         if now is not leader or now.core.epoch != epoch:
             raise Violation("S15", f"the epoch changed at rest from {epoch} of {leader!r}: now {now!r}")
-        for host in world.cluster.hosts.values():
+        for host in self.cluster.hosts.values():
             process = host.process
             assert process is not None
             core = process.core
@@ -177,22 +208,22 @@ class Liveness:
         said = world.network.messages - messages
         # Everybody fetches twice a second, an answer each, and is told of the epoch once a second at most.
         fetches = quiet_us // (500 * MS) + 1
-        allowed = len(world.cluster.hosts) * (2 * fetches + 4 * (quiet_us // (200 * MS)))
+        allowed = len(self.cluster.hosts) * (2 * fetches + 4 * (quiet_us // (200 * MS)))
         if said > allowed:
             raise Violation("L5", f"{said} messages in {quiet_us // SECOND} s at rest, {allowed} would do")
 
     def _one_link_broken(self) -> None:
-        """S15: one voter loses its link to the leader, a majority does not: nobody else is elected."""
+        """S15: one voter loses its link to the leader, a majority does not: no other voter is elected."""
         world = self.world
-        leader = world.cluster.leader()
+        leader = self.cluster.leader()
         assert leader is not None
-        hosts, voters = world.cluster.hosts, leader.core.voters
+        hosts, voters = self.cluster.hosts, leader.core.voters
         others = [
             voter.key.id
             for voter in voters
             if voter.key.id != leader.id and matches(voter.key, hosts[voter.key.id].key)
         ]
-        # One of them less, and itself: a majority still? Without pre-votes whoever stands disturbs.
+        # One of them less, and itself: a majority still? Without pre-votes every candidate disturbs.
         if not others or len(others) * 2 <= len(voters) or world.options.old_versions:
             return
         epoch, schedule, cut = leader.core.epoch, world.schedule, world.network.cut
@@ -206,8 +237,8 @@ class Liveness:
         world.note("one link broken", one, leader.id)
         schedule.run_until(schedule.now_us + 4 * world.options.fetch_timeout_ms * MS)
         world.network.heal()
-        self._await("L4", self._agree, "the replicas do not agree")
-        now = world.cluster.leader()
+        self._await_agreement()
+        now = self.cluster.leader()
         if now is not leader or now.core.epoch != epoch:
             raise Violation("S15", f"{one} lost its link to {leader!r}, the epoch was {epoch}: now {now!r}")
 
@@ -217,7 +248,7 @@ class Liveness:
         committed = world.committed
         self._await("L4", self._have_all, "not everybody has what is committed")
         first: list[bytes] | None = None
-        for host in world.cluster.hosts.values():
+        for host in self.cluster.hosts.values():
             process = host.process
             assert process is not None
             for entry in host.mirror.entries:
@@ -236,7 +267,7 @@ class Liveness:
             elif first != values:
                 raise Violation("C1", f"{process!r} has made something else of the same log")
         if first is not None and first != world.reference.values_at(committed.end):
-            raise Violation("C1", f"{world.cluster!r} has made something else of what was committed")
+            raise Violation("C1", f"{self.cluster!r} has made something else of what was committed")
         world.checks.commits.at_rest()
         world.workload.end()
 
@@ -244,9 +275,10 @@ class Liveness:
         """L6: everybody stops cleanly, one after the other."""
         world = self.world
         world.ending = True
+        world.readers.stop()
         schedule = world.schedule
         dice = world.dice("shutdown")
-        hosts = list(world.cluster.hosts.values())
+        hosts = list(self.cluster.hosts.values())
         dice.shuffle(hosts)
         for host in hosts:
             process = host.process

@@ -1,14 +1,14 @@
 """S4, S6, S9, S12 and what a disk owes (D1): the logs among each other, batch by batch.
 
 Log matching by induction: a batch of an epoch at an offset is registered once, with the batch before it;
-whoever else writes one there must write the same bytes behind the same batch.
+any other replica that writes one there must write the same bytes behind the same batch.
 """
 
 from __future__ import annotations
 
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.raft import effects as raft
-from kraftd.simulation.checkers.checks import Checker, OnEffect
+from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.mirror import Entry, LogMirror, entry_of
 from kraftd.simulation.process import Process
 from kraftd.wire.batch import Batch, iter_batches

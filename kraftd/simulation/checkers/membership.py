@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kraftd.messages.voters_record import VotersRecord
 from kraftd.raft import effects as raft
-from kraftd.raft.voters import VoterSet, matches
-from kraftd.simulation.checkers.checks import Checker, OnEffect
+from kraftd.raft.quorum.voters import VoterSet, matches
+from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.process import Process
 from kraftd.wire.batch import control_records, iter_batches
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kraftd.raft import effects as raft
-from kraftd.simulation.checkers.checks import Checker, OnEffect
+from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.process import Process
-
-if TYPE_CHECKING:
-    from kraftd.simulation.world import World
+from kraftd.simulation.surroundings import World
 
 
 class ParkedAppendChecker(Checker):

@@ -1,26 +1,27 @@
 """S19: every parked fetch completes once, in time, and as soon as there is something to tell (KIP-1166).
 
-S20: controllers keep no fetch sessions (KIP-227): every fetch is a full one, and so is its answer.
+S20: replicas fetch without sessions (KIP-227): every fetch is a full one, and so is its answer.
+
+S21: a replica that does not vote is given committed records only.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.raft import effects as raft
 from kraftd.raft.events import Event, RequestReceived
-from kraftd.raft.voters import replica_key
-from kraftd.simulation.checkers.checks import Checker, OnEffect
+from kraftd.raft.quorum.voters import replica_key
+from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.process import Process
-
-if TYPE_CHECKING:
-    from kraftd.simulation.world import World
+from kraftd.simulation.surroundings import World
+from kraftd.types import ReplicaKey
 
 
 class _Parked:
-    __slots__ = ("deadline_ms", "epoch", "high_watermark", "is_new", "is_voter", "offset", "replica")
+    __slots__ = ("deadline_ms", "epoch", "high_watermark", "is_new", "offset", "replica")
 
     def __init__(self, message: Any, version: int, now_ms: int) -> None:
         asked = message.topics[0].partitions[0]
@@ -30,7 +31,6 @@ class _Parked:
         self.replica = replica_key(message.replica_state.replica_id, asked.replica_directory_id)
         self.epoch = -1
         self.is_new = True
-        self.is_voter = False
 
 
 class ParkedFetchChecker(Checker):
@@ -61,11 +61,21 @@ class ParkedFetchChecker(Checker):
         if request not in process.requests:
             self.fail("S19", f"{process!r} answers {request!r}, which waits for no answer: {effect!r}")
         parked = self._parked.get(process)
-        if parked is not None:
-            parked.pop(request, None)
+        asked = None if parked is None else parked.pop(request, None)
+        if asked is not None and type(effect) is raft.RespondRecords:
+            self._check_committed(process, asked.replica, effect)
         message = effect.message
         if type(message) is FetchResponse and message.session_id:
             self.fail("S20", f"{process!r} opens session {message.session_id} for {request!r}")
+
+    def _check_committed(self, process: Process, replica: ReplicaKey, effect: raft.RespondRecords) -> None:
+        core = process.core
+        if effect.end_offset > core.high_watermark and not core.voters.has_voter(replica):
+            self.fail(
+                "S21",
+                f"{process!r} gives {replica!r}, an observer, records up to {effect.end_offset}, "
+                f"committed are those below {core.high_watermark}",
+            )
 
     def sending(self, process: Process, effect: raft.Send) -> None:
         message = effect.message
@@ -75,14 +85,13 @@ class ParkedFetchChecker(Checker):
     def moved(self, process: Process, effect: raft.HighWatermarkMoved) -> None:
         for one in self._parked.get(process, {}).values():
             if not one.is_new:
-                one.high_watermark = -2  # whoever waits still after this step was forgotten
+                one.high_watermark = -2  # a fetch that waits still after this step was forgotten
 
     def after_step(self, process: Process) -> None:
         parked = self._parked.get(process)
         if not parked:
             return
         core, now_ms, requests = process.core, process.now_ms, process.requests
-        mirror = process.host.mirror
         deadline_ms = core.deadline_ms()
         for request in [one for one in parked if one not in requests]:
             del parked[request]  # abandoned with its connection
@@ -95,7 +104,7 @@ class ParkedFetchChecker(Checker):
                     self.fail(
                         "S19", f"{request!r} knows {one.high_watermark}, is parked at {process!r} at {shown}"
                     )
-                one.is_new, one.is_voter, one.epoch = False, core.voters.has_voter(one.replica), core.epoch
+                one.is_new, one.epoch = False, core.epoch
             if now_ms > one.deadline_ms:
                 self.fail(
                     "S19", f"{request!r} waits since {now_ms - one.deadline_ms} ms too long at {process!r}"
@@ -106,6 +115,6 @@ class ParkedFetchChecker(Checker):
                 )
             if one.high_watermark == -2:
                 self.fail("S19", f"{request!r} is not told of the high watermark at {process!r}")
-            end = core.log_end_offset if one.is_voter else min(core.high_watermark, mirror.synced_end)
+            end = core.log_end_offset if core.voters.has_voter(one.replica) else core.high_watermark
             if one.offset < end:
                 self.fail("S19", f"{request!r} waits at {one.offset}, there is more at {process!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
@@ -23,12 +23,10 @@ from kraftd.metadata.features import ELR_VERSION
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import METADATA_VERSION
 from kraftd.metadata.state import BROKER_RESOURCE, RECOVERING, BrokerState, PartitionState
-from kraftd.simulation.checkers.checks import Checker
+from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.mirror import Entry
+from kraftd.simulation.surroundings import World
 from kraftd.wire.record_frame import VersionedRecord
-
-if TYPE_CHECKING:
-    from kraftd.simulation.world import World
 
 BOOTSTRAP = "Bootstrap records"
 
@@ -92,7 +90,8 @@ class RecordChecker(Checker):
     def image(self) -> Image:
         newest = self.world.reference.newest
         assert newest is not None
-        return newest.image
+        image: Image = newest.image
+        return image
 
     # --- as it is written ---
 
@@ -208,7 +207,7 @@ class RecordChecker(Checker):
         self.next_producer_id = message.next_producer_id
 
     def _partition_changed(self, message: Any, offset: int) -> None:
-        """C4, of one change; who may lead and join is looked at behind the batch."""
+        """C4, of one change; which replicas may lead and join is looked at behind the batch."""
         before, after = self._before, self.image.partition(message.topic_id, message.partition_id)
         where = f"offset {offset}: {before!r} to {after!r}"
         assert after is not None
@@ -232,7 +231,9 @@ class RecordChecker(Checker):
         self._partitions_changed = True
 
     def _check_elr(self, where: str, before: PartitionState | None, after: PartitionState) -> None:
-        """KIP-966: who is eligible was in the ISR once, is not now, and no other has been heard of since."""
+        """KIP-966: an eligible replica was in the ISR once, is not now, and no other has been heard of
+        since.
+        """
         elr = set(after.elr)
         if not self.image.features.get(ELR_VERSION):
             if not after.isr or (elr and before is None):
@@ -266,7 +267,7 @@ class RecordChecker(Checker):
                     self.fail("C5", f"{entry}: {broker!r} leads {topic.name}-{index} {state!r}")
 
     def is_stale(self, broker_id: int, epoch: int) -> bool:
-        """Whether a later registration of that broker is committed."""
+        """Return whether a later registration of that broker is committed."""
         return epoch < self.broker_epochs.get(broker_id, -1)
 
     def __repr__(self) -> str:

@@ -6,24 +6,23 @@ Metadata transactions are the checkers' own here: what is in one waits, and is a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
 from kraftd.messages.end_transaction_record import EndTransactionRecord
 from kraftd.metadata.errors import ReplayError
 from kraftd.metadata.image import Image
-from kraftd.raft.history import ControlRecordHistory
-from kraftd.raft.voters import VoterSet
-from kraftd.simulation.checkers.checks import Violation
+from kraftd.raft.quorum.history import ControlRecordHistory
+from kraftd.raft.quorum.voters import VoterSet
+from kraftd.simulation.checkers.checker import Violation
+from kraftd.simulation.checkers.records import RecordChecker
+from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.mirror import Entry
 from kraftd.simulation.state import image_values
+from kraftd.simulation.surroundings import World
 from kraftd.wire.batch import read_batch, values
 from kraftd.wire.record_frame import VersionedRecord, decode_record
-
-if TYPE_CHECKING:
-    from kraftd.simulation.checkers.records import RecordChecker
-    from kraftd.simulation.world import World
 
 
 class Committed(NamedTuple):
@@ -131,7 +130,8 @@ class Reference:
         return None if found.waiting is not None else image_values(found.image)
 
     def _static_voters(self) -> VoterSet:
-        return next(iter(self.world.cluster.hosts.values())).static_voters
+        cluster: Cluster = self.world.cluster
+        return next(iter(cluster.hosts.values())).static_voters
 
     def __repr__(self) -> str:
         return f"<Reference of {len(self.log)} batches>"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kraftd.metadata.image import Image
+from kraftd.metadata_dir.checkpoint import CheckpointHeader
 from kraftd.raft import effects as raft
-from kraftd.simulation.checkers.checks import Checker, OnEffect
+from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.process import Process
 from kraftd.simulation.state import image_values
-from kraftd.storage.checkpoint import CheckpointHeader
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.record_frame import decode_record
 
@@ -80,7 +80,7 @@ class SnapshotChecker(Checker):
         """A follower's never passes its leader's."""
         self.log_start(process)
         core = process.core
-        leader = self.world.cluster.leader()
+        leader: Process | None = self.world.cluster.leader()
         if leader is None or leader is process or core.epoch != leader.core.epoch:
             return
         log = process.files.log

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kraftd.raft import effects as raft
-from kraftd.simulation.checkers.checks import Checker
+from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.process import Process
+from kraftd.simulation.surroundings import World
 from kraftd.wire.batch import parse_header
-
-if TYPE_CHECKING:
-    from kraftd.simulation.world import World
 
 
 class StandbyChecker(Checker):
@@ -24,9 +20,9 @@ class StandbyChecker(Checker):
     def stepped(self, process: ControllerProcess) -> None:
         """The node has taken a step, and its effects are done."""
         node = process.node
-        parked = node.parked._waiting
-        if parked and (not node.active or parked[0][0] <= node.core.high_watermark):
-            self.fail("S19", f"{process!r} owes an answer that waits for {parked[0][0]} only")
+        under_way = node.decisions.parked._under_way
+        if under_way and (not node.active or under_way[0].end_offset <= node.core.high_watermark):
+            self.fail("S19", f"{process!r} has not settled {under_way[0]!r}")
         newest = self.world.reference.newest
         if newest is None or newest.waiting is not None:
             return
@@ -34,7 +30,7 @@ class StandbyChecker(Checker):
         offset = image.offset
         if offset != newest.image.offset or self._compared.get(process) == offset:
             return
-        if node.replay._slices is not None:
+        if node.following.replay._slices is not None:
             return  # a snapshot is being loaded: all of it has one offset
         if offset >= node.core.high_watermark:
             return  # a leader's own, which may come to nothing
@@ -43,7 +39,7 @@ class StandbyChecker(Checker):
             self.fail("C1", f"{process!r} has another image at {offset} than the committed log")
 
     def appending(self, process: Process, effect: raft.AppendRecords) -> None:
-        """D4: nobody decides anything while the disk is full."""
+        """D4: no node decides anything while the disk is full."""
         if (
             isinstance(process, ControllerProcess)
             and process.was_full

@@ -21,7 +21,7 @@ from kraftd.raft import reconfiguration as reconfig
 from kraftd.raft.effects import ShutdownCompleted
 from kraftd.raft.events import AppendRequested
 from kraftd.raft.log_view import LogView
-from kraftd.raft.majority import Votes
+from kraftd.raft.quorum.majority import Votes
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Candidate, Resigned
 from kraftd.simulation.schedule import SECOND
@@ -194,7 +194,12 @@ def point_at_where_it_was_asked(patch: Any) -> None:
     patch.setattr(LogView, "locate", here)
 
 
-def park_whoever_knows_less(patch: Any) -> None:
+def show_what_is_uncommitted(patch: Any) -> None:
+    """S21: an observer reads up to the end of the leader's log, as voters do."""
+    patch.setattr(fetch_answers, "readable_end", lambda replica, *, is_voter: replica.log.end_offset)
+
+
+def park_fetches_that_know_less(patch: Any) -> None:
     """S19, KIP-1166: the high watermark of a fetch is not looked at."""
     answer = fetch_answers.answer
 
@@ -256,10 +261,11 @@ ALL: dict[Any, Planted] = {
     forget_a_parked_fetch: Planted("S19"),
     forget_at_the_deadline: Planted("S19"),
     refuse_nobody: Planted("S19"),
-    park_whoever_knows_less: Planted("S19"),
+    park_fetches_that_know_less: Planted("S19"),
     forget_a_commit: Planted("S19"),
     never_give_an_append_up: Planted("S19", "L2", voter_count=3, faults=("isolate leader",)),
     open_a_session: Planted("S20"),
+    show_what_is_uncommitted: Planted("S21", voter_count=3, observer_count=2),
     acknowledge_at_once: Planted("C2", "S19"),
     never_stand: Planted("L1", voter_count=3, safety_us=2 * SECOND),
     swallow_an_append: Planted("L2", controllers=False, safety_us=2 * SECOND),

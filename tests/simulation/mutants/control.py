@@ -6,42 +6,34 @@ from typing import Any
 
 from msgspec import structs
 
-from kraftd.controller import (
-    assignment,
-    broker_states,
-    brokers,
-    isr,
-    partition_change,
-    partition_edits,
-    producer_ids,
-)
 from kraftd.controller.activation import activate
+from kraftd.controller.brokers import producer_ids
+from kraftd.controller.brokers import registration as brokers
+from kraftd.controller.brokers import states as broker_states
+from kraftd.controller.partitions import change as partition_change
+from kraftd.controller.partitions import edits as partition_edits
+from kraftd.controller.partitions import isr
+from kraftd.controller.scram import alter as scram_alter
+from kraftd.controller.tokens import change as tokens_change
+from kraftd.controller.topics import assignment
+from kraftd.controller_node import activation as server_activation
+from kraftd.controller_node.appending import Appends
+from kraftd.controller_node.parked import ParkedAnswers
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.config_record import ConfigRecord
+from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.producer_ids_record import ProducerIdsRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.state import BrokerState, PartitionState
-from kraftd.server import activation as server_activation
-from kraftd.server import node as server_node
-from kraftd.server.appending import Appends
-from kraftd.server.node import Node
-from kraftd.server.parked import ParkedAnswers
+from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.simulation.controller_process import ControllerProcess
 from tests.simulation.mutants.planted import Planted
 
 
 def answer_before_commit(patch: Any) -> None:
     """C2: an answer does not wait for its records."""
-    patch.setattr(ParkedAnswers, "release", lambda self, high_watermark: _all(self))
-    decide = Node.decide
-
-    def at_once(self: Node, *arguments: Any, **options: Any) -> None:
-        decide(self, *arguments, **options)
-        for call, parts in _all(self.parked):
-            self._out.append(server_node.Answer(call.connection_id, call.slot, parts))
-
-    patch.setattr(Node, "decide", at_once)
+    patch.setattr(ParkedAnswers, "answer", lambda self, call, parts, _: self._boundary.send(call, parts))
 
 
 def show_what_is_not_committed(patch: Any) -> None:
@@ -49,13 +41,25 @@ def show_what_is_not_committed(patch: Any) -> None:
     patch.setattr(Appends, "decided_end", property(lambda self: 0, lambda self, _: None), raising=False)
 
 
-def _all(parked: ParkedAnswers) -> list[Any]:
-    return parked.abandon()
-
-
 def keep_what_was_undone(patch: Any) -> None:
     """C1: a leader that loses its epoch keeps what it had decided and not committed."""
     patch.setattr(Image, "undo_to", lambda self, offset: None)
+
+
+def forget_to_tell_the_authorizer(patch: Any) -> None:
+    """C1: an ACL that is removed stays with the authorizer."""
+    change = StandardAuthorizer.change
+    patch.setattr(StandardAuthorizer, "change", lambda self, removed, added: change(self, (), added))
+
+
+def remove_users_in_word_only(patch: Any) -> None:
+    """C2: a SCRAM user is told to be removed, and stays."""
+    patch.setattr(scram_alter, "RemoveUserScramCredentialRecord", lambda *_: NoOpRecord())
+
+
+def keep_expired_tokens(patch: Any) -> None:
+    """C2: a delegation token is told to be expired, and its record is not written."""
+    patch.setattr(tokens_change, "RemoveDelegationTokenRecord", lambda _: NoOpRecord())
 
 
 def hand_out_producer_ids_again(patch: Any) -> None:
@@ -178,12 +182,12 @@ def bootstrap_again(patch: Any) -> None:
 
 def keep_an_answer_back(patch: Any) -> None:
     """S19: of the answers that a commit releases, the last is forgotten for a while."""
-    release = ParkedAnswers.release
+    committed = ParkedAnswers.committed
 
-    def late(self: ParkedAnswers, high_watermark: int) -> Any:
-        return release(self, high_watermark - 1)
+    def late(self: ParkedAnswers, effect: Any) -> None:
+        committed(self, structs.replace(effect, append_id=effect.append_id - 1))
 
-    patch.setattr(ParkedAnswers, "release", late)
+    patch.setattr(ParkedAnswers, "committed", late)
 
 
 WITH: dict[str, Any] = {"controllers": True, "voter_count": 3, "act_gap_us": 20_000}
@@ -194,6 +198,9 @@ ALL: dict[Any, Planted] = {
     skip_a_record_in_the_replay: Planted("C1", "S10", **WITH),
     answer_before_commit: Planted("C2", "S19", **WITH),
     show_what_is_not_committed: Planted("C2", **WITH, sync_us=(20_000, 80_000)),
+    forget_to_tell_the_authorizer: Planted("C1", metadata_version=30, **WITH),
+    remove_users_in_word_only: Planted("C2", metadata_version=30, **WITH),
+    keep_expired_tokens: Planted("C2", metadata_version=30, **WITH),
     let_stale_brokers_in: Planted("C3", **WITH),
     keep_the_partition_epoch: Planted("C4", **WITH),
     take_the_leader_out_of_the_isr: Planted("C4", **WITH),

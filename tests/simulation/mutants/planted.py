@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.simulation.checkers.checks import Violation
+from kraftd.simulation.checkers.checker import Violation
 from kraftd.simulation.options import draw_options
 from kraftd.simulation.schedule import SECOND
 from kraftd.simulation.world import World

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.metadata_dir.checkpoint import CheckpointWriter
+from kraftd.metadata_dir.metadata_log import MetadataLog
 from kraftd.raft import core as raft_core
 from kraftd.raft import leader, snapshots
 from kraftd.raft.effects import BeginSnapshot
 from kraftd.raft.replica import Replica
-from kraftd.storage.checkpoint import CheckpointWriter
-from kraftd.storage.log import MetadataLog
 from kraftd.types import OffsetAndEpoch
 from tests.simulation.mutants.planted import Planted
 

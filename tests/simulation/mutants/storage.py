@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.server.events import DiskFilled, DiskHasRoom
-from kraftd.server.node import Node
-from kraftd.server.storage import Storage
-from kraftd.simulation import snapshot_keeper
-from kraftd.storage import quorum_state
-from kraftd.storage.log import MetadataLog
-from kraftd.storage.memory_disk import MemoryFile
+from kraftd.controller_node.events import DiskFilled, DiskHasRoom
+from kraftd.controller_node.node import Node
+from kraftd.host import scrubbing
+from kraftd.host.storage import Storage
+from kraftd.log.memory_disk import MemoryFile
+from kraftd.metadata_dir import quorum_state
+from kraftd.metadata_dir.metadata_log import MetadataLog
 from tests.simulation.mutants.planted import Planted
 
 
@@ -57,14 +57,14 @@ def give_out_what_was_damaged(patch: Any) -> None:
 
 def scrub_blindly(patch: Any) -> None:
     """D3: a scrub reads no file."""
-    patch.setattr(snapshot_keeper, "verify", lambda disk, path: iter(()))
+    patch.setattr(scrubbing, "verify", lambda disk, path: iter(()))
 
 
 def lead_on_with_a_full_disk(patch: Any) -> None:
     """D4: a leader that cannot write does not hand over."""
 
     def on_disk_filled(self: Any, event: Any) -> None:
-        self.disk_full = True
+        self.standing.disk_full = True
 
     _handle(patch, DiskFilled, on_disk_filled)
 

@@ -1,0 +1,43 @@
+"""All addresses change at once: every host comes back behind another port (KIP-1347, KAFKA-20427).
+
+The operator has put the new addresses into the bootstrap servers of every file. The log has the old ones, so
+only the bootstrap servers lead to an election. Planned beside the other faults, from dice of its own, in some
+dynamic worlds: all others stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftd.simulation.cluster import PORT, Cluster
+from kraftd.simulation.dice import SeededDice
+from kraftd.simulation.surroundings import World
+
+KIND = "move all ports"
+_CHANCE = 0.15
+
+
+def plan_moves(world: World) -> Iterator[tuple[int, int]]:
+    """When all addresses change, and the number that the fault draws from."""
+    dice, options = world.dice("addresses"), world.options
+    if options.dynamic and not options.old_versions and dice.chance(_CHANCE):
+        for _ in range(dice.choice((1, 1, 2))):
+            yield dice.between(options.safety_us // 4, options.safety_us), dice.below(1 << 30)
+
+
+def move_all_ports(cluster: Cluster, dice: SeededDice) -> str | None:
+    """Restart all hosts behind other ports, where a majority of every voter set has its directory."""
+    hosts = list(cluster.hosts.values())
+    if not all(cluster.is_intact(voters) for voters in cluster.voter_sets()):
+        return None
+    for host in hosts:
+        if host.process is not None:
+            cluster.kill(host)
+        cluster.world.network.hosts.pop(host.address, None)
+    taken = {host.port for host in hosts}
+    for host in hosts:
+        host.port = dice.choice([port for port in range(PORT + 1_000, PORT + 1_100) if port not in taken])
+        cluster.bootstrap_ports[host.id] = host.port
+    for host in hosts:
+        cluster.start(host)
+    return ", ".join(f"{host.id} to {host.port}" for host in hosts)

@@ -1,0 +1,121 @@
+"""S20: what a fetch session's answers tell together is what a full fetch would tell (KIP-227).
+
+A reader sees committed records only, each once and in order, and never a truncation.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftd.messages.fetch_response import FetchResponse, PartitionData
+from kraftd.simulation.checkers.checker import Checker
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, Uuid
+from kraftd.wire.batch import iter_batches
+from kraftd.wire.error_code import ErrorCode
+
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+PartitionKey = tuple[str | Uuid, int]  # by the topic's name, or by its id
+
+
+class Wanted(NamedTuple):
+    """One partition that a reader fetches."""
+
+    topic: str
+    topic_id: Uuid
+    partition: int
+
+    def key(self, version: int) -> PartitionKey:
+        return (self.topic_id if version >= FIRST_VERSION_WITH_TOPIC_IDS else self.topic), self.partition
+
+    def in_request(self, version: int, asked: FetchPartition) -> FetchTopic:
+        by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
+        return FetchTopic("" if by_id else self.topic, self.topic_id if by_id else bytes(16), [asked])
+
+
+METADATA = Wanted(METADATA_TOPIC, METADATA_TOPIC_ID, 0)
+
+
+class Told(NamedTuple):
+    """What a reader knows of a partition, beside records."""
+
+    error_code: int
+    high_watermark: int
+    log_start_offset: int
+    has_records: bool = False
+
+
+def told_of(partition: PartitionData, *, has_records: bool) -> Told:
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition.error_code in UNKNOWN else partition.error_code
+    return Told(error, partition.high_watermark, partition.log_start_offset, has_records)
+
+
+def partitions_of(message: FetchResponse, version: int) -> dict[PartitionKey, PartitionData]:
+    by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
+    return {
+        ((topic.topic_id if by_id else topic.topic), partition.partition_index): partition
+        for topic in message.responses
+        for partition in topic.partitions
+    }
+
+
+class SessionChecker(Checker):
+    """Judges each answer where it is made, and what a reader has made of all of them."""
+
+    def full_fetch(
+        self, side: Any, asked: list[FetchTopic], version: int, max_bytes: int
+    ) -> dict[PartitionKey, Told]:
+        """What a fetch without a session would be told now of the same positions."""
+        sessions = side.node.fetches.sessions
+        request = FetchRequest(session_epoch=-1, topics=asked, max_bytes=max_bytes)
+        now_ms = side.node.now_ms
+        response = sessions.answer(sessions.begin(request, version, now_ms), now_ms)
+        read = side.node.source.take(response)
+        return {
+            key: told_of(one, has_records=read is not None and read.partition is one)
+            for key, one in partitions_of(response, version).items()
+        }
+
+    def made(self, side: Any, call: Any, message: FetchResponse) -> None:
+        """An answer is sent: nothing in it is above the high watermark, or calls committed records undone."""
+        process, committed = side.process, self.world.committed
+        data = partitions_of(message, call.version).get(METADATA.key(call.version))
+        if data is None:
+            return
+        if data.diverging_epoch.epoch >= 0:
+            self.fail("S20", f"{process!r} tells {call!r} of a truncation: {data.diverging_epoch!r}")
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and call.offset >= process.files.log.log_start:
+            self.fail("S20", f"{process!r} has lost what {call!r} has read, from {call.offset} on")
+        if data.high_watermark > committed.end:
+            self.fail(
+                "S20", f"{process!r} tells {call!r} {data.high_watermark}, committed is {committed.end}"
+            )
+
+    def records(self, call: Any, data: PartitionData) -> tuple[int, int]:
+        """Where the records that a reader is given end, and in which epoch; they follow those that it has."""
+        reference, committed = self.world.reference, self.world.committed
+        offset, epoch = call.offset, call.last_epoch
+        for batch in iter_batches(data.records or b"", verify=False):
+            header = batch.header
+            if not header.base_offset <= offset < header.next_offset:
+                self.fail("S20", f"{call!r} reads {header!r}, is at {offset}")
+            if header.next_offset > data.high_watermark:
+                self.fail("S20", f"{call!r} reads {header!r}, the high watermark is {data.high_watermark}")
+            entry = committed.entry_before(header.next_offset)
+            if entry is None or (entry.epoch, entry.crc) != (header.leader_epoch, header.crc):
+                self.fail("S20", f"{call!r} reads {header!r}, committed is {entry}")
+            if reference.batches[entry.epoch, entry.base] != bytes(batch.view):
+                self.fail("S20", f"{call!r} reads other bytes than those committed: {header!r}")
+            offset, epoch = header.next_offset, header.leader_epoch
+        return offset, epoch
+
+    def received(self, call: Any, known: dict[PartitionKey, Told]) -> None:
+        """A reader has taken an answer in: it knows what a full fetch would have told it."""
+        for key, full in call.full.items():
+            told = known.get(key)
+            if told == full:
+                continue
+            if call.was_parked and told is not None and told.error_code and full.error_code:
+                continue  # the id of a topic is resolved by a fetch, not while one is parked
+            self.fail("S20", f"{call!r} leaves {told} known of {key}, a full fetch tells {full}")

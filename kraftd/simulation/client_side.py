@@ -1,0 +1,130 @@
+"""The client node of a simulated process: requests of readers come as frames, answers are read from its log.
+
+The node is the daemon's (`kraftd.client_node`), and so is what it sees of its replica (`NodeView`). A replica
+that no controller stands around shows its log, and an image without topics.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftd.client_node.effects import AnswerFetch, MetadataMoved
+from kraftd.client_node.node import ClientNode
+from kraftd.client_node.settings import ClientSettings
+from kraftd.controller_node.finalized import FinalizedFeatures
+from kraftd.controller_node.identity import Identity
+from kraftd.fetch.session_cache import CacheLimits
+from kraftd.host.cluster_view import NodeView
+from kraftd.log.errors import CorruptStorage
+from kraftd.metadata.image import Image
+from kraftd.raft.events import DeadlineReached, Event
+from kraftd.requests.effects import Answer, CloseConnection, TakeTurn
+from kraftd.requests.events import ConnectionClosed, FramesReceived, TurnCame
+from kraftd.simulation.controller_process import ControllerProcess
+from kraftd.simulation.files import CLUSTER_ID, LISTENER
+from kraftd.simulation.process import Process, code_of
+
+EVICTION_MS = 500  # of the caches of sessions here; two minutes are longer than most worlds
+MAX_SESSION_ID = 2**31 - 9
+
+
+class BareNode:
+    """What a `NodeView` looks at, of a replica without a controller."""
+
+    def __init__(self, process: Process) -> None:
+        self.core = process.core
+        self.identity = Identity(process.id, CLUSTER_ID, bytes(16), process.config.listeners)
+        self.image = Image()
+        self.context = None
+        self.finalized = FinalizedFeatures()
+        self.finalized.epoch = 0  # there is nothing to be loaded
+        self.following = self
+
+
+class ClientSide:
+    """One process's client node; made when its first reader comes."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        world, host = process.world, process.host
+        node: Any = process.node if isinstance(process, ControllerProcess) else BareNode(process)
+        self.view = NodeView(node, process.files.log)
+        self._ids = world.dice("session ids", host.id, host.starts)
+        limits = CacheLimits(slots=world.options.session_slots, eviction_ms=EVICTION_MS)
+        settings = ClientSettings({LISTENER: process.config.listeners[0]}, session_limits=limits)
+        self.node = ClientNode(self.view, settings, lambda: self._ids.between(1, MAX_SESSION_ID))
+        self._timer = process.ports.timer
+        self._marks = self.view.marks()
+        self._due_ms: int | None = None
+        self._closed: set[int] = set()
+
+    def receive(self, connection_id: int, slot: int, frame: memoryview) -> None:
+        """A request of a reader; one that comes after its connection was closed is lost."""
+        if connection_id not in self._closed:
+            self._tell(FramesReceived(connection_id, slot, [frame], LISTENER, "reader"))
+
+    def close(self, connection_id: int) -> None:
+        """A reader has closed its connection."""
+        self._closed.add(connection_id)
+        self._tell(ConnectionClosed(connection_id))
+
+    def poll(self) -> None:
+        """After each step of the replica: notify the client node if something that it sees has changed."""
+        marks = self.view.marks()
+        if marks != self._marks:
+            self._marks = marks
+            self._step(MetadataMoved())
+
+    def keeps(self, session_id: int) -> bool:
+        """Return whether the session is still there. A parked fetch of one that is evicted is answered at
+        once, maybe before it is notified of what has just changed.
+        """
+        return self.node.fetches.sessions.cache.get(session_id) is not None
+
+    def _tell(self, event: Event) -> None:
+        process = self.process
+        if not process.asleep(self._tell, event):
+            process.guarded(self._step, event)
+
+    def _step(self, event: Event) -> None:
+        process, trace = self.process, self.process.world.trace
+        now_us = process.world.schedule.now_us
+        if trace.tell is not None:
+            trace.say(now_us, f"{process.id}: client side: {event!r}")
+        effects = self.node.step(event, self._timer.now_ms())
+        core = process.core
+        code = code_of(type(event))
+        trace.step(
+            now_us, process.id, code, core.epoch, core.log_end_offset, core.high_watermark, len(effects)
+        )
+        for effect in effects:
+            self._perform(effect)
+        due_ms = self.node.deadline_ms()
+        if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
+            self._due_ms = due_ms
+            self._timer.call_at(due_ms, self._reach, due_ms)
+
+    def _reach(self, due_ms: int) -> None:
+        if self._due_ms == due_ms:
+            self._due_ms = None
+            self._step(DeadlineReached())
+
+    def _perform(self, effect: Any) -> None:
+        readers = self.process.world.readers
+        kind = type(effect)
+        if kind is Answer:
+            readers.answered(self, effect.slot, effect.parts)
+        elif kind is AnswerFetch:
+            try:
+                data = self.process.files.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+            except CorruptStorage:
+                readers.hung_up(effect.call.connection_id)
+            else:
+                readers.answered(self, effect.call.slot, effect.fill(data))
+        elif kind is TakeTurn:
+            self._timer.call_soon(self._step, TurnCame())
+        elif kind is CloseConnection:
+            self.process.world.checks.fail("S20", f"{self!r} takes a fetch for none: {effect.reason}")
+
+    def __repr__(self) -> str:
+        return f"<ClientSide of {self.process!r}>"

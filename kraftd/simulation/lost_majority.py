@@ -1,0 +1,226 @@
+"""Worlds in which a majority of the voters is lost for good, and `kraftd quorum recover` on one survivor.
+
+A first world runs as any does. Then all its hosts lose their power at once, and the directories of most
+voters are gone. The survivor becomes the only voter, by the code of the command, with crashes in the middle
+of it. A second world begins with the survivor, with observers, and with new controllers in the place of the
+lost ones. Now and then a lost voter comes back on its old directory. What was committed before may be lost,
+so the checkers begin anew there: committed is what the survivor's log holds. From then on every invariant
+holds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from kraftd.log.errors import StorageError
+from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash
+from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
+from kraftd.metadata_dir.recovery import open_log
+from kraftd.metadata_dir.sole_voter import Survey, compare, make_sole_voter, recovered_epoch, survey
+from kraftd.metadata_dir.voters import InitialVoter
+from kraftd.raft.quorum.voters import VoterSet
+from kraftd.simulation.checkers.checker import Violation
+from kraftd.simulation.cluster import WALL_MS, Host
+from kraftd.simulation.files import LISTENER, PATH
+from kraftd.simulation.mirror import LogMirror, entry_of
+from kraftd.simulation.options import Options, draw_options
+from kraftd.simulation.run import Outcome
+from kraftd.simulation.schedule import SECOND
+from kraftd.simulation.world import World
+from kraftd.types import ReplicaKey
+from kraftd.wire.batch import Batch, iter_batches
+
+SECOND_WORLD = 1 << 40  # added to the seed: what it draws is its own
+_NOT_NOW = ("damage checkpoint", "damage segment")  # before the disaster: a damaged log is refused
+_MOST_US = 8 * SECOND
+
+
+def run_lost_majority(seed: int, tell: Callable[[str], None] | None = None) -> Outcome:
+    """Run the two worlds of a seed to their end, or to the first invariant that does not hold."""
+    started_s = time.process_time()
+    options = draw_first(seed)
+    first = World(seed, options=options, tell=tell)
+    second = World(seed + SECOND_WORLD, options=options, tell=tell)
+    outcome = Outcome(seed, repr(options), controllers=False, lost_majority=True)
+    try:
+        _run(first, second)
+    except Violation as violation:
+        outcome.invariant, outcome.text = violation.invariant, violation.text
+    outcome.steps = first.trace.steps + second.trace.steps
+    outcome.effects = first.trace.effects + second.trace.effects
+    outcome.digest = second.trace.digest()
+    outcome.simulated_us = first.schedule.now_us + second.schedule.now_us
+    outcome.settled_us = second.liveness.settled_us
+    outcome.kinds = dict(second.trace.kinds)
+    for world in (first, second):
+        world.take_apart()
+    outcome.cpu_s = time.process_time() - started_s
+    return outcome
+
+
+def draw_first(seed: int) -> Options:
+    """The options of both worlds: those of the seed, where they leave a majority to lose."""
+    options = draw_options(seed, short=True)
+    return options._replace(
+        voter_count=max(3, options.voter_count),
+        dynamic=True,
+        controllers=False,
+        safety_us=min(options.safety_us, _MOST_US),
+        faults=tuple(one for one in options.faults if one not in _NOT_NOW),
+        # The checkers of the second world read the log from its beginning.
+        retention_bytes=-1,
+        retention_ms=-1,
+    )
+
+
+def _run(first: World, second: World) -> None:
+    first.begin()
+    _lose_power(first)
+    remains = Remains(first, second)
+    epoch = remains.recover()
+    try:
+        remains.move_in(epoch)
+    except StorageError as error:
+        raise Violation("D1", f"{remains!r}: what the recovery has written is gone: {error}") from None
+    second.run()
+
+
+def _lose_power(world: World) -> None:
+    """All hosts at once; nothing is done on them any more."""
+    world.ending = True
+    for host in world.cluster.hosts.values():
+        world.cluster.power_loss(host)
+        world.nemesis.mend(host)
+
+
+class Remains:
+    """What is left of the first world, and goes into the second."""
+
+    def __init__(self, first: World, second: World) -> None:
+        self.first, self.second = first, second
+        self.dice = second.dice("lost majority")
+        hosts = first.cluster.hosts
+        self.surveys = {host.id: survey(host.disk, PATH) for host in hosts.values() if _has_log(host.disk)}
+        voters = [
+            host
+            for host in hosts.values()
+            if host.id in self.surveys
+            and _epochs_from_start(self.surveys[host.id])
+            and _keys(self.surveys[host.id]).count(host.key)
+        ]
+        # Often the one that knows the least: then the lost ones were in epochs of which it has never heard.
+        voters.sort(key=self._knows)
+        self.survivor: Host = voters[0] if self.dice.chance(0.5) else self.dice.choice(voters)
+        self.returning = self._choose_returning()
+
+    def _knows(self, host: Host) -> tuple[int, int]:
+        return self.surveys[host.id].epoch, self.surveys[host.id].end.offset
+
+    def _choose_returning(self) -> list[Host]:
+        """Hosts that keep their directory: observers, and at most one of the lost voters.
+
+        Never so many that they are a majority of a voter set that one of them knows: nothing on the
+        survivor's disk could keep those from electing (docs/operations/losing-nodes.md).
+        """
+        hosts, mine = self.first.cluster.hosts, self.surveys[self.survivor.id]
+        known = set(_keys(mine))
+        others = [host for host in hosts.values() if host is not self.survivor and host.id in self.surveys]
+        lost = [host for host in others if host.key in known]
+        chosen = [host for host in others if host.key not in known]
+        if lost and self.dice.chance(0.7):
+            chosen.append(max(lost, key=self._knows))
+        chosen = [
+            host
+            for host in chosen
+            # What a checkpoint holds counts as committed: a node with a newer one is to be formatted anew.
+            if self.surveys[host.id].committed <= compare(mine, self.surveys[host.id]).common
+        ]
+        while any(self._could_elect(self.surveys[host.id], chosen) for host in chosen):
+            chosen.pop()
+        return chosen
+
+    def _could_elect(self, found: Survey, chosen: list[Host]) -> bool:
+        keys = _keys(found)
+        return 2 * sum(host.key in keys for host in chosen) > len(keys)
+
+    def recover(self) -> int:
+        """Make the survivor the only voter, as often as a crash comes in between. Returns the epoch."""
+        host, dice = self.survivor, self.dice
+        told = [self.surveys[one.id] for one in self.returning if dice.chance(0.5)]
+        voter = InitialVoter(host.id, *host.address, host.directory_id)
+        while True:
+            epoch = recovered_epoch([survey(host.disk, PATH), *told])
+            host.disk.crash_at = host.disk.operations + dice.between(1, 60)
+            try:
+                make_sole_voter(host.disk, PATH, voter, LISTENER, epoch=epoch, now_ms=WALL_MS)
+            except SimulatedCrash:
+                self.second.note("crash in recovery", host.id)
+                host.disk = host.disk.after_crash(dice.below)
+            else:
+                break
+        host.disk.crash_at = None
+        host.disk = host.disk.after_crash(dice.below)  # what it has done is durable
+        return epoch
+
+    def move_in(self, epoch: int) -> None:
+        """Put the directories that are left into the second world. Raises StorageError, Violation."""
+        first, second = self.first.cluster, self.second.cluster
+        for new in second.hosts.values():
+            second.renew(new)
+        for old in (self.survivor, *self.returning):
+            new = second.hosts[old.id]
+            new.disk, new.directory_id, new.port = old.disk, old.directory_id, old.port
+            new.mirror = LogMirror()
+            new.has_voted = True
+            second.directories[new.id, new.directory_id] = new.mirror
+        kept = {host.key for host in (self.survivor, *self.returning)}
+        for found in self.surveys.values():
+            second.buried.update(set(_keys(found)) - kept)
+        second.buried.update(key for host in first.hosts.values() if (key := host.key) not in kept)
+        self._commit_all()
+        if self.second.committed.last_epoch != epoch:
+            raise Violation(
+                "D1", f"{self!r}: the log does not end with epoch {epoch}, to which it was recovered"
+            )
+        self.second.note("majority lost", self.survivor.id)
+        for host in self.returning:
+            if host.key in _keys(self.surveys[self.survivor.id]):
+                self.second.note("lost voter comes back", host.id)
+
+    def _commit_all(self) -> None:
+        """All of the survivor's log counts as committed."""
+        reference, committed = self.second.reference, self.second.committed
+        for batch in _batches(self.survivor.disk):
+            entry = entry_of(batch)
+            reference.batches[entry.epoch, entry.base] = bytes(batch.view)
+            committed.add(entry)
+            reference.commit(entry)
+        self.second.checks.commits.known_before(committed.end)
+
+    def __repr__(self) -> str:
+        return f"<Remains: {self.survivor.id} of {self.first!r}, {len(self.returning)} come back>"
+
+
+def _has_log(disk: MemoryDisk) -> bool:
+    return any(path.endswith(".log") for path in disk.paths())
+
+
+def _epochs_from_start(found: Survey) -> bool:
+    """Return whether the log begins with offset 0."""
+    return bool(found.epochs) and found.epochs[0][1] == 0
+
+
+def _keys(found: Survey) -> list[ReplicaKey]:
+    return [] if found.voters is None else [voter.key for voter in VoterSet.from_record(found.voters)]
+
+
+def _batches(disk: MemoryDisk) -> Iterator[Batch]:
+    """Those of a log that begins with offset 0. What was opened on the way is as a start leaves it."""
+    log = open_log(disk, f"{PATH}/{PARTITION_DIRECTORY}").log
+    start = 0
+    while start < log.log_end:
+        for batch in iter_batches(log.read(start, 1 << 20), verify=False):
+            yield batch
+            start = batch.header.next_offset
+    log.close()

@@ -1,0 +1,345 @@
+"""Consumers that read the metadata log by fetch sessions from any node, as Kafka's clients do (KIP-227).
+
+A reader has one fetch under way. What it hears nothing of is given up with its connection, and a full fetch
+begins another session. It stays with a node for a while; what it has read goes with it to the next one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftd.fetch.session_cache import next_epoch
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from kraftd.messages.fetch_response import FetchResponse, PartitionData
+from kraftd.simulation.checkers.fetch_sessions import (
+    METADATA,
+    PartitionKey,
+    SessionChecker,
+    Told,
+    Wanted,
+    partitions_of,
+    told_of,
+)
+from kraftd.simulation.client_side import ClientSide
+from kraftd.simulation.process import Process
+from kraftd.simulation.schedule import MS
+from kraftd.simulation.surroundings import World
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import encode_request, parse_response
+
+FETCH = 1
+PATIENCE_US = 2_000 * MS  # for an answer, beyond what a fetch may wait
+CATCH_UP_GAP_US = 10 * MS  # between fetches, once the world has healed
+MOVE_CHANCE = 0.04  # to another node, at a fetch
+VERSIONS = (11, 12, 13, 17, 18)
+STRANGE = (Wanted("no-such-topic", bytes([9]) * 16, 0), Wanted(METADATA.topic, METADATA.topic_id, 1))
+
+
+class FetchCall:
+    """One fetch of a reader. `full` is what a full fetch would have been told when its answer was made."""
+
+    __slots__ = (
+        "asked", "connection_id", "full", "last_epoch", "max_bytes", "number", "offset", "reader", "sent_us",
+        "session_epoch", "version", "was_parked",
+    )  # fmt: skip
+
+    def __init__(self, reader: SessionReader, number: int, session_epoch: int, max_bytes: int) -> None:
+        self.reader = reader
+        self.number = number
+        self.connection_id = reader.connection_id
+        self.version = reader.version
+        self.session_epoch = session_epoch
+        self.max_bytes = max_bytes
+        self.offset = reader.offset
+        self.last_epoch = reader.last_epoch
+        self.asked = dict(reader.asked)
+        self.full: dict[PartitionKey, Told] = {}
+        self.sent_us = -1  # when it has come to the node
+        self.was_parked = False
+
+    def __repr__(self) -> str:
+        session = f"{self.reader.session_id}/{self.session_epoch}"
+        return f"fetch {self.number} of reader {self.reader.number} in session {session}"
+
+
+class SessionReader:
+    """One consumer. `asked` are the partitions of its session as it asked for them last."""
+
+    def __init__(self, readers: Readers, number: int) -> None:
+        self.readers = readers
+        self.world = readers.world
+        self.number = number
+        self.dice = self.world.dice("reader", number)
+        self.version: int = self.dice.choice(VERSIONS)
+        self.tells_epoch = self.dice.chance(0.5)  # of the last record that it has
+        self.side: ClientSide | None = None
+        self.connection_id = 0
+        self.call: FetchCall | None = None
+        self.offset = 0
+        self.last_epoch = -1
+        self.leader_epoch = -1
+        self._forget_session()
+
+    def _forget_session(self) -> None:
+        self.session_id = 0
+        self.session_epoch = 0
+        self.wanted: dict[PartitionKey, Wanted] = {METADATA.key(self.version): METADATA}
+        self.asked: dict[PartitionKey, FetchTopic] = {}
+        self.known: dict[PartitionKey, Told] = {}
+
+    # --- asking ---
+
+    def go_on(self) -> None:
+        """Send the next fetch, to another node now and then."""
+        if self.call is not None or not self.readers.running:
+            return
+        if self.side is None or self.side.process.ended or self.dice.chance(MOVE_CHANCE):
+            self.move()
+        if self.side is None:
+            self._later()
+            return
+        self._fetch()
+
+    def _later(self) -> None:
+        world = self.world
+        is_behind = world.healed and self.offset < world.committed.end
+        gap_us = CATCH_UP_GAP_US if is_behind else world.options.reader_gap_us
+        world.schedule.after(self.dice.between(1, 2 * gap_us), self.go_on)
+
+    def move(self) -> None:
+        """Go to any node that runs; the session at the former one is left behind."""
+        alive = [host.process for host in self.world.cluster.alive()]
+        self._hang_up()
+        self.side = self.readers.side_of(self.dice.choice(alive)) if alive else None
+        self._forget_session()
+
+    def _hang_up(self) -> None:
+        self.call = None
+        if self.side is not None and not self.side.process.ended:
+            self.side.close(self.connection_id)
+        self.connection_id = self.readers.next_number()
+
+    def _fetch(self) -> None:
+        dice = self.dice
+        if dice.chance(0.1):
+            self._want_others()
+        is_full = not self.session_epoch
+        before = {} if is_full else self.asked
+        self.asked = {
+            key: one.in_request(self.version, self._position(one)) for key, one in self.wanted.items()
+        }
+        forgotten = [(key, topic) for key, topic in before.items() if key not in self.asked]
+        large = self.world.healed or dice.chance(0.8)
+        wait_ms = dice.choice((0, 50, 500))
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=dice.choice((1, 1, 400)),
+            max_bytes=1 << 20 if large else 100,
+            session_id=self.session_id,
+            session_epoch=self.session_epoch,
+            topics=[topic for key, topic in self.asked.items() if before.get(key) != topic],
+            forgotten_topics_data=[
+                ForgottenTopic(topic.topic, topic.topic_id, (key[1],)) for key, topic in forgotten
+            ],
+        )
+        for key, _ in forgotten:
+            self.known.pop(key, None)
+        call = self.call = FetchCall(self, self.readers.next_number(), self.session_epoch, request.max_bytes)
+        self.readers.send(call, request)
+        self.world.schedule.after(wait_ms * MS + PATIENCE_US, self._give_up, call)
+
+    def _position(self, one: Wanted) -> FetchPartition:
+        if one is not METADATA:
+            return FetchPartition(one.partition, partition_max_bytes=1 << 20)
+        return FetchPartition(
+            one.partition,
+            self.leader_epoch,
+            self.offset,
+            self.last_epoch if self.tells_epoch and self.version >= 12 else -1,
+            partition_max_bytes=1 << 20,
+        )
+
+    def _want_others(self) -> None:
+        """Take a topic in, or let all but the metadata log go."""
+        if len(self.wanted) > 3:
+            self.wanted = {METADATA.key(self.version): METADATA}
+            return
+        side = self.side
+        assert side is not None
+        names = side.view.image.topic_names()
+        found = [*STRANGE, *(Wanted(name, topic_id, 0) for name, topic_id in sorted(names.items()))]
+        one = self.dice.choice(found)
+        self.wanted[one.key(self.version)] = one
+
+    def _give_up(self, call: FetchCall) -> None:
+        if self.call is call:
+            self.world.trace.kinds["session fetch given up"] += 1
+            self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Nothing came of the fetch: the next is a full one, which names the session that it replaces."""
+        self._hang_up()
+        self.session_epoch = 0
+        self.known = {}
+        self._later()
+
+    # --- being answered ---
+
+    def take_in(self, call: FetchCall, message: FetchResponse) -> None:
+        """The answer has come."""
+        if self.call is not call:
+            return
+        self.call = None
+        kinds, checks = self.world.trace.kinds, self.readers.checks
+        if message.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+            kinds["session not found"] += 1
+            self.session_id = self.session_epoch = 0
+            self.known = {}
+            self._later()
+            return
+        if message.error_code:
+            checks.fail("S20", f"{call!r} is refused with {message.error_code}, it is the session's next")
+        kinds["session fetch answered"] += 1
+        if call.session_epoch:
+            if message.session_id != self.session_id:
+                checks.fail("S20", f"{call!r} is answered for session {message.session_id}")
+            self.session_epoch = next_epoch(call.session_epoch)
+        else:
+            self.session_id = message.session_id
+            self.session_epoch = 1 if message.session_id else 0
+            self.known = {}
+            kinds["session begun" if message.session_id else "no room for a session"] += 1
+        self._learn(call, message)
+        checks.received(call, self.known)
+        if self.known[METADATA.key(self.version)].error_code == ErrorCode.UNKNOWN_LEADER_EPOCH:
+            self.move()  # that node is behind
+        self._later()
+
+    def _learn(self, call: FetchCall, message: FetchResponse) -> None:
+        told = partitions_of(message, call.version)
+        for key, one in self.known.items():
+            self.known[key] = one._replace(has_records=False)
+        for key, data in told.items():
+            self.known[key] = told_of(data, has_records=bool(data.records))
+        of_log = told.get(METADATA.key(call.version))
+        if of_log is not None:
+            self._read(call, of_log)
+
+    def _read(self, call: FetchCall, data: PartitionData) -> None:
+        offset, epoch = self.readers.checks.records(call, data)
+        if offset > call.offset:
+            self.world.trace.kinds["session fetch brought records"] += 1
+        self.offset, self.last_epoch = offset, epoch
+        self.leader_epoch = max(self.leader_epoch, epoch)
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            assert self.side is not None
+            self.world.trace.kinds["reader behind the log start"] += 1
+            self.offset, self.last_epoch = self.side.view.log_start_offset, -1
+        elif data.error_code == ErrorCode.FENCED_LEADER_EPOCH:
+            assert self.side is not None
+            in_answer = call.version >= 16  # the others ask for Metadata
+            told = data.current_leader.leader_epoch if in_answer else self.side.view.epoch
+            self.leader_epoch = max(self.leader_epoch, told)
+
+    def __repr__(self) -> str:
+        return f"<SessionReader {self.number} at {self.offset}, {self.call!r} of {self.side!r}>"
+
+
+class Readers:
+    """The readers of a world, and what carries their requests: connections of their own."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.dice = world.dice("readers")
+        self.checks = SessionChecker(world)
+        self.readers = [SessionReader(self, number) for number in range(world.options.reader_count)]
+        self.running = False
+        self._calls: dict[int, FetchCall] = {}
+        self._last = 0
+
+    def start(self) -> None:
+        self.running = True
+        for reader in self.readers:
+            reader.go_on()
+
+    def stop(self) -> None:
+        self.running = False
+
+    def have_read(self, end: int) -> bool:
+        """Return whether every reader has come so far."""
+        return all(reader.offset >= end for reader in self.readers)
+
+    def next_number(self) -> int:
+        self._last += 1
+        return self._last
+
+    def side_of(self, process: Process) -> ClientSide:
+        if process.clients is None:
+            process.clients = ClientSide(process)
+        side: ClientSide = process.clients
+        return side
+
+    # --- the network ---
+
+    def _delay_us(self) -> int:
+        return self.dice.between(*self.world.network.delay_us)
+
+    def _is_lost(self) -> bool:
+        return not self.world.healed and self.dice.chance(self.world.options.reader_loss)
+
+    def send(self, call: FetchCall, request: FetchRequest) -> None:
+        """Carry a fetch to the node; it may be lost, or come twice."""
+        parts = encode_request(FETCH, call.version, call.number & 0x7FFFFFFF, "reader", request)
+        frame = b"".join(parts)[4:]
+        if self._is_lost():
+            return
+        self._calls[call.number] = call
+        delay_us = self._delay_us()
+        self.world.schedule.after(delay_us, self._arrive, call, call.number, frame)
+        if not self.world.healed and self.dice.chance(self.world.options.duplication):
+            self.world.schedule.after(
+                delay_us + self._delay_us() * 4, self._arrive, call, self.next_number(), frame
+            )
+
+    def _arrive(self, call: FetchCall, slot: int, frame: bytes) -> None:
+        side = call.reader.side
+        if side is None or call.connection_id != call.reader.connection_id:
+            return
+        if slot == call.number:
+            call.sent_us = self.world.schedule.now_us
+        side.receive(call.connection_id, slot, memoryview(frame))
+
+    def answered(self, side: ClientSide, slot: int, parts: list[Any]) -> None:
+        """A node answers; what was asked twice is answered twice, and heard once."""
+        call = self._calls.pop(slot, None)
+        if call is None or not parts:
+            return
+        _, message = parse_response(FETCH, call.version, memoryview(b"".join(parts))[4:])
+        assert isinstance(message, FetchResponse)
+        self.checks.made(side, call, message)
+        call.was_parked = self.world.schedule.now_us > call.sent_us
+        if call.session_epoch and not message.error_code and side.keeps(message.session_id):
+            asked = list(call.asked.values())
+            call.full = self.checks.full_fetch(side, asked, call.version, call.max_bytes)
+        if not self._is_lost():
+            self.world.schedule.after(self._delay_us(), call.reader.take_in, call, message)
+
+    def hung_up(self, connection_id: int) -> None:
+        """A node closes a connection."""
+        for reader in self.readers:
+            if reader.connection_id == connection_id:
+                self.world.schedule.after(self._delay_us(), self._lost, reader, connection_id)
+
+    def process_ended(self, process: Process, *, silent: bool) -> None:
+        """Readers learn of the end of a process, unless its host says nothing any more."""
+        for reader in self.readers:
+            if not silent and reader.side is not None and reader.side.process is process:
+                self.world.schedule.after(self._delay_us(), self._lost, reader, reader.connection_id)
+
+    def _lost(self, reader: SessionReader, connection_id: int) -> None:
+        if reader.connection_id == connection_id and reader.call is not None:
+            reader.move()
+            reader.begin_anew()
+
+    def __repr__(self) -> str:
+        return f"<Readers {self.readers}>"

@@ -1,0 +1,139 @@
+"""What the parts of a world see of it and of each other, so that none of them needs to import the whole.
+
+The world is made last (`world`), of parts that refer to it. Those below `cluster` know hosts and processes by
+these protocols. Parts that are made of others later are `Any` here: who stands above them says their type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kraftd.host.disk_job import DiskJob
+from kraftd.messages.voters_record import VotersRecord
+from kraftd.raft.effects import Destination
+from kraftd.raft.events import Event
+from kraftd.raft.quorum.voters import VoterSet
+from kraftd.simulation.dice import SeededDice
+from kraftd.simulation.files import Files
+from kraftd.simulation.mirror import LogMirror
+from kraftd.simulation.options import Options
+from kraftd.simulation.schedule import Clock, Schedule
+from kraftd.simulation.trace import Trace
+from kraftd.types import OffsetAndEpoch, ReplicaKey
+
+
+class World(Protocol):
+    """One seed's world (`kraftd.simulation.world.World`)."""
+
+    seed: int
+    options: Options
+    schedule: Schedule
+    trace: Trace
+    healed: bool
+    ending: bool
+    # What the checkers share.
+    registry: dict[tuple[int, int], tuple[int, int, int]]
+    committed: LogMirror
+    epoch_starts: dict[int, int]
+    last_voters_offset: dict[int, int]
+    snapshots: dict[OffsetAndEpoch, tuple[int, VotersRecord | None, list[bytes]]]
+
+    @property
+    def reference(self) -> Any: ...
+
+    @property
+    def checks(self) -> Any: ...
+
+    @property
+    def controller_checks(self) -> Any: ...
+
+    @property
+    def cluster(self) -> Any: ...
+
+    @property
+    def network(self) -> Any: ...
+
+    @property
+    def workload(self) -> Any: ...
+
+    @property
+    def readers(self) -> Any: ...
+
+    @property
+    def liveness(self) -> Any: ...
+
+    def dice(self, *name: object) -> SeededDice:
+        """The stream of that name."""
+
+    def note(self, kind: str, *what: Any) -> None:
+        """A line of the trace, counted by its kind."""
+
+
+class Host(Protocol):
+    """One machine (`kraftd.simulation.cluster.Host`), as what runs on it sees it."""
+
+    id: int
+    is_old: bool
+    dice: SeededDice
+    clock: Clock
+    directory_id: bytes
+    process: Any
+    is_off: bool
+    paused_until_us: int
+    starts: int
+    static_voters: VoterSet
+    mirror: LogMirror
+    persisted: tuple[int, int]
+    sync_factor: int
+    has_voted: bool
+    downloaded: tuple[OffsetAndEpoch, int] | None
+    download_trap: Callable[[Any], None] | None
+    read_trap: Callable[[Any], None] | None
+    was_damaged: bool
+
+    @property
+    def key(self) -> ReplicaKey: ...
+
+    @property
+    def damaged(self) -> set[str]: ...
+
+    def sync_delay_us(self) -> int: ...
+
+    def told_delay_us(self) -> int: ...
+
+    def spring_snapshot_trap(self) -> None: ...
+
+
+class Process(Protocol):
+    """One run of a replica (`kraftd.simulation.process.Process`), as its ports and connections see it."""
+
+    id: int
+    files: Files
+    speaks: dict[str, int]
+    ended: bool
+    links: dict[Destination, Any]
+    incoming: list[Any]
+
+    @property
+    def world(self) -> World: ...
+
+    @property
+    def host(self) -> Host: ...
+
+    @property
+    def executor(self) -> Any: ...
+
+    def tell(self, event: Event) -> None: ...
+
+    def link_closed(self, link: Any) -> None: ...
+
+    def asleep(self, action: Callable[..., None], *arguments: Any) -> bool: ...
+
+    def guarded(self, action: Callable[..., object], *arguments: Any) -> None: ...
+
+    def begin_job(self, job: DiskJob[Any]) -> None: ...
+
+    def end_job(self, job: DiskJob[Any]) -> None: ...
+
+    def note_what_is_synced(self) -> None: ...

@@ -1,0 +1,70 @@
+"""Worlds that lose a majority of their voters and go on from one survivor keep every invariant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from kraftd.metadata_dir import new_epoch, sole_voter
+from kraftd.simulation.lost_majority import run_lost_majority
+
+SEEDS = 40
+HAPPENS = ("majority lost", "crash in recovery", "lost voter comes back", "voter added", "snapshot loaded")
+
+
+def take_the_next_epoch(patch: Any) -> None:
+    """The recovery leaves no room for epochs of which only the lost voters know."""
+    patch.setattr(new_epoch, "EPOCH_STEP", 1)
+
+
+def keep_the_voters(patch: Any) -> None:
+    """The recovery names no voters: those that are lost still count."""
+    batch = sole_voter._batch
+    patch.setattr(sole_voter, "_batch", lambda node_id, voters, *rest: batch(node_id, None, *rest))
+
+
+def sync_nothing(patch: Any) -> None:
+    """The recovery is done before it is durable."""
+    opening = sole_voter.open_log
+
+    def without_sync(*arguments: Any) -> Any:
+        opened = opening(*arguments)
+        patch.setattr(opened.log, "sync", lambda: None)
+        return opened
+
+    patch.setattr(sole_voter, "open_log", without_sync)
+
+
+MUTANTS: dict[Any, tuple[tuple[str, ...], int]] = {  # noticed by, and the seed to begin with
+    take_the_next_epoch: (("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "core"), 30),
+    keep_the_voters: (("L1",), 0),
+    sync_nothing: (("D1",), 0),
+}
+
+
+def test_every_invariant_holds_after_a_majority_was_lost() -> None:
+    kinds: Counter[str] = Counter()
+    for seed in range(SEEDS):
+        outcome = run_lost_majority(seed)
+        assert not outcome.failed, f"{outcome!r} in {outcome.world}: {outcome.command} --trace"
+        kinds.update(outcome.kinds)
+    missing = [kind for kind in HAPPENS if not kinds[kind]]
+    assert not missing, f"never happened in {SEEDS} seeds: {missing}"
+
+
+def test_one_seed_makes_one_trace_before_and_after_the_loss() -> None:
+    assert run_lost_majority(7).digest == run_lost_majority(7).digest
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_planted_defect_of_a_recovery_is_noticed(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    invariants, first = MUTANTS[mutant]
+    mutant(monkeypatch)
+    for seed in range(first, first + 2 * SEEDS):
+        outcome = run_lost_majority(seed)
+        if outcome.failed:
+            assert outcome.invariant in invariants, f"seed {seed}: {outcome!r}"
+            return
+    pytest.fail(f"{2 * SEEDS} seeds did not notice it")
