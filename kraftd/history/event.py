@@ -1,0 +1,63 @@
+"""One thing that happened in a cluster, as a sentence for people and as fields for scripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+
+class Told(Struct, frozen=True):
+    """What one record says, without where it stands.
+
+    kind is a short name for scripts ("leader-moved"); subject says which thing it is about: "topic",
+    "broker", "controller", "quorum" and so on. details can be written as JSON.
+    """
+
+    kind: str
+    text: str
+    subject: str
+    name: str = ""
+    topic: str | None = None
+    partition: int | None = None
+    details: dict[str, Any] = {}
+
+
+class Event(Struct, frozen=True):
+    """What happened at an offset; timestamp_ms is the leader's clock when it appended the batch."""
+
+    offset: int
+    epoch: int
+    timestamp_ms: int
+    told: Told
+
+    @property
+    def text(self) -> str:
+        """The sentence, on one line: what a name or value holds of control characters is escaped."""
+        text = self.told.text
+        if text.isprintable():
+            return text
+        return "".join(
+            one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text
+        )
+
+    @property
+    def kind(self) -> str:
+        return self.told.kind
+
+    def row(self) -> dict[str, Any]:
+        """The event as one JSON object; keys without a value are left out."""
+        told = self.told
+        row: dict[str, Any] = {
+            "offset": self.offset,
+            "epoch": self.epoch,
+            "timestamp_ms": self.timestamp_ms,
+            "kind": told.kind,
+            "subject": told.subject,
+        }
+        about = {"name": told.name or None, "topic": told.topic, "partition": told.partition}
+        row |= {name: value for name, value in about.items() if value is not None}
+        return {**row, "text": self.text, **({"details": told.details} if told.details else {})}
+
+    def __repr__(self) -> str:
+        return f"<Event {self.offset}@{self.epoch} {self.kind}: {self.text}>"
