@@ -1,0 +1,47 @@
+"""What can go wrong between a client and a cluster; the text of each names the node and says why."""
+
+from __future__ import annotations
+
+
+class ClientFailure(Exception):
+    """Whatever keeps a client from its answer."""
+
+
+class Unreachable(ClientFailure):
+    """No node listens there, or none that answers in Kafka's protocol."""
+
+
+class NoAnswer(Unreachable):
+    """Nothing came within the time that there was: a node may be frozen, or its host gone."""
+
+
+class Refused(ClientFailure):
+    """A node answered with an error. code is Kafka's."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class NoLeader(ClientFailure):
+    """Nodes answer, and none leads now."""
+
+
+class Truncated(ClientFailure):
+    """Records that were read are gone: the log was truncated below the position (KIP-320).
+
+    end_offset is where the part ends that both have in common, leader_epoch the epoch of its last record.
+    """
+
+    def __init__(self, what: str, position: int, end_offset: int, leader_epoch: int) -> None:
+        super().__init__(
+            f"{what}: the log was truncated to offset {end_offset} (epoch {leader_epoch}); the records from "
+            f"there to {position - 1} that were read are gone"
+        )
+        self.position = position
+        self.end_offset = end_offset
+        self.leader_epoch = leader_epoch
+
+
+class OutOfRange(ClientFailure):
+    """The log no longer holds a position, or does not reach as far."""

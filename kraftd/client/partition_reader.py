@@ -1,0 +1,181 @@
+"""The batches of one partition, read from its leader wherever that moves; a truncation is told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from kraftd.client.cluster import Cluster
+from kraftd.client.failures import OutOfRange, Refused, Unreachable
+from kraftd.client.metadata_cache import Leader
+from kraftd.client.position import Position, State
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftd.messages.fetch_response import FetchResponse, PartitionData
+from kraftd.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kraftd.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse
+from kraftd.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from kraftd.messages.offset_for_leader_epoch_response import EpochEndOffset, OffsetForLeaderEpochResponse
+from kraftd.types import ZERO_UUID
+from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
+from kraftd.wire.error_code import ErrorCode, error_name
+
+EARLIEST, LATEST = -2, -1
+MAX_FETCH_BYTES = 8 << 20
+WAIT_MS = 500
+CONSUMER = -1  # the replica id of one that is no replica
+
+# After these the leader is another one, or the metadata is old: it is asked for anew.
+LEADER_ERRORS = frozenset(
+    (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+    )
+)
+
+
+class PartitionReader:
+    """Reads a partition from a position on. Raises what Cluster raises, Truncated, OutOfRange."""
+
+    def __init__(self, cluster: Cluster, topic: str, index: int, offset: int = 0, epoch: int = -1) -> None:
+        self.topic, self.index = topic, index
+        self.position = Position(f"{topic}-{index}", offset, epoch)
+        self.log_start = -1
+        self.high_watermark = -1
+        self._cluster = cluster
+
+    def __repr__(self) -> str:
+        return f"<PartitionReader of {self.position!r}, high watermark {self.high_watermark}>"
+
+    async def list_offset(self, timestamp: int) -> ListOffsetsPartitionResponse:
+        """The offset of EARLIEST, LATEST or a time in ms, with its leader epoch."""
+        while True:
+            leader = await self._ready_leader()
+            partition = ListOffsetsPartition(self.index, leader.epoch, timestamp)
+            request = ListOffsetsRequest(CONSUMER, 0, [ListOffsetsTopic(self.topic, [partition])])
+            try:
+                connection = await self._cluster.node(leader.id)
+                answer = await connection.ask(request, ListOffsetsResponse)
+            except Unreachable:
+                await self._another_leader(leader)
+                continue
+            found = answer.topics[0].partitions[0]
+            if found.error_code not in LEADER_ERRORS:
+                self._check(found.error_code)
+                return found
+            await self._another_leader(leader)
+
+    async def batches(self, *, follow: bool = False) -> AsyncIterator[Batch]:
+        """The batches from the position on up to the high watermark, then, with follow, those to come."""
+        while True:
+            data = await self._fetch(WAIT_MS if follow else 0)
+            if data is None:
+                continue
+            for batch in _whole_batches(data.records or b""):
+                header = batch.header
+                if header.next_offset <= self.position.offset:
+                    continue
+                self.position.read(header.next_offset, header.leader_epoch)
+                yield batch
+            if not follow and self.position.offset >= self.high_watermark:
+                return
+
+    async def _fetch(self, wait_ms: int) -> PartitionData | None:
+        """What the leader has from the position on; None when it must be asked again."""
+        leader = await self._ready_leader()
+        if self.position.state is State.VALIDATING:
+            await self._validate(leader)
+            return None
+        topic = self._cluster.cache.topics[self.topic]
+        partition = FetchPartition(
+            self.index,
+            leader.epoch,
+            self.position.offset,
+            self.position.epoch,
+            partition_max_bytes=MAX_FETCH_BYTES,
+        )
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=MAX_FETCH_BYTES,
+            topics=[FetchTopic(self.topic, topic.id, [partition])],
+        )
+        try:
+            connection = await self._cluster.node(leader.id)
+            most = 12 if topic.id == ZERO_UUID else 17
+            answer = await connection.ask(request, FetchResponse, max_version=most)
+        except Unreachable:
+            await self._another_leader(leader)
+            return None
+        if answer.error_code:
+            self._check(answer.error_code)
+        data = answer.responses[0].partitions[0]
+        if data.error_code in LEADER_ERRORS:
+            await self._another_leader(leader)
+            return None
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise OutOfRange(f"{self.position.partition}: offset {self.position.offset} is not in the log")
+        self._check(data.error_code)
+        if data.diverging_epoch.end_offset >= 0:
+            self.position.diverged(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+        self.log_start, self.high_watermark = data.log_start_offset, data.high_watermark
+        return data
+
+    async def _ready_leader(self) -> Leader:
+        """The leader by metadata that is at least as new as the position."""
+        while True:
+            leader = await self._cluster.leader(self.topic, self.index, at_least_epoch=self.position.epoch)
+            if self.position.metadata_changed(leader) is not State.WAITING:
+                return leader
+
+    async def _another_leader(self, leader: Leader) -> None:
+        self.position.leader_unsure()
+        found = await self._cluster.new_leader(self.topic, self.index, leader, self.position.epoch)
+        self.position.metadata_changed(found)
+
+    async def _validate(self, leader: Leader) -> None:
+        """Ask the leader where the position's epoch ends. Raises Truncated."""
+        partition = OffsetForLeaderPartition(self.index, leader.epoch, self.position.epoch)
+        request = OffsetForLeaderEpochRequest(CONSUMER, [OffsetForLeaderTopic(self.topic, [partition])])
+        try:
+            connection = await self._cluster.node(leader.id)
+            answer = await connection.ask(request, OffsetForLeaderEpochResponse)
+        except Unreachable:
+            await self._another_leader(leader)
+            return
+        end: EpochEndOffset = answer.topics[0].partitions[0]
+        if end.error_code in LEADER_ERRORS:
+            await self._another_leader(leader)
+            return
+        self._check(end.error_code)
+        self.position.validated(leader, end.leader_epoch, end.end_offset)
+
+    def _check(self, error_code: int) -> None:
+        if error_code:
+            raise Refused(f"{self.position.partition}: {error_name(error_code)}", error_code)
+
+
+def _whole_batches(records: bytes | memoryview) -> list[Batch]:
+    """The whole batches of a fetch, which may end within one. Raises CorruptBatch."""
+    found = []
+    try:
+        for batch in iter_batches(records):
+            found.append(batch)  # noqa: PERF402
+    except CorruptBatch as error:
+        if not error.truncated or not found:
+            raise
+    return found

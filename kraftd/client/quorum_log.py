@@ -1,0 +1,291 @@
+"""The metadata log of a running quorum, read from its leader as an observer without a name (replica id -1).
+
+Works with kraftd's controllers and Apache Kafka's: Fetch and FetchSnapshot of the controller listener. Only
+committed records are given out. The leader is followed wherever it goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
+
+from kraftd.client.cluster import Pause
+from kraftd.client.connection import Connection, Setup
+from kraftd.client.failures import ClientFailure, NoLeader, Refused, Truncated, Unreachable
+from kraftd.client.metadata_cache import Address
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraftd.messages.fetch_response import FetchResponse, PartitionData
+from kraftd.messages.fetch_snapshot_request import (
+    FetchSnapshotRequest,
+    PartitionSnapshot,
+    SnapshotId,
+    TopicSnapshot,
+)
+from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftd.messages.fetch_snapshot_response import PartitionSnapshot as Piece
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
+from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
+from kraftd.wire.error_code import ErrorCode, error_name
+from kraftd.wire.message import Message
+
+MAX_FETCH_BYTES = 8 << 20
+WAIT_MS = 500
+NOBODY = -1  # the replica id of an observer that the quorum need not know
+MOST_EPOCHS_TRIED = 10_000
+HOPS = 4  # from a controller to the leader that it names, and once more if the epoch has changed meanwhile
+UNCOMMITTED_PAUSE_S = 0.02  # before records are looked for again that are not committed yet
+
+_ELSEWHERE = frozenset(
+    (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+    )
+)
+
+
+Answer = TypeVar("Answer", bound=Message)
+Value = TypeVar("Value")
+
+
+class Part(NamedTuple, Generic[Value]):
+    """The one partition of an answer: its error, who leads as the one that answered knows, what it holds."""
+
+    error_code: int
+    leader_id: int
+    leader_epoch: int
+    endpoints: dict[int, Address]
+    value: Value
+
+
+class LogBounds(NamedTuple):
+    """What the leader's log covers: log_start is where it begins, latest its newest snapshot if it needs one.
+
+    high_watermark is the end of what is committed.
+    """
+
+    log_start: int
+    high_watermark: int
+    latest: OffsetAndEpoch | None
+
+
+class NotCovered(ClientFailure):
+    """The log begins behind the wanted offset: the snapshot `latest` stands for what was before."""
+
+    def __init__(self, latest: OffsetAndEpoch, log_start: int) -> None:
+        super().__init__(f"the log begins at offset {log_start}; snapshot {latest} holds what was before")
+        self.latest = latest
+        self.log_start = log_start
+
+
+class QuorumLog:
+    """A reader of the metadata log.
+
+    Raises NoLeader, Unreachable, Refused when no leader answered for `timeout_s`; Truncated when records that
+    were committed are gone, which only a quorum that lost its data does.
+    """
+
+    def __init__(
+        self, controllers: Sequence[Address], timeout_s: float = 15.0, setup: Setup | None = None
+    ) -> None:
+        self.controllers = list(controllers)
+        self.leader: Address | None = None
+        self.epoch = 0
+        self._timeout_s = timeout_s
+        self._setup = setup
+        self._connection: Connection | None = None
+
+    def __repr__(self) -> str:
+        return f"<QuorumLog led by {self.leader} in epoch {self.epoch}>"
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+    async def bounds(self) -> LogBounds:
+        """What the leader's log covers now."""
+        data = await self._fetch(0, 0, 0)
+        latest = _snapshot_of(data)
+        pause = Pause(time.monotonic() + self._timeout_s)
+        while data.high_watermark < 0:  # a new leader does not know it yet
+            if not await pause.wait():
+                raise NoLeader(f"{self._name()}: nothing is committed in epoch {self.epoch} yet")
+            data = await self._fetch(0, 0, 0)
+            latest = _snapshot_of(data)
+        return LogBounds(max(data.log_start_offset, 0), data.high_watermark, latest)
+
+    async def batches(self, start: int, epoch: int, *, follow: bool = False) -> AsyncIterator[Batch]:
+        """The committed batches from an offset on, whose record before has that epoch (0 at the start).
+
+        Without follow up to the high watermark as it is then, else for ever. Raises NotCovered too.
+        """
+        position = OffsetAndEpoch(start, epoch)
+        end = -1
+        while True:
+            data = await self._fetch(*position, WAIT_MS if follow or end < 0 else 0)
+            snapshot = _snapshot_of(data)
+            if snapshot is not None:
+                raise NotCovered(snapshot, data.log_start_offset)
+            if data.diverging_epoch.end_offset >= 0:
+                diverging = data.diverging_epoch
+                raise Truncated(
+                    METADATA_TOPIC,
+                    position.offset,
+                    min(diverging.end_offset, position.offset),
+                    diverging.epoch,
+                )
+            end = max(end, data.high_watermark)
+            committed = _committed(data)
+            if data.records and not committed:
+                await asyncio.sleep(UNCOMMITTED_PAUSE_S)
+            for batch in committed:
+                header = batch.header
+                if header.next_offset > position.offset:
+                    position = OffsetAndEpoch(header.next_offset, header.leader_epoch)
+                    yield batch
+            if not follow and 0 <= end <= position.offset:
+                return
+
+    async def snapshot(self, snapshot_id: OffsetAndEpoch) -> AsyncIterator[tuple[bytes, int]]:
+        """The bytes of a snapshot in pieces, each with the whole's size. Raises Refused if it is gone."""
+        position, size = 0, 1
+        while position < size:
+            piece = await self._at_leader(
+                partial(self._piece_request, snapshot_id, position), FetchSnapshotResponse, _piece_of
+            )
+            data = bytes(piece.unaligned_records or b"")
+            if piece.position != position or not data:
+                raise Refused(
+                    f"{self._name()}: no piece of snapshot {snapshot_id} from byte {position} on", 0
+                )
+            size = piece.size
+            position += len(data)
+            yield data, size
+
+    def _piece_request(self, snapshot_id: OffsetAndEpoch, position: int) -> FetchSnapshotRequest:
+        partition = PartitionSnapshot(METADATA_PARTITION, self.epoch, SnapshotId(*snapshot_id), position)
+        topic = TopicSnapshot(METADATA_TOPIC, [partition])
+        return FetchSnapshotRequest(replica_id=NOBODY, max_bytes=MAX_FETCH_BYTES, topics=[topic])
+
+    async def earliest_snapshot(self, bounds: LogBounds) -> OffsetAndEpoch:
+        """The snapshot that the log begins with; bounds.latest must not be None.
+
+        Its epoch is found by asking: only with the right one the leader gives records from there on.
+        """
+        assert bounds.latest is not None
+        start, newest = bounds.log_start, bounds.latest
+        if start == newest.offset:
+            return newest
+        for epoch in range(newest.epoch, max(-1, newest.epoch - MOST_EPOCHS_TRIED), -1):
+            if _snapshot_of(await self._fetch(start, epoch, 0)) is None:
+                return OffsetAndEpoch(start, epoch)
+        return newest
+
+    async def _fetch(self, offset: int, epoch: int, wait_ms: int) -> PartitionData:
+        self.epoch = max(self.epoch, epoch)  # an observer's epoch is never below that of its last record
+
+        def request() -> FetchRequest:
+            partition = FetchPartition(
+                METADATA_PARTITION, self.epoch, offset, epoch, partition_max_bytes=MAX_FETCH_BYTES
+            )
+            return FetchRequest(
+                replica_state=ReplicaState(NOBODY),
+                max_wait_ms=wait_ms,
+                max_bytes=MAX_FETCH_BYTES,
+                topics=[FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
+            )
+
+        return await self._at_leader(request, FetchResponse, _data_of, wait_ms / 1000)
+
+    async def _at_leader(
+        self,
+        request: Callable[[], Message],
+        answer: type[Answer],
+        part: Callable[[Answer], Part[Value]],
+        wait_s: float = 0.0,
+    ) -> Value:
+        """What the leader answers; whatever controller knows who leads is asked, until there is one."""
+        pause = Pause(time.monotonic() + self._timeout_s)
+        failure: ClientFailure = NoLeader("no controller is known")
+        while True:
+            for first in dict.fromkeys([*([self.leader] if self.leader else []), *self.controllers]):
+                address = first
+                for _ in range(HOPS):
+                    try:
+                        connection = await self._connect(address)
+                        limit_s = wait_s + max(1.0, self._timeout_s / 4)
+                        found = part(await connection.ask(request(), answer, timeout_s=limit_s))
+                    except Unreachable as error:
+                        failure = error
+                        break
+                    if found.error_code == ErrorCode.NONE:
+                        self.leader = address
+                        return found.value
+                    text = f"{connection.address}: {error_name(found.error_code)}"
+                    if found.error_code not in _ELSEWHERE:
+                        raise Refused(text, found.error_code)
+                    failure = NoLeader(f"{text}; the quorum has no leader now, try again in a moment")
+                    told = (found.endpoints.get(found.leader_id, address), found.leader_epoch)
+                    if found.leader_epoch < 0 or told == (address, self.epoch):
+                        break
+                    address, self.epoch = told
+            self.leader = None
+            if not await pause.wait():
+                raise failure
+
+    async def _connect(self, address: Address) -> Connection:
+        connection = self._connection
+        if connection is None or not connection.is_open or (connection.host, connection.port) != address:
+            await self.close()
+            timeout_s = max(1.0, self._timeout_s / 4)
+            self._connection = connection = await Connection.open(
+                *address, timeout_s, self._setup, "kraftd-cli"
+            )
+        return connection
+
+    def _name(self) -> str:
+        return "no leader" if self.leader is None else f"{self.leader[0]}:{self.leader[1]}"
+
+
+def _data_of(answer: FetchResponse) -> Part[PartitionData]:
+    endpoints = {one.node_id: (one.host, one.port) for one in answer.node_endpoints}
+    if answer.error_code or not answer.responses or not answer.responses[0].partitions:
+        return Part(answer.error_code or ErrorCode.INVALID_REQUEST, -1, -1, endpoints, PartitionData())
+    data = answer.responses[0].partitions[0]
+    leader = data.current_leader
+    return Part(data.error_code, leader.leader_id, leader.leader_epoch, endpoints, data)
+
+
+def _piece_of(answer: FetchSnapshotResponse) -> Part[Piece]:
+    endpoints = {one.node_id: (one.host, one.port) for one in answer.node_endpoints}
+    if answer.error_code or not answer.topics or not answer.topics[0].partitions:
+        return Part(answer.error_code or ErrorCode.INVALID_REQUEST, -1, -1, endpoints, Piece())
+    piece = answer.topics[0].partitions[0]
+    leader = piece.current_leader
+    return Part(piece.error_code, leader.leader_id, leader.leader_epoch, endpoints, piece)
+
+
+def _snapshot_of(data: PartitionData) -> OffsetAndEpoch | None:
+    """The snapshot that an answer tells to fetch first, None if there is none."""
+    found = OffsetAndEpoch(data.snapshot_id.end_offset, data.snapshot_id.epoch)
+    return found if found.epoch >= 0 and found.offset >= 0 else None
+
+
+def _committed(data: PartitionData) -> list[Batch]:
+    """The whole batches below the high watermark."""
+    found = []
+    try:
+        for batch in iter_batches(data.records or b""):
+            if batch.header.next_offset > data.high_watermark:
+                break
+            found.append(batch)
+    except CorruptBatch as error:
+        if not error.truncated or not found:
+            raise
+    return found

@@ -1,0 +1,83 @@
+"""Connections of commands over TLS and SASL, as a client's file has it (``--command-config``)."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kraftd.client.failures import Refused
+from kraftd.config.client_login import client_login
+from kraftd.config.errors import ConfigError
+from kraftd.config.findings import Findings
+from kraftd.config.load import BYTE_ORDER_MARK, hidden_by_byte_order_mark, read
+from kraftd.config.providers import resolve
+from kraftd.config.security import ClientSecurity, read_client
+from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraftd.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraftd.messages.sasl_handshake_response import SaslHandshakeResponse
+from kraftd.net.tls.contexts import TlsContexts
+from kraftd.security.sasl import ClientExchange, SaslFailed
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.client.connection import Connection
+
+
+def load_client_security(path: Path) -> ClientSecurity:
+    """The security of a client's file. Raises ConfigError with all that is wrong with it."""
+    warnings: list[str] = []
+    problems: list[str] = []
+    settings = resolve({one.key: one for one in read(path, warnings)}, problems)
+    problems += [
+        hidden_by_byte_order_mark(one)
+        for one in settings.values()
+        if one.key.startswith(tuple(BYTE_ORDER_MARK + prefix for prefix in ("security.", "ssl.", "sasl.")))
+    ]
+    findings = Findings(settings, {}, warnings)
+    findings.problems = problems
+    security = read_client(settings, findings)
+    if problems:
+        raise ConfigError(problems)
+    return security
+
+
+class Secured:
+    """The setup of every connection of a command. Raises ConfigError for stores that cannot be used."""
+
+    def __init__(self, security: ClientSecurity) -> None:
+        try:
+            self._tls = TlsContexts(security.tls).client if security.tls is not None else None
+        except ValueError as error:
+            raise ConfigError([str(error)]) from None
+        self._login: Callable[[], ClientExchange] | None = client_login(security)
+
+    def tls(self, host: str) -> ssl.SSLContext | None:
+        """The context of a connection to a host, None for plaintext."""
+        return self._tls
+
+    async def authenticate(self, connection: Connection) -> None:
+        """Log in, if a mechanism is configured. Raises Refused."""
+        if self._login is None:
+            return
+        try:
+            exchange = self._login()
+            request = SaslHandshakeRequest(exchange.mechanism)
+            offered = await connection.ask_in(request, 1, SaslHandshakeResponse)
+            if offered.error_code:
+                told = ", ".join(offered.mechanisms)
+                raise SaslFailed(f"it does not take {exchange.mechanism}, but {told}")
+            token: bytes | None = exchange.first(0)
+            while token is not None:
+                answer = await connection.ask(SaslAuthenticateRequest(token), SaslAuthenticateResponse)
+                if answer.error_code:
+                    raise SaslFailed(answer.error_message or f"error {answer.error_code}")
+                token = exchange.respond(answer.auth_bytes, 0)
+        except SaslFailed as failure:
+            text = f"{connection.address}: login: {failure}"
+            raise Refused(text, ErrorCode.SASL_AUTHENTICATION_FAILED) from None
+
+    def __repr__(self) -> str:
+        return f"<Secured {'TLS' if self._tls else 'plaintext'}{', with a login' if self._login else ''}>"
