@@ -1,3 +1,3 @@
-"""The command line: reads arguments, calls the rooms below, and says what went wrong in words and exit
+"""The command line: reads arguments, calls the packages below, and says what went wrong in words and exit
 codes.
 """

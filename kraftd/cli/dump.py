@@ -1,14 +1,18 @@
-"""``kraftd dump``: the records in the files of a metadata log, and what is damaged in them."""
+"""``kraftd dump``: the records in the files of a metadata log, the files beside it, and what is damaged."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import click
 
+from kraftd.cli.as_of import time_text
 from kraftd.cli.failures import DIRECTORY, FAILED, OK, CommandFailure
 
+MAX_OFFSET = (1 << 63) - 1
+OFFSET = click.IntRange(0, MAX_OFFSET)
 Row = dict[str, Any]
 
 HEADINGS = f"{'OFFSET':>10} {'EPOCH':>6} {'TYPE':<30} {'VERSION':>7}  DATA"
@@ -21,16 +25,38 @@ HEADINGS = f"{'OFFSET':>10} {'EPOCH':>6} {'TYPE':<30} {'VERSION':>7}  DATA"
 @click.option(
     "--verify", is_flag=True, help="Check everything, indexes and checksums too, and show only damage."
 )
-def dump(paths: tuple[str, ...], form: str, verify: bool) -> int:
-    """Show what is in segments and checkpoints.
+@click.option(
+    "--from-offset", type=OFFSET, default=0, metavar="N", help="Leave out what is before this offset."
+)
+@click.option(
+    "--to-offset", type=OFFSET, default=MAX_OFFSET, metavar="N", help="Leave out what is behind it."
+)
+@click.option("--skip-noop", is_flag=True, help="Leave out NoOpRecords, and batches of nothing else.")
+@click.option("--times", is_flag=True, help="Show times so that people can read them (UTC).")
+@click.option("--camel-case", is_flag=True, help="Names of fields as Kafka's tools write them: topicId.")
+def dump(
+    paths: tuple[str, ...],
+    form: str,
+    verify: bool,
+    from_offset: int,
+    to_offset: int,
+    skip_noop: bool,
+    times: bool,
+    camel_case: bool,
+) -> int:
+    """Show what is in segments and checkpoints, and in the files beside them.
 
-    PATHS are files, or directories: a data directory, or its __cluster_metadata-0. Nothing is changed, and a
-    running controller is not disturbed. What is damaged is shown where it is met; the exit code is then 3.
+    PATHS are files, or directories: a data directory, or its __cluster_metadata-0. Of a directory segments
+    and checkpoints are shown; quorum-state, meta.properties, partition.metadata, leader-epoch-checkpoint and
+    a segment's .index and .timeindex where they are named. Nothing is changed, and a running controller is
+    not disturbed. What is damaged is shown where it is met; the exit code is then 3.
+    With --verify a data directory is also taken through the checks of a start.
     """
     from os.path import isfile
 
-    from kraftd.storage.disk import RealDisk
-    from kraftd.storage.dump import find_dumpable
+    from kraftd.log.disk import RealDisk
+    from kraftd.metadata_dir.dump import find_dumpable
+    from kraftd.metadata_dir.rehearsal import is_data_directory
 
     disk = RealDisk()
     files: list[str] = []
@@ -39,12 +65,22 @@ def dump(paths: tuple[str, ...], form: str, verify: bool) -> int:
             files += [path] if isfile(path) else find_dumpable(disk, [path.rstrip("/") or "/"])
     except FileNotFoundError as error:
         raise CommandFailure(f"{error}: there is no such file or directory.", FAILED) from None
-    if not files:
+    data_directories = [path for path in paths if not isfile(path) and is_data_directory(disk, path)]
+    if not files and not (verify and data_directories):
         raise CommandFailure(f"{', '.join(paths)}: no segment or checkpoint is there.", FAILED)
     damaged, last_path = 0, ""
     if form == "table" and not verify:
         click.echo(HEADINGS)
-    for row in rows_of(disk, files, verify):
+    starts = rehearsed(disk, data_directories) if verify else iter(())
+    rows: Iterator[Row] = chain(rows_of(disk, files, verify), starts)
+    if not verify:
+        rows = chosen(rows, from_offset, to_offset, skip_noop)
+    for row in rows:
+        timestamp_ms = row.get("timestamp_ms", row.get("data", {}).get("timestamp_ms"))
+        if times and timestamp_ms is not None:
+            row["time"] = time_text(timestamp_ms)
+        if camel_case and "data" in row:
+            row["data"] = camel_cased(row["data"])
         damaged += row["kind"] == "damage"
         if form == "table" and not verify and row["path"] != last_path:
             last_path = row["path"]
@@ -58,8 +94,52 @@ def dump(paths: tuple[str, ...], form: str, verify: bool) -> int:
     return OK
 
 
+def chosen(rows: Iterator[Row], first: int, last: int, skip_noop: bool) -> Iterator[Row]:
+    """The rows between two offsets, both included; damage is always told. A batch is held back until it is
+    known to have more than NoOps."""
+    held: Row | None = None
+    for row in rows:
+        if row["kind"] == "batch":
+            within = row["base_offset"] <= last and row["last_offset"] >= first
+            held = row if within else None
+            if held is not None and not skip_noop:
+                yield held
+                held = None
+        elif row["kind"] == "damage" or row["offset"] is None:  # the latter is a whole file
+            yield row
+        elif first <= row["offset"] <= last and not (skip_noop and row["type"] == "NoOpRecord"):
+            if held is not None:
+                yield held
+                held = None
+            yield row
+
+
+def camel_cased(value: Any) -> Any:
+    """The same with every key in camel case."""
+    if isinstance(value, dict):
+        return {_camel(key): camel_cased(one) for key, one in value.items()}
+    return [camel_cased(one) for one in value] if isinstance(value, list) else value
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def rehearsed(disk: Any, directories: list[str]) -> Iterator[Row]:
+    """What a start of each data directory would be refused for; what it would put in order goes to stderr."""
+    from kraftd.metadata_dir.rehearsal import rehearse
+
+    for directory in directories:
+        refusals, notes = rehearse(disk, directory.rstrip("/") or "/")
+        for note in notes:
+            click.echo(f"A start would say: {note}", err=True)
+        for refusal in refusals:
+            yield {"kind": "damage", **refusal._asdict(), "refuses_start": True}
+
+
 def rows_of(disk: Any, files: list[str], verify: bool) -> Iterator[Row]:
-    from kraftd.storage import dump as storage
+    from kraftd.metadata_dir import dump as storage
 
     for path in files:
         yield from storage.verify(disk, path) if verify else storage.dump(disk, path)
@@ -68,7 +148,7 @@ def rows_of(disk: Any, files: list[str], verify: bool) -> Iterator[Row]:
 def show(row: Row, form: str) -> None:
     """One row; batches have no line of their own in a table, as their records tell the same."""
     if form == "json":
-        from kraftd.storage.dump import as_json_line
+        from kraftd.metadata_dir.dump import as_json_line
 
         click.echo(as_json_line(row).decode(), nl=False)
     elif row["kind"] == "damage":
@@ -79,4 +159,6 @@ def show(row: Row, form: str) -> None:
 
         data = encode(row["data"]).decode()
         epoch = row.get("epoch", "")
-        click.echo(f"{row['offset']:>10} {epoch:>6} {row['type']:<30} {row['version']:>7}  {data}")
+        time = f"{row['time']}  " if "time" in row else ""
+        offset = "" if row["offset"] is None else row["offset"]
+        click.echo(f"{offset:>10} {epoch:>6} {row['type']:<30} {row['version']:>7}  {time}{data}")

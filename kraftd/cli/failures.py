@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 
 OK = 0
@@ -22,6 +23,9 @@ EXIT_CODES = {
 }
 
 
+REPORT = "Please report it, with what KRAFTD_TRACEBACK=1 in the environment adds to this."
+
+
 class CommandFailure(Exception):
     """A command that cannot go on: what to tell the user, and the exit code."""
 
@@ -31,14 +35,22 @@ class CommandFailure(Exception):
 
 
 def explain(error: Exception) -> tuple[str, int]:
-    """The text and the exit code for an error. One that nobody foresaw is raised again, with its
-    traceback.
+    """The text and the exit code for an error.
+
+    One that was not foreseen is told in a line; with KRAFTD_TRACEBACK in the environment it is raised again.
     """
+    if isinstance(error, OSError):
+        return explain_os_error(error)
+    if isinstance(error, ImportError) and str(error).startswith("KRAFTD_CODEC="):
+        return f"{error}. Unset KRAFTD_CODEC to take what is there.", USAGE
     from kraftd.config import ConfigError
-    from kraftd.storage import errors as storage
+    from kraftd.log import errors as storage
 
     if isinstance(error, CommandFailure):
         return str(error), error.code
+    client = sys.modules.get("kraftd.client.failures")
+    if client is not None and isinstance(error, client.ClientFailure):
+        return str(error), UNREACHABLE if isinstance(error, client.Unreachable) else FAILED
     if isinstance(error, ConfigError):
         return "\n".join(error.problems), USAGE
     if isinstance(error, storage.DirectoryLocked):
@@ -51,13 +63,18 @@ def explain(error: Exception) -> tuple[str, int]:
         return str(error), HELD if in_use else FAILED
     if isinstance(error, storage.StorageError):
         return str(error), FAILED
-    if isinstance(error, OSError):
-        return explain_os_error(error)
-    raise error
+    if isinstance(error, ValueError) and "null byte" in str(error):
+        return "A path holds a NUL character, which no file name can.", USAGE
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this.", FAILED
+    if os.environ.get("KRAFTD_TRACEBACK"):
+        raise error
+    what = f"{type(error).__name__}: {error}".rstrip(": ")
+    return f"An error that kraftd did not foresee: {what}\n{REPORT}", FAILED
 
 
 def is_startup_error(error: Exception) -> bool:
-    """Whether the daemon said it; its module is not loaded for this when another command failed."""
+    """Return whether the daemon said it; its module is not loaded for this when another command failed."""
     daemon = sys.modules.get("kraftd.runtime.daemon")
     return daemon is not None and isinstance(error, daemon.StartupError)
 
@@ -70,6 +87,12 @@ def explain_os_error(error: OSError) -> tuple[str, int]:
         errno.EADDRNOTAVAIL: "This machine has no such address; correct the host in listeners.",
         errno.EACCES: "Give this user the right to it, or choose another place.",
         errno.EROFS: "The file system is read-only; choose another directory in log.dirs.",
+        errno.EMFILE: "Let this process have more open files (ulimit -n).",
+        errno.ENFILE: "This machine has too many open files; close some or raise fs.file-max.",
+        errno.ENAMETOOLONG: "No file can have a name of that length.",
+        errno.EISDIR: "A file is needed, and this is a directory.",
+        errno.ENOTDIR: "A part of that path is a file.",
+        errno.ELOOP: "Its symbolic links lead in a circle.",
         errno.ENOSPC: "Make room on the disk and run the command again; nothing that was there is damaged.",
     }.get(error.errno or 0)
     return f"{error}\n{remedy}" if remedy else str(error), FAILED

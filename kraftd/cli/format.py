@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kraftd.config import DaemonConfig
-    from kraftd.storage.voters import InitialVoter
+    from kraftd.metadata_dir.voters import InitialVoter
     from kraftd.wire.record_frame import VersionedRecord
 
 SCRAM_SINCE = 11  # metadata.version 3.5-IV2
@@ -81,14 +81,7 @@ def format_command(
     Without controller.quorum.voters in the file, one of --standalone, --initial-controllers and
     --no-initial-controllers says who the first voters are. Nothing that is there is overwritten.
     """
-    from time import time
-
-    from kraftd.cli.identity import new_uuid
     from kraftd.config import load
-    from kraftd.metadata.features import bootstrap_records, format_levels
-    from kraftd.metadata.metadata_version import METADATA_VERSION, parse_version, version_name
-    from kraftd.storage.disk import RealDisk
-    from kraftd.storage.format import FormatPlan, format_directories
 
     if [standalone, initial_controllers is not None, no_initial_controllers].count(True) > 1:
         raise click.UsageError(
@@ -98,6 +91,39 @@ def format_command(
         raise click.BadParameter("it is empty; kraftd random-uuid makes a new one", param_hint="--cluster-id")
     config = load(file)
     voters = initial_voters(config, standalone, initial_controllers, no_initial_controllers)
+    format_node(
+        config,
+        cluster_id,
+        voters,
+        release_version=release_version,
+        features=features,
+        scram=scram,
+        ignore_formatted=ignore_formatted,
+    )
+
+
+def format_node(
+    config: DaemonConfig,
+    cluster_id: str,
+    voters: tuple[InitialVoter, ...] | None,
+    *,
+    release_version: str | None = None,
+    features: Sequence[str] = (),
+    scram: Sequence[str] = (),
+    ignore_formatted: bool = False,
+) -> None:
+    """Format the directories of a configuration, and print what was formatted.
+
+    Raises CommandFailure for levels and credentials that cannot be, StorageError for the directories.
+    """
+    from time import time
+
+    from kraftd.cli.identity import new_uuid
+    from kraftd.log.disk import RealDisk
+    from kraftd.metadata.features import bootstrap_records, format_levels
+    from kraftd.metadata.metadata_version import METADATA_VERSION, parse_version, version_name
+    from kraftd.metadata_dir.format import FormatPlan, format_directories
+
     unstable = config.unstable_feature_versions_enable
     try:
         release = None if release_version is None else parse_version(release_version, unstable=unstable)
@@ -134,7 +160,7 @@ def initial_voters(
 ) -> tuple[InitialVoter, ...] | None:
     """The first voters of a dynamic quorum; None where they are static or not this node's to say."""
     from kraftd.cli.identity import new_uuid
-    from kraftd.storage.voters import InitialVoter, parse_voters
+    from kraftd.metadata_dir.voters import InitialVoter, parse_voters
 
     if config.is_static_quorum:
         if standalone or initial_controllers is not None:
@@ -177,7 +203,7 @@ def scram_records(arguments: Sequence[str], metadata_version: int) -> list[Versi
     """The records of SCRAM credentials. Raises ValueError."""
     from secrets import token_bytes
 
-    from kraftd.storage.scram import parse_scram
+    from kraftd.metadata_dir.scram import parse_scram
     from kraftd.wire.record_frame import VersionedRecord
 
     if arguments and metadata_version < SCRAM_SINCE:

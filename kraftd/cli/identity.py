@@ -16,6 +16,17 @@ def random_uuid() -> None:
 @click.command()
 def version() -> None:
     """Print the version of kraftd, its metadata.version, and its codec engine (c or python)."""
+    print_version()
+
+
+def show_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    """`kraftd --version`: the same, and nothing else is done."""
+    if wanted and not ctx.resilient_parsing:
+        print_version()
+        ctx.exit()
+
+
+def print_version() -> None:
     from importlib.metadata import version as installed
 
     from kraftd.metadata.metadata_version import LATEST_PRODUCTION, version_name

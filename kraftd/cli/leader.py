@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from kraftd.cli.failures import FAILED, UNREACHABLE, CommandFailure
+from kraftd.cli.failures import FAILED, CommandFailure
 
 if TYPE_CHECKING:
-    from kraftd.cli.client import Client
+    from kraftd.client.connection import Connection
     from kraftd.messages.describe_cluster_response import DescribeClusterResponse
     from kraftd.messages.describe_quorum_response import PartitionData
 
@@ -21,38 +21,44 @@ TRIES = 4  # of the user's time one controller gets a part: another may lead onc
 
 
 class Quorum(NamedTuple):
-    """What the leader says: of the quorum, where it is itself, and where each voter is by its id."""
+    """What the leader says: of the quorum, where it is itself, and where each voter is by its id.
+
+    `refused` are the nodes that a kraftd leader refuses, a line each.
+    """
 
     cluster_id: str
     partition: PartitionData
     address: tuple[str, int]
     endpoints: Mapping[int, list[str]]
+    refused: Sequence[str] = ()
 
 
 class NoLeader(CommandFailure):
-    """Somebody answers, and nobody leads now."""
+    """Controllers answer, and none leads now; `reasons` are what kraftd's say of it, a line a peer."""
 
     def __init__(self, text: str = "The quorum has no leader now; try again in a moment.") -> None:
         super().__init__(text, FAILED)
+        self.reasons: list[str] = []
 
 
-def ask_leader(bootstrap: str, timeout_s: float) -> Quorum:
+async def ask_leader(bootstrap: str, timeout_s: float) -> Quorum:
     """What the leader says, as soon as there is one.
 
-    Raises CommandFailure at once when nobody listens, NoAnswer or NoLeader when nobody answers, or leads, in
-    time.
+    Raises Unreachable at once when no node listens, NoAnswer or NoLeader when none answers or leads in time.
     """
-    from kraftd.cli.client import NoAnswer
+    import asyncio
+
+    from kraftd.client.failures import NoAnswer
 
     deadline_s = time.monotonic() + timeout_s
     addresses = parse_addresses(bootstrap)
     while True:
         try:
-            return _ask_once(addresses, timeout_s / TRIES)
+            return await _ask_once(addresses, timeout_s / TRIES)
         except (NoLeader, NoAnswer):
             if time.monotonic() + POLL_S > deadline_s:
                 raise
-        time.sleep(POLL_S)
+        await asyncio.sleep(POLL_S)
 
 
 def parse_addresses(bootstrap: str) -> list[tuple[str, int]]:
@@ -67,42 +73,47 @@ def parse_addresses(bootstrap: str) -> list[tuple[str, int]]:
     return addresses
 
 
-def _ask_once(addresses: list[tuple[str, int]], timeout_s: float) -> Quorum:
-    """Ask one after the other who leads, until that one can be asked itself."""
-    from kraftd.cli.client import Client, NoAnswer
+async def connect(address: tuple[str, int], timeout_s: float) -> Connection:
+    """A connection of a command to a controller."""
+    from kraftd.client.connection import Connection
 
-    failures: list[CommandFailure] = []
+    return await Connection.open(*address, timeout_s, client_id="kraftd-cli")
+
+
+async def _ask_once(addresses: list[tuple[str, int]], timeout_s: float) -> Quorum:
+    """Ask one after the other who leads, until that one can be asked itself."""
+    from kraftd.client.failures import NoAnswer, Unreachable
+
+    failures: list[Exception] = []
+    reasons: list[str] = []
     for address in addresses:
         try:
-            with Client(*address, timeout_s) as client:
+            async with await connect(address, timeout_s) as connection:
                 try:
-                    return describe_quorum(client, address)
-                except NoLeader:
-                    leader = _who_leads(client)
+                    return await describe_quorum(connection, address)
+                except NoLeader as failure:
+                    reasons += [f"{connection.address} says: {one}" for one in failure.reasons]
+                    leader = await _find_leader(connection)
             try:
-                with Client(*leader, timeout_s) as client:
-                    return describe_quorum(client, leader)
-            except CommandFailure as failure:
-                if failure.code != UNREACHABLE:
-                    raise
+                async with await connect(leader, timeout_s) as connection:
+                    return await describe_quorum(connection, leader)
+            except Unreachable as failure:
                 raise NoLeader(f"{failure}\n{NoLeader()}") from None  # it led until a moment ago
-        except CommandFailure as failure:
-            if failure.code != UNREACHABLE and not isinstance(failure, NoLeader):
-                raise
+        except (Unreachable, NoLeader) as failure:
             failures.append(failure)
-    text = "\n".join(dict.fromkeys(map(str, failures)))
+    text = "\n".join(dict.fromkeys([*map(str, failures), *reasons]))
     for kind in (NoLeader, NoAnswer):
         if any(isinstance(failure, kind) for failure in failures):
-            raise NoLeader(text) if kind is NoLeader else NoAnswer(text, UNREACHABLE)
-    raise CommandFailure(text, UNREACHABLE)
+            raise kind(text)
+    raise Unreachable(text)
 
 
-def _who_leads(client: Client) -> tuple[str, int]:
+async def _find_leader(connection: Connection) -> tuple[str, int]:
     """Where the active controller is, as this one knows. Raises NoLeader if it does not."""
-    from kraftd.cli.client import NoAnswer
+    from kraftd.client.failures import NoAnswer
 
     try:
-        cluster = _describe_cluster(client)
+        cluster = await _describe_cluster(connection)
     except NoAnswer:
         raise NoLeader from None  # a controller that has not heard of a leader yet lets this wait
     leader = next((node for node in cluster.brokers if node.broker_id == cluster.controller_id), None)
@@ -111,26 +122,27 @@ def _who_leads(client: Client) -> tuple[str, int]:
     return leader.host, leader.port
 
 
-def _describe_cluster(client: Client) -> DescribeClusterResponse:
+async def _describe_cluster(connection: Connection) -> DescribeClusterResponse:
     from kraftd.messages.describe_cluster_request import DescribeClusterRequest
     from kraftd.messages.describe_cluster_response import DescribeClusterResponse
-    from kraftd.wire.api import ApiKey
+    from kraftd.wire.error_code import ErrorCode
 
     request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
-    cluster = client.ask(ApiKey.DESCRIBE_CLUSTER, request, DescribeClusterResponse)
+    cluster = await connection.ask(request, DescribeClusterResponse)
+    if cluster.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:  # a broker: it passes on all else
+        cluster = await connection.ask(DescribeClusterRequest(), DescribeClusterResponse)
     check(cluster.error_code, cluster.error_message)
     return cluster
 
 
-def describe_quorum(client: Client, address: tuple[str, int]) -> Quorum:
+async def describe_quorum(connection: Connection, address: tuple[str, int]) -> Quorum:
     """What the controller at that address says as the leader. Raises NoLeader if it is none."""
     from kraftd.messages import describe_quorum_request as m
     from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
     from kraftd.types import METADATA_PARTITION, METADATA_TOPIC
-    from kraftd.wire.api import ApiKey
 
     topic = m.TopicData(METADATA_TOPIC, [m.PartitionData(METADATA_PARTITION)])
-    answer = client.ask(ApiKey.DESCRIBE_QUORUM, m.DescribeQuorumRequest([topic]), DescribeQuorumResponse)
+    answer = await connection.ask(m.DescribeQuorumRequest([topic]), DescribeQuorumResponse)
     check(answer.error_code, answer.error_message)
     partition = answer.topics[0].partitions[0]
     check(partition.error_code, partition.error_message)
@@ -138,7 +150,17 @@ def describe_quorum(client: Client, address: tuple[str, int]) -> Quorum:
         node.node_id: [endpoint_text(one.name, one.host, one.port) for one in node.listeners]
         for node in answer.nodes
     }
-    return Quorum(_describe_cluster(client).cluster_id, partition, address, endpoints)
+    cluster = await _describe_cluster(connection)
+    refused = (answer.error_message or "").splitlines()
+    return Quorum(cluster.cluster_id, partition, address, endpoints, refused)
+
+
+def leaders_time_ms(partition: PartitionData) -> int | None:
+    """The leader's clock when it answered, None where it does not tell."""
+    for voter in partition.current_voters:
+        if voter.replica_id == partition.leader_id and voter.last_fetch_timestamp >= 0:
+            return voter.last_fetch_timestamp
+    return None
 
 
 def endpoint_text(listener: str, host: str, port: int) -> str:
@@ -151,7 +173,9 @@ def check(error_code: int, error_message: str | None) -> None:
     from kraftd.wire.error_code import ErrorCode, error_name
 
     if error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-        raise NoLeader
+        failure = NoLeader()
+        failure.reasons = (error_message or "").split("\n")[1:]
+        raise failure
     if error_code != ErrorCode.NONE:
         name = error_name(error_code)
         raise CommandFailure(f"{name}: {error_message}" if error_message else name, FAILED)

@@ -6,25 +6,47 @@ quick.
 
 from __future__ import annotations
 
+import io
 import sys
 
 import click
 
+from kraftd.cli.backup import backup
+from kraftd.cli.container import container
+from kraftd.cli.diff import diff
+from kraftd.cli.doctor.command import doctor
 from kraftd.cli.dump import dump
+from kraftd.cli.dynamic import make_dynamic
 from kraftd.cli.failures import EXIT_CODES, explain
+from kraftd.cli.features import features
 from kraftd.cli.format import format_command
-from kraftd.cli.identity import random_uuid, version
+from kraftd.cli.history import history
+from kraftd.cli.identity import random_uuid, show_version, version
 from kraftd.cli.quorum import quorum
+from kraftd.cli.recover import recover
+from kraftd.cli.registrations import forget_controller, list_controllers
+from kraftd.cli.restore import restore
+from kraftd.cli.show import show
 from kraftd.cli.simulate import sim
 from kraftd.cli.snapshot import snapshot
 from kraftd.cli.start import start
+from kraftd.cli.topics import topics
 from kraftd.cli.voters import add_controller, remove_controller
+from kraftd.cli.watch import watch
 
 EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code}  {meaning}" for code, meaning in EXIT_CODES.items())
 
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=EPILOG
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_version,
+    help="As version.",
 )
 def kraftd() -> None:
     """A KRaft controller for Apache Kafka brokers.
@@ -36,14 +58,25 @@ def kraftd() -> None:
     """
 
 
-for command in (format_command, start, snapshot, dump, quorum, sim, random_uuid, version):
+COMMANDS = (
+    *(format_command, start, container, snapshot, dump, backup, restore),
+    *(topics, show, diff, history, watch),
+    *(quorum, features, doctor, sim, random_uuid, version),
+)
+for command in COMMANDS:
     kraftd.add_command(command)
-for command in (add_controller, remove_controller):
+for command in (
+    *(add_controller, remove_controller, make_dynamic),
+    *(list_controllers, forget_controller, recover),
+):
     quorum.add_command(command)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and end the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show
     try:
         code = kraftd.main(arguments, prog_name="kraftd", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -55,7 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         code = 130
     except BrokenPipeError:
-        # Whoever read the output has gone: nothing is wrong. Python would complain once more on its way out.
+        # The reader of the output has gone: nothing is wrong. Python would complain once more on its way out.
         sys.stderr.close()
         code = 0
     except Exception as error:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, run
 from kraftd.cli.leader import Quorum, ask_leader
+from kraftd.cli.values import SECONDS
 
 if TYPE_CHECKING:
     from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
-
-WIDE = 1000
 
 
 @click.group()
@@ -22,30 +21,46 @@ def quorum() -> None:
 
 
 @quorum.command()
+@command_config_option
 @click.option(
-    "--bootstrap",
+    *BOOTSTRAP_NAMES,
+    "bootstrap",
     required=True,
     metavar="HOST:PORT,...",
     help="Controllers to ask, the first that answers is asked who leads.",
 )
+@click.option("--status", is_flag=True, expose_value=False, help="A line for each fact; so it is without it.")
 @click.option("--replication", is_flag=True, help="A line for each replica, with how far behind it is.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as one JSON object.")
 @click.option(
-    "--timeout", "timeout_s", default=10.0, show_default=True, help="Seconds to wait for a leader's answer."
+    "--timeout",
+    "timeout_s",
+    type=SECONDS,
+    default=10.0,
+    show_default=True,
+    help="Seconds to wait for an answer.",
 )
 def describe(bootstrap: str, replication: bool, as_json: bool, timeout_s: float) -> None:
-    """Describe the quorum as its leader sees it."""
+    """Describe the quorum as its leader sees it.
+
+    Where none leads, each kraftd controller that is asked says which peers do not help, why, and what to do.
+    A kraftd leader also names, on standard error, the nodes that it refused within the last minute.
+    """
     import json
 
-    found = ask_leader(bootstrap, timeout_s)
+    found = run(ask_leader(bootstrap, timeout_s))
     if as_json:
-        click.echo(json.dumps({**dict(status(found)), "Replicas": rows(found.partition)}))
-    elif replication:
+        told = {**dict(status(found)), "Replicas": rows(found.partition), "Refused": list(found.refused)}
+        click.echo(json.dumps(told))
+        return
+    if replication:
         show_replication(found.partition)
     else:
         for name, value in status(found):
             shown = json.dumps(value) if isinstance(value, list) else value
             click.echo(f"{name + ':':<24}{shown}")
+    for line in found.refused:
+        click.echo(line, err=True)
 
 
 def leader_of(partition: PartitionData) -> ReplicaState | None:
@@ -118,15 +133,7 @@ def rows(partition: PartitionData) -> list[dict[str, Any]]:
 
 
 def show_replication(partition: PartitionData) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from kraftd.cli.tables import print_table
 
-    table = Table(box=None, pad_edge=False)
     found = rows(partition)
-    for name in found[0] if found else ("NodeId",):
-        table.add_column(name, no_wrap=True)
-    for row in found:
-        table.add_row(*map(str, row.values()))
-    # A script that reads the lines gets them whole, however narrow a terminal would be.
-    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
-    console.print(table)
+    print_table(found[0] if found else ("NodeId",), (list(map(str, row.values())) for row in found))

@@ -22,9 +22,21 @@ if TYPE_CHECKING:
 @click.option(
     "--short", is_flag=True, help="Worlds of a quarter of the time: more of them, not less in each second."
 )
+@click.option(
+    "--lost-majority", is_flag=True, help="Worlds that lose a majority of the voters for good, and recover."
+)
 @click.option("--trace", is_flag=True, help="Print every event of the one seed.")
 @click.option("--shrink/--no-shrink", default=True, show_default=True, help="Look for the fewest faults.")
-def sim(seed: int | None, seeds: int, first: int, jobs: int, short: bool, trace: bool, shrink: bool) -> int:
+def sim(
+    seed: int | None,
+    seeds: int,
+    first: int,
+    jobs: int,
+    short: bool,
+    lost_majority: bool,
+    trace: bool,
+    shrink: bool,
+) -> int:
     """Run quorums of controllers through simulated faults and check that every invariant holds.
 
     A seed is one world: its network, disks, clocks, faults and clients follow from the number, so that it
@@ -34,17 +46,21 @@ def sim(seed: int | None, seeds: int, first: int, jobs: int, short: bool, trace:
 
     Exit codes: 0 every invariant held, 1 some did not, 2 the command line is wrong.
     """
+    if lost_majority and short:
+        raise click.UsageError("--lost-majority worlds are short as they are: leave --short out.")
     if seed is not None:
-        return _one(seed, short, trace, shrink)
+        return _one(seed, short, lost_majority, trace, shrink)
     if trace:
         raise click.UsageError("--trace is for one seed: give --seed.")
-    return _many(first, seeds, jobs, short, shrink)
+    return _many(first, seeds, jobs, short, lost_majority, shrink)
 
 
-def _one(seed: int, short: bool, trace: bool, shrink: bool) -> int:
+def _one(seed: int, short: bool, lost_majority: bool, trace: bool, shrink: bool) -> int:
+    from kraftd.simulation.lost_majority import run_lost_majority
     from kraftd.simulation.run import run_seed
 
-    outcome = run_seed(seed, tell=click.echo if trace else None, short=short)
+    tell = click.echo if trace else None
+    outcome = run_lost_majority(seed, tell) if lost_majority else run_seed(seed, tell=tell, short=short)
     click.echo(f"Seed {seed}: {outcome.world}")
     click.echo(
         f"Events: {outcome.events}, simulated: {outcome.simulated_us / 1e6:.1f} s, digest: {outcome.digest}"
@@ -56,14 +72,16 @@ def _one(seed: int, short: bool, trace: bool, shrink: bool) -> int:
     return FAILED
 
 
-def _many(first: int, count: int, jobs: int, short: bool, shrink: bool) -> int:
+def _many(first: int, count: int, jobs: int, short: bool, lost_majority: bool, shrink: bool) -> int:
     import time
 
+    from kraftd.simulation.lost_majority import run_lost_majority
     from kraftd.simulation.run import Summary, run_seeds
 
     summary = Summary()
     started_s = time.monotonic()
-    for outcome in run_seeds(first, count, jobs, short=short):
+    kind = run_lost_majority if lost_majority else None
+    for outcome in run_seeds(first, count, jobs, short=short, kind=kind):
         summary.add(outcome)
         if outcome.failed:
             _show(outcome, shrink and len(summary.failures) == 1)
@@ -74,7 +92,7 @@ def _many(first: int, count: int, jobs: int, short: bool, shrink: bool) -> int:
 def _show(outcome: Outcome, shrink: bool) -> None:
     click.echo(f"FAILED seed {outcome.seed}: {outcome.invariant}: {outcome.text}")
     click.echo(f"  {outcome.world}")
-    if shrink:
+    if shrink and not outcome.lost_majority:
         from kraftd.simulation.shrink import planned
         from kraftd.simulation.shrink import shrink as shrunk
 

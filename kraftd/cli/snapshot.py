@@ -11,21 +11,23 @@ LOOK_S = 0.1
 
 @click.command()
 @click.argument("file", type=click.Path())
-@click.option("--timeout", "timeout_s", type=click.IntRange(1), default=300, show_default=True, metavar="S")
+@click.option(
+    "--timeout", "timeout_s", type=click.IntRange(1, 86_400), default=300, show_default=True, metavar="S"
+)
 def snapshot(file: str, timeout_s: int) -> int:
     """Make a snapshot of the metadata log now.
 
     FILE is the .properties file of a controller that runs on this machine; every controller makes its own.
 
-    It is asked by way of its data directory, so whoever may write there may ask. Prints the path of the
-    checkpoint; where nothing was committed since the last one, that one's.
+    It is asked by way of its data directory, so every user with write access to that may ask. Prints the path
+    of the checkpoint; where nothing was committed since the last one, that one's.
     """
     import os
     import time
 
     from kraftd.config import load
-    from kraftd.server.snapshot_request import ask, take_answer
-    from kraftd.storage.disk import RealDisk
+    from kraftd.host.snapshot_request import ask, take_answer
+    from kraftd.log.disk import RealDisk
 
     directory = load(file).metadata_log_dir
     disk = RealDisk()
@@ -45,9 +47,9 @@ def snapshot(file: str, timeout_s: int) -> int:
 
 def check_running(disk: object, directory: str, file: str) -> None:
     """Raise CommandFailure where no daemon holds the directory's lock."""
-    from kraftd.storage.directory import LOCK_FILE
-    from kraftd.storage.disk import RealDisk
-    from kraftd.storage.errors import DirectoryLocked
+    from kraftd.log.disk import RealDisk
+    from kraftd.log.errors import DirectoryLocked
+    from kraftd.metadata_dir.directory import LOCK_FILE
 
     assert isinstance(disk, RealDisk)
     path = f"{directory}/{LOCK_FILE}"

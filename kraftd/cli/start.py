@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.failures import FAILED, OK
+from kraftd.cli.failures import DIRECTORY, FAILED, OK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,25 +40,34 @@ def start(file: str, overrides: tuple[str, ...]) -> int:
     With kraftd.metrics.listener=host:port in FILE it serves /metrics for Prometheus, /healthz and /readyz
     there; /readyz says how far it is while it loads its log.
     """
-    for number in STOPS:
-        signal.signal(number, leave)  # until the daemon listens to them
+    signal_stops()
     from kraftd.config import load
 
-    config = load(file, overrides)
+    return run_node(load(file, overrides))
 
+
+def signal_stops() -> None:
+    """End at once with 0 on SIGTERM and SIGINT, and not on SIGHUP, until the daemon listens to them."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that is gone ends nothing
+    for number in STOPS:
+        signal.signal(number, leave)
+
+
+def run_node(config: DaemonConfig) -> int:
+    """Run a controller until it is told to stop; its exit code."""
     from kraftd.runtime.daemon import run
 
     def announce(cluster_id: str, endpoints: Sequence[Endpoint]) -> None:
         try:
             click.echo(announcement(config, cluster_id, endpoints))
         except OSError:
-            # Whoever read it has gone. What is left in the buffer must not fail once more at the end.
+            # Its reader has gone. What is left in the buffer must not fail once more at the end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     code = run(config, announce)
     for number in STOPS:
         signal.signal(number, signal.SIG_IGN)  # it is ending: being told so again changes nothing
-    return OK if code == 0 else FAILED
+    return code if code in (OK, DIRECTORY) else FAILED
 
 
 def leave(_number: int, _frame: object) -> None:
@@ -69,9 +78,7 @@ def leave(_number: int, _frame: object) -> None:
 
 
 def announcement(config: DaemonConfig, cluster_id: str, endpoints: Sequence[Endpoint]) -> str:
-    """What somebody who wants to connect a broker needs: address, cluster id, and the two lines of its
-    file.
-    """
+    """What connecting a broker needs: address, cluster id, and the two lines of its file."""
     quorum = config.advertised_listeners[0]
     ports = {endpoint.listener: endpoint.port for endpoint in endpoints}
     address = host_port(quorum if quorum.port else quorum._replace(port=ports[quorum.listener]))

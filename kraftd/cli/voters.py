@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.failures import DIRECTORY, FAILED, CommandFailure
-from kraftd.cli.leader import POLL_S, Quorum, ask_leader, check, endpoint_text
+from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, run
+from kraftd.cli.failures import DIRECTORY, FAILED, UNREACHABLE, CommandFailure
+from kraftd.cli.leader import POLL_S, Quorum, ask_leader, check, connect, endpoint_text
+from kraftd.cli.values import NODE_ID, SECONDS
 
 if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
     from kraftd.wire.message import Message
 
 bootstrap_option = click.option(
-    "--bootstrap",
+    *BOOTSTRAP_NAMES,
+    "bootstrap",
     required=True,
     metavar="HOST:PORT,...",
     help="Controllers to ask; the change is the leader's to make.",
@@ -27,6 +30,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be
 timeout_option = click.option(
     "--timeout",
     "timeout_s",
+    type=SECONDS,
     default=30.0,
     show_default=True,
     help="Seconds to go on asking for, while there is no leader or the change cannot begin yet.",
@@ -34,6 +38,7 @@ timeout_option = click.option(
 
 
 @click.command("add-controller")
+@command_config_option
 @bootstrap_option
 @click.option(
     "-c", "--config", "file", required=True, metavar="FILE", help="The .properties file of the new voter."
@@ -63,13 +68,14 @@ def add_controller(bootstrap: str, file: str, dry_run: bool, timeout_s: float) -
         click.echo(f"Would add controller {name} at {where}.")
         return
     request = AddRaftVoterRequest(cluster_id, int(timeout_s * 1000), config.node_id, directory_id, listeners)
-    change(bootstrap, timeout_s, ApiKey.ADD_RAFT_VOTER, request)
+    run(change(bootstrap, timeout_s, ApiKey.ADD_RAFT_VOTER, request))
     click.echo(f"Added controller {name} at {where}.")
 
 
 @click.command("remove-controller")
+@command_config_option
 @bootstrap_option
-@click.option("-i", "--controller-id", required=True, type=int, metavar="ID", help="The voter's node id.")
+@click.option("-i", "--controller-id", required=True, type=NODE_ID, metavar="ID", help="The voter's node id.")
 @click.option(
     "-d",
     "--controller-directory-id",
@@ -96,14 +102,14 @@ def remove_controller(
         click.echo(f"Would remove controller {name}.")
         return
     request = RemoveRaftVoterRequest(None, controller_id, directory_id)
-    change(bootstrap, timeout_s, ApiKey.REMOVE_RAFT_VOTER, request)
+    run(change(bootstrap, timeout_s, ApiKey.REMOVE_RAFT_VOTER, request))
     click.echo(f"Removed controller {name}.")
 
 
 def identity_of(config: DaemonConfig) -> tuple[str, bytes]:
     """The cluster id and the directory id that a formatted directory holds. Raises CommandFailure."""
-    from kraftd.storage.disk import RealDisk
-    from kraftd.storage.meta_properties import read_meta_properties
+    from kraftd.log.disk import RealDisk
+    from kraftd.metadata_dir.meta_properties import read_meta_properties
 
     found = read_meta_properties(RealDisk(), config.metadata_log_dir)
     if found is None or found.cluster_id is None or found.directory_id is None:
@@ -121,34 +127,38 @@ def identity_of(config: DaemonConfig) -> tuple[str, bytes]:
     return found.cluster_id, found.directory_id
 
 
-def change(
+async def change(
     bootstrap: str, timeout_s: float, key: ApiKey, request: AddRaftVoterRequest | RemoveRaftVoterRequest
 ) -> None:
-    """Have the leader change its voters; ask again while it says that it cannot yet, or nobody leads.
+    """Have the leader change its voters; ask again while it says that it cannot yet, or there is no leader.
 
     Raises CommandFailure with what the leader says against it.
     """
+    import asyncio
+
     deadline_s = time.monotonic() + timeout_s
     left_s, voted = timeout_s, None
     while True:
-        found = ask_leader(bootstrap, left_s)
+        found = await ask_leader(bootstrap, left_s)
         votes = is_voter(found, request.voter_id, request.voter_directory_id)
         voted = votes if voted is None else voted
         if was_made(key, voted, votes):
             return  # and the answer did not come, or came too early
         try:
-            ask_once(found, left_s, key, request)
+            await ask_once(found, left_s, key, request)
         except NotYet:
             left_s = deadline_s - time.monotonic()
             if left_s <= POLL_S:
                 raise
         else:
             return
-        time.sleep(POLL_S)
+        await asyncio.sleep(POLL_S)
 
 
 def was_made(key: ApiKey, voted: bool, votes: bool) -> bool:
-    """Whether a voter that was, or was not, among those at first is now what the change makes of it."""
+    """Return whether a voter that was, or was not, among those at first is now what the change makes of
+    it.
+    """
     from kraftd.wire.api import ApiKey
 
     return votes is not voted and votes is (key is ApiKey.ADD_RAFT_VOTER)
@@ -158,17 +168,17 @@ class NotYet(CommandFailure):
     """The leader says that it cannot do it now, or it is not known whether it has."""
 
 
-def ask_once(found: Quorum, timeout_s: float, key: ApiKey, request: Message) -> None:
+async def ask_once(found: Quorum, timeout_s: float, key: ApiKey, request: Message) -> None:
     """Ask the leader that was found. Raises NotYet where it may be asked again."""
-    from kraftd.cli.client import Client
+    from kraftd.client.failures import Unreachable
     from kraftd.wire.api import response_class
     from kraftd.wire.error_code import ErrorCode, error_name
 
     try:
-        with Client(*found.address, timeout_s) as client:
-            answer = client.ask(key, request, response_class(key))
-    except CommandFailure as failure:
-        raise NotYet(str(failure), failure.code) from None
+        async with await connect(found.address, timeout_s) as connection:
+            answer = await connection.ask(request, response_class(key))
+    except Unreachable as failure:
+        raise NotYet(str(failure), UNREACHABLE) from None
     error_code, text = answer.error_code, answer.error_message  # type: ignore[attr-defined]
     if error_code in (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER):
         raise NotYet(f"{error_name(error_code)}: {text}", FAILED)

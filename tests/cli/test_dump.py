@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kraftd.log.disk import RealDisk
+from kraftd.messages.config_record import ConfigRecord
+from kraftd.messages.no_op_record import NoOpRecord
+from kraftd.metadata_dir.recovery import open_log
+from tests.cli.past import BEGAN_MS, append, write_past
 from tests.cli.run import run, write_config
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -60,3 +66,42 @@ def test_what_is_not_there_or_holds_nothing_is_told(data: Path, tmp_path: Path) 
     empty = tmp_path / "empty"
     empty.mkdir()
     assert run("dump", empty).code == 1
+
+
+def rows(*words: object) -> list[dict[str, Any]]:
+    done = run("dump", *words)
+    assert done.code == 0, done
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+@pytest.fixture
+def past(tmp_path: Path) -> Path:
+    return write_past(tmp_path / "past")
+
+
+def test_a_range_of_offsets_is_shown_alone(past: Path) -> None:
+    found = rows(past, "--from-offset", 3, "--to-offset", 5)
+    assert [row["offset"] for row in found if row["kind"] != "batch"] == [3, 4, 5]
+    assert [row["base_offset"] for row in found if row["kind"] == "batch"] == [2, 5]
+
+
+def test_records_that_say_nothing_are_left_out_with_their_batches(past: Path) -> None:
+    log = open_log(RealDisk(), f"{past}/__cluster_metadata-0").log
+    append(log, [NoOpRecord()], BEGAN_MS)
+    append(log, [NoOpRecord(), ConfigRecord(2, "orders", "retention.ms", "1")], BEGAN_MS)
+    log.close()
+    tail = rows(past, "--from-offset", 11)
+    assert len(tail) == 5
+    left = rows(past, "--from-offset", 11, "--skip-noop")
+    assert [(row["kind"], row.get("type")) for row in left] == [("batch", None), ("record", "ConfigRecord")]
+
+
+def test_times_and_names_are_shown_as_people_and_kafkas_tools_have_them(past: Path) -> None:
+    (row,) = (
+        row
+        for row in rows(past, "--times", "--camel-case")
+        if row.get("type") == "TopicRecord" and row["offset"] == 2
+    )
+    assert row["time"] == "2023-11-14 22:14:20.000Z"
+    assert row["data"] == {"name": "orders", "topicId": "b29vb29vb29vb29vb29vbw"}
+    assert "2023-11-14 22:14:20.000Z" in run("dump", past, "--table", "--times").out

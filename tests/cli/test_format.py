@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kraftd.types import parse_uuid
+from testkit.java import tools
 from tests.cli.run import Run, fill, mounted, run, tree, write_config
-from tests.kafka.java import tools
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 

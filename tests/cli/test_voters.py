@@ -135,7 +135,8 @@ def test_a_quorum_without_a_leader_is_asked_until_there_is_one(tmp_path: Path) -
     bootstrap = f"127.0.0.1:{ports[0]}"
     with started(first):
         alone = run("quorum", "describe", "--bootstrap", bootstrap, "--timeout", "0.5")
-        assert (alone.code, alone.err) == (1, "The quorum has no leader now; try again in a moment.\n")
+        assert alone.code == 1
+        assert alone.err.startswith("The quorum has no leader now; try again in a moment.\n")
         described = ask_in_vain("describe", bootstrap, "--json")
         with started(second):
             told = json.loads(described.communicate(timeout=60)[0])

@@ -1,0 +1,95 @@
+"""``kraftd backup``: the committed metadata of a running quorum in a directory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, run
+from kraftd.cli.values import SECONDS
+
+if TYPE_CHECKING:
+    from kraftd.client.quorum_log import LogBounds, QuorumLog
+    from kraftd.metadata_dir.backup import BackupWriter, Manifest
+
+
+@click.command()
+@command_config_option
+@click.option(
+    *BOOTSTRAP_NAMES,
+    "bootstrap",
+    required=True,
+    metavar="HOST:PORT,...",
+    help="Controllers of the cluster, kraftd's or Apache Kafka's.",
+)
+@click.option(
+    "-o", "--output", "directory", required=True, metavar="DIR", help="A directory that is new, or empty."
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=SECONDS,
+    default=15.0,
+    show_default=True,
+    help="Seconds to wait for a leader.",
+)
+def backup(bootstrap: str, directory: str, timeout_s: float) -> None:
+    """Back up the metadata of a running quorum.
+
+    Takes the leader's newest snapshot and all that is committed behind it. The quorum is not disturbed. The
+    backup is whole once DIR/backup.json is there; kraftd restore makes a new node's directory of it.
+    """
+    from kraftd.cli.as_of import time_text
+
+    taken = run(take(bootstrap, directory.rstrip("/") or "/", timeout_s))
+    size_bytes = sum(one.size_bytes for one in taken.files)
+    click.echo(
+        f"Backed up cluster {taken.cluster_id} to {directory}: everything before offset {taken.end_offset} "
+        f"(epoch {taken.epoch}, {time_text(taken.time_ms)}), {size_bytes:,} bytes."
+    )
+
+
+async def take(bootstrap: str, directory: str, timeout_s: float) -> Manifest:
+    """Raises CommandFailure, ClientFailure, StorageError."""
+    import os
+    import time
+
+    from kraftd.cli.leader import ask_leader, parse_addresses
+    from kraftd.client.quorum_log import QuorumLog
+    from kraftd.log.disk import RealDisk
+    from kraftd.metadata_dir.backup import BackupWriter
+
+    directory = os.path.abspath(directory)
+    quorum = await ask_leader(bootstrap, timeout_s)
+    log = QuorumLog([quorum.address, *parse_addresses(bootstrap)], timeout_s)
+    try:
+        bounds = await log.bounds()
+        writer = BackupWriter(RealDisk(), directory)
+        await copy(log, bounds, writer)
+    finally:
+        await log.close()
+    return writer.finish(quorum.cluster_id, int(time.time() * 1000))
+
+
+async def copy(log: QuorumLog, bounds: LogBounds, writer: BackupWriter) -> None:
+    """Raises CommandFailure where the leader deletes the log faster than it is read."""
+    from kraftd.cli.failures import FAILED, CommandFailure
+    from kraftd.client.quorum_log import NotCovered
+
+    start, epoch = 0, 0
+    if bounds.latest is not None:
+        start, epoch = bounds.latest
+        writer.begin_snapshot(bounds.latest)
+        async for piece, _ in log.snapshot(bounds.latest):
+            writer.append_snapshot(piece)
+        writer.end_snapshot()
+    try:
+        async for batch in log.batches(start, epoch):
+            writer.append(batch)
+    except NotCovered as error:
+        raise CommandFailure(
+            f"The leader made a new snapshot and deleted its log before offset {error.log_start} meanwhile. "
+            f"Delete {writer.directory} and run the command again.",
+            FAILED,
+        ) from None

@@ -1,0 +1,114 @@
+"""The options by which the commands that look at a cluster find it, and the source that they mean."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kraftd.cli.values import SECONDS
+
+if TYPE_CHECKING:
+    from kraftd.cli.sources.source import Source
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Result = TypeVar("Result")
+
+BOOTSTRAP_NAMES = ("--bootstrap", "--bootstrap-server", "--bootstrap-controller")
+
+
+class Place(click.ParamType[str]):
+    """A path that is only looked at when the command runs."""
+
+    name = "PATH"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
+
+
+def _secure(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    """Have the command's connections made as a client's file says."""
+    if path is None:
+        return
+    from kraftd.client.connection import default_setup
+    from kraftd.client.secured import Secured, load_client_security
+    from kraftd.config.errors import ConfigError
+
+    try:
+        default_setup.set(Secured(load_client_security(path)))
+    except ConfigError as error:
+        raise click.BadParameter(str(error), context, param_hint="--command-config") from None
+
+
+command_config_option = click.option(
+    "--command-config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=_secure,
+    expose_value=False,
+    help="A client's .properties file: security.protocol, ssl.*, sasl.*, as Kafka's tools take it.",
+)
+
+
+def of_cluster(command: Command) -> Command:
+    """Add --bootstrap, --directory and --timeout: exactly one of the first two is given."""
+    for option in (
+        command_config_option,
+        click.option(
+            "--timeout",
+            "timeout_s",
+            type=SECONDS,
+            default=15.0,
+            show_default=True,
+            help="Seconds to wait for an answer of a cluster.",
+        ),
+        click.option(
+            "-d",
+            "--directory",
+            "--file",
+            "path",
+            type=Place(),
+            help="A data directory, its __cluster_metadata-0, or a copy of a file of it. No lock is taken.",
+        ),
+        click.option(
+            *BOOTSTRAP_NAMES,
+            "bootstrap",
+            metavar="HOST:PORT,...",
+            help="Controllers or brokers of a running cluster, kraftd's or Apache Kafka's.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="A JSON object a line, for scripts.")
+
+
+@asynccontextmanager
+async def opened_source(bootstrap: str | None, path: str | None, timeout_s: float) -> AsyncIterator[Source]:
+    """The source that the options name, closed afterwards. Raises UsageError, CommandFailure."""
+    if (bootstrap is None) is (path is None):
+        raise click.UsageError("Give either --bootstrap HOST:PORT or --directory PATH.")
+    source: Source
+    if path is not None:
+        from kraftd.cli.sources.files import FileSource
+
+        source = FileSource(path)
+    else:
+        from kraftd.cli.sources.quorum import find_quorum
+
+        assert bootstrap is not None
+        source = await find_quorum(bootstrap, timeout_s)
+    try:
+        yield source
+    finally:
+        await source.close()
+
+
+def run(main: Coroutine[Any, Any, Result]) -> Result:
+    """Run a command's coroutine to its end."""
+    import asyncio
+
+    return asyncio.run(main)

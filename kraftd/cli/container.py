@@ -1,0 +1,146 @@
+"""``kraftd container``: what the image runs; a file and the environment become a formatted, started node.
+
+Variables name keys as they do in Apache Kafka's own image: `KAFKA_NODE_ID` is node.id; `__` stands for `_`,
+`___` for `-`. `KRAFTD_METRICS_LISTENER` is kraftd.metrics.listener. `format` and `start` do the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftd.cli.failures import DIRECTORY, FAILED, OK, USAGE, CommandFailure
+
+if TYPE_CHECKING:
+    from kraftd.config import DaemonConfig
+    from kraftd.types import Endpoint
+
+DEFAULT_FILE = "/etc/kraftd/controller.properties"
+# Of the image itself; the rest of KRAFTD_* are keys.
+OWN = ("KRAFTD_CONFIG", "KRAFTD_FORMAT", "KRAFTD_INITIAL_CONTROLLERS", "KRAFTD_BOOTSTRAP", "KRAFTD_CODEC")
+# Of Apache Kafka's image, for its JVM and its scripts.
+JVM = ("KAFKA_HEAP_OPTS", "KAFKA_OPTS", "KAFKA_GC_LOG_OPTS", "KAFKA_JVM_PERFORMANCE_OPTS", "KAFKA_DEBUG")
+JVM_PREFIXES = ("KAFKA_LOG4J_", "KAFKA_JMX_", "KAFKA_DEBUG_")
+WAYS = ("standalone", "join", "initial-controllers", "static")
+CHECK_TIMEOUT_S = 4.0
+
+
+@click.command("container")
+@click.option("--check", is_flag=True, help="Exit with 0 if the node that runs in this container answers.")
+def container(check: bool) -> int:
+    """Format a new data directory if told how, and start: what the container image runs.
+
+    KRAFTD_CONFIG is the .properties file (/etc/kraftd/controller.properties unless set). Variables such as
+    KAFKA_NODE_ID and KRAFTD_METRICS_LISTENER set a key each, over the file.
+
+    \b
+    A directory that is not formatted yet needs KRAFTD_FORMAT:
+      standalone           this controller alone is the quorum, for now
+      initial-controllers  a new quorum of KRAFTD_INITIAL_CONTROLLERS (id@host:port:directory-id,...)
+      join                 a quorum that exists, or is formatted elsewhere
+      static               the quorum of controller.quorum.voters
+    It also needs CLUSTER_ID, which standalone draws where it is not set.
+    """
+    from os import environ
+
+    from kraftd.cli.start import run_node, signal_stops
+
+    if not check:
+        signal_stops()
+    config = load_with(environ)
+    if check:
+        return OK if answers(config, environ.get("KRAFTD_BOOTSTRAP")) else FAILED
+    format_if_new(config, environ)
+    return run_node(config)
+
+
+def load_with(environment: Mapping[str, str]) -> DaemonConfig:
+    """The file with the environment's keys over it. Raises ConfigError."""
+    from kraftd.config import ConfigError, load
+    from kraftd.config.settings import OVERRIDE
+
+    try:
+        return load(environment.get("KRAFTD_CONFIG", DEFAULT_FILE), keys_of(environment))
+    except ConfigError as error:
+        told = [problem.replace(f"({OVERRIDE})", "(environment)") for problem in error.problems]
+        raise ConfigError(told) from None
+
+
+def keys_of(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """`key=value` for each variable that stands for a key."""
+    found = []
+    for name, value in sorted(environment.items()):
+        if name in OWN or name in JVM or name.startswith(JVM_PREFIXES):
+            continue
+        if name.startswith("KAFKA_"):
+            found.append(f"{_key(name.removeprefix('KAFKA_'))}={value}")
+        elif name.startswith("KRAFTD_"):
+            found.append(f"{_key(name)}={value}")
+    return tuple(found)
+
+
+def _key(name: str) -> str:
+    """A variable's name as a key: `___` is a dash, `__` an underscore, `_` a dot."""
+    return name.lower().replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
+
+
+def format_if_new(config: DaemonConfig, environment: Mapping[str, str]) -> None:
+    """Format the directories unless the metadata directory is. Raises CommandFailure if not told how."""
+    from pathlib import Path
+
+    from kraftd.cli.format import format_node, initial_voters
+    from kraftd.cli.identity import new_uuid
+    from kraftd.types import uuid_text
+
+    if Path(config.metadata_log_dir, "meta.properties").exists():
+        return
+    way = environment.get("KRAFTD_FORMAT", "")
+    if way not in WAYS:
+        said = f"KRAFTD_FORMAT={way}: must be" if way else "KRAFTD_FORMAT is not set; set it to"
+        raise CommandFailure(
+            f"{config.metadata_log_dir} is not formatted. {said} one of {', '.join(WAYS)}, "
+            "or mount a directory that is formatted.",
+            USAGE if way else DIRECTORY,
+        )
+    cluster_id = environment.get("CLUSTER_ID", "")
+    if not cluster_id:
+        if way != "standalone":
+            raise CommandFailure(f"KRAFTD_FORMAT={way} needs CLUSTER_ID, the id of the cluster.", USAGE)
+        cluster_id = uuid_text(new_uuid())
+    controllers = environment.get("KRAFTD_INITIAL_CONTROLLERS") if way == "initial-controllers" else None
+    if way == "initial-controllers" and not controllers:
+        raise CommandFailure(
+            "KRAFTD_FORMAT=initial-controllers needs KRAFTD_INITIAL_CONTROLLERS, "
+            "id@host:port:directory-id,... (the same for all of them).",
+            USAGE,
+        )
+    if way == "static" and not config.is_static_quorum:
+        raise CommandFailure("KRAFTD_FORMAT=static needs controller.quorum.voters.", USAGE)
+    voters = initial_voters(config, way == "standalone", controllers, way == "join")
+    format_node(config, cluster_id, voters, ignore_formatted=True)
+
+
+def answers(config: DaemonConfig, bootstrap: str | None) -> bool:
+    """Return whether the node answers on `bootstrap` (host:port), or on its own first listener."""
+    import socket
+
+    host, port = address(config.listeners[0])
+    if bootstrap:
+        host, _, text = bootstrap.rpartition(":")
+        port = int(text)
+    request = b"\0\0\0\x0a\0\x12\0\0\0\0\0\x01\xff\xff"  # ApiVersions v0, which every listener answers
+    try:
+        with socket.create_connection((host.strip("[]"), port), CHECK_TIMEOUT_S) as connection:
+            connection.settimeout(CHECK_TIMEOUT_S)
+            connection.sendall(request)
+            return len(connection.recv(4)) == 4
+    except OSError:
+        return False
+
+
+def address(listener: Endpoint) -> tuple[str, int]:
+    """Where a listener is reached from its own machine."""
+    host = listener.host or "127.0.0.1"
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), listener.port

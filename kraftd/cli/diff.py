@@ -1,0 +1,88 @@
+"""``kraftd diff``: what differs in a cluster between two offsets or times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kraftd.cli.as_of import AsOf
+from kraftd.cli.cluster_options import json_option, of_cluster, opened_source, run
+from kraftd.cli.failures import OK
+from kraftd.cli.sources.source import Limit
+
+
+@click.command()
+@of_cluster
+@click.option(
+    "--from", "before", type=AsOf(), required=True, metavar="OFFSET|TIME", help="The state to start from."
+)
+@click.option(
+    "--to",
+    "after",
+    type=AsOf(),
+    default=Limit(),
+    metavar="OFFSET|TIME",
+    help="The state to compare with; default: now.",
+)
+@json_option
+def diff(
+    bootstrap: str | None, path: str | None, timeout_s: float, before: Limit, after: Limit, as_json: bool
+) -> int:
+    """Show what differs between two states of a cluster.
+
+    A line begins with + for what is new, - for what is gone, ~ for what changed.
+    """
+    return run(_diff(bootstrap, path, timeout_s, before, after, as_json))
+
+
+async def _diff(
+    bootstrap: str | None, path: str | None, timeout_s: float, before: Limit, after: Limit, as_json: bool
+) -> int:
+    from kraftd.cli.replaying import load
+    from kraftd.history.difference import differences
+
+    # Read twice: either may need a beginning of its own, and an open transaction is left out of each.
+    async with opened_source(bootstrap, path, timeout_s) as source:
+        first = await load(source, before)
+        second = await load(source, after)
+    count = 0
+    for one in differences(first.image, second.image):
+        count += 1
+        if as_json:
+            import msgspec
+
+            row = {"path": one.path, "before": one.before, "after": one.after}
+            click.echo(msgspec.json.encode(row).decode())
+        else:
+            click.echo(f"{one.sign} {one.path}{_words(one.before, one.after)}")
+    if not as_json:
+        between = f"{_place(first.provenance.offset)} and {_place(second.provenance.offset)}"
+        click.echo(f"{count or 'No'} difference{'s' * (count != 1)} between {between}.", err=True)
+    return OK
+
+
+def _place(offset: int) -> str:
+    return "the beginning" if offset < 0 else f"offset {offset}"
+
+
+def _words(before: Any, after: Any) -> str:
+    """`: leader 1 -> 2, leaderEpoch 5 -> 6`."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return ": " + ", ".join(f"{name} {_text(before[name])} -> {_text(after[name])}" for name in before)
+    if before is not None and after is not None:
+        return f": {_text(before)} -> {_text(after)}"
+    there = after if before is None else before
+    if isinstance(there, dict):
+        return ": " + ", ".join(
+            f"{name} {_text(value)}" for name, value in there.items() if value not in (None, [])
+        )
+    return f": {_text(there)}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | dict):
+        import msgspec
+
+        return msgspec.json.encode(value).decode()
+    return "none" if value is None else str(value)

@@ -1,0 +1,74 @@
+"""``kraftd doctor``: the command, which has the probes look and prints what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, json_option, run
+from kraftd.cli.failures import FAILED, OK
+from kraftd.cli.values import SECONDS
+
+if TYPE_CHECKING:
+    from kraftd.cli.doctor.findings import Finding
+
+STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim", "ok": ""}
+
+
+@click.command()
+@command_config_option
+@click.option("-c", "--config", "file", metavar="FILE", help="The .properties file of this machine's node.")
+@click.option(
+    *BOOTSTRAP_NAMES,
+    "bootstrap",
+    metavar="HOST:PORT,...",
+    help="Controllers to ask; those of FILE where it is not given.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=SECONDS,
+    default=5.0,
+    show_default=True,
+    help="Seconds that an address has to answer.",
+)
+@json_option
+def doctor(file: str | None, bootstrap: str | None, timeout_s: float, as_json: bool) -> int:
+    """Find what is wrong with a node and its quorum, and what to do about it.
+
+    With --config it looks at this machine's node, which may run or not: its file, names and ports, and the
+    data directories (files, room, time of a sync). No lock is taken, and nothing is changed. Of the quorum it
+    asks which nodes answer, and what the voters, brokers and registered controllers do. It also asks whose
+    clock is off, and which features each node supports. The exit code is 1 where something is wrong.
+    """
+    if file is None and bootstrap is None:
+        raise click.UsageError("Give --config FILE, --bootstrap HOST:PORT, or both.")
+    from kraftd.cli.doctor.examine import examine
+
+    found = run(examine(file, bootstrap, timeout_s))
+    if as_json:
+        import json
+
+        for one in found:
+            click.echo(json.dumps(one._asdict()))
+    else:
+        show(found)
+    return FAILED if any(one.is_wrong for one in found) else OK
+
+
+def show(found: Iterable[Finding]) -> None:
+    """A table, the worst first, and a line that counts."""
+    from kraftd.cli.tables import print_table
+
+    order = tuple(STYLES)
+    rows = sorted(found, key=lambda one: order.index(one.level))
+    print_table(
+        ("LEVEL", "AREA", "WHERE", "FINDING", "REMEDY"),
+        [(one.level, one.area, one.subject, one.text, one.remedy) for one in rows],
+        [STYLES[one.level] for one in rows],
+        wrap=True,
+    )
+    counts = [(level, sum(one.level == level for one in rows)) for level in order]
+    click.echo("Found: " + ", ".join(f"{level} {count}" for level, count in counts))

@@ -1,0 +1,101 @@
+"""Looking at a node's directories, whether it runs or not: no lock is taken, and no file is left."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kraftd.cli.doctor.findings import Finding, note, ok, problem
+from kraftd.cli.doctor.judge_disk import DiskState, judge_disk
+from kraftd.log.disk import RealDisk
+from kraftd.log.errors import DirectoryProblem, StorageError
+from kraftd.metadata_dir.meta_properties import MetaProperties, check_meta_properties, read_meta_properties
+from kraftd.metadata_dir.rehearsal import Refusal, rehearse
+
+if TYPE_CHECKING:
+    from kraftd.config import DaemonConfig
+
+SYNCS = 12
+PROBE_BYTES = 4096
+LOOK = "kraftd dump --verify shows all of it; restore the file, or have the node join anew from an empty one"
+
+
+def look_at_directories(config: DaemonConfig) -> Iterator[Finding]:
+    """Findings of all data directories: identity, files, room and syncs."""
+    yield from _identities(config)
+    path = config.metadata_log_dir
+    if os.path.isdir(path):
+        yield from _files(path)
+    for directory in config.data_dirs:
+        if os.path.isdir(directory):
+            yield from _disk(directory, config.quorum_fetch_timeout_ms)
+
+
+def identity_of(config: DaemonConfig) -> MetaProperties | None:
+    """What the metadata directory's meta.properties says, None where it cannot be read."""
+    try:
+        return read_meta_properties(RealDisk(), config.metadata_log_dir)
+    except StorageError:
+        return None
+
+
+def _identities(config: DaemonConfig) -> Iterator[Finding]:
+    found: dict[str, MetaProperties] = {}
+    for directory in config.data_dirs:
+        if not os.path.isdir(directory):
+            yield problem("files", directory, "there is no such directory", "run kraftd format, or mount it")
+            continue
+        try:
+            properties = read_meta_properties(RealDisk(), directory)
+        except (DirectoryProblem, StorageError):
+            continue  # the files' findings have it
+        if properties is not None:
+            found[directory] = properties
+        elif directory != config.metadata_log_dir:
+            yield problem("files", directory, "it is not formatted", "run kraftd format --ignore-formatted")
+    try:
+        check_meta_properties(found, node_id=config.node_id)
+    except DirectoryProblem as error:
+        text, _, remedy = str(error).partition(". ")
+        yield problem("files", config.metadata_log_dir, text, remedy)
+
+
+def _files(path: str) -> Iterator[Finding]:
+    """What a start would say. Of a running node what two looks find alike: it may write during one."""
+    disk = RealDisk()
+    refusals, notes = rehearse(disk, path)
+    if refusals:
+        again: Sequence[Refusal] = rehearse(disk, path).refusals
+        refusals = [one for one in refusals if one in again]
+    for one in refusals:
+        yield problem("files", one.path, f"a start is refused: {one.reason}", LOOK)
+    for text in notes:
+        yield note("files", path, f"a start would say: {text}")
+    if not refusals:
+        yield ok("files", path, "a start finds its files sound")
+
+
+def _disk(directory: str, fetch_timeout_ms: int) -> Iterator[Finding]:
+    try:
+        room = os.statvfs(directory)
+        state = DiskState(room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize, sync_times(directory))
+    except OSError as error:
+        text = f"it cannot be written to: {error.strerror or error}"
+        yield problem("disk", directory, text, "give this user the right to it, make room, or check the disk")
+        return
+    yield from judge_disk(directory, state, fetch_timeout_ms)
+
+
+def sync_times(directory: str) -> list[float]:
+    """How long each of a few syncs took (ms), of a file without a name. Raises OSError."""
+    times_ms = []
+    with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
+        for _ in range(SYNCS):
+            file.write(bytes(PROBE_BYTES))
+            began_s = time.perf_counter()
+            os.fdatasync(file.fileno())
+            times_ms.append((time.perf_counter() - began_s) * 1000)
+    return times_ms

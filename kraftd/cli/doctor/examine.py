@@ -1,0 +1,220 @@
+"""The examination: which probes look at what, in which order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.cli.doctor import peer_probe, quorum_probe
+from kraftd.cli.doctor.findings import Finding, note, ok, problem
+from kraftd.cli.doctor.judge_peers import (
+    Answer,
+    judge_metrics,
+    judge_name,
+    judge_peer,
+    judge_port,
+    judge_versions,
+)
+from kraftd.cli.doctor.judge_quorum import Member, judge_cluster_id
+from kraftd.cli.leader import parse_addresses
+
+if TYPE_CHECKING:
+    from kraftd.cli.doctor.peer_probe import Address
+    from kraftd.config import DaemonConfig
+    from kraftd.metadata_dir.meta_properties import MetaProperties
+
+TLS_PROTOCOLS = (1, 3)  # SSL and SASL_SSL, as an endpoint has them
+
+
+async def examine(file: str | None, bootstrap: str | None, timeout_s: float) -> list[Finding]:
+    """All findings of a node by its file, of a quorum by its addresses, or of both."""
+    found: list[Finding] = []
+    config = None if file is None else _load(file, found)
+    addresses = parse_addresses(bootstrap) if bootstrap is not None else []
+    if config is None:
+        if addresses:
+            await _Examination(None, None, timeout_s, found).ask(addresses)
+        return found
+    from kraftd.cli.doctor.disk_probe import identity_of, look_at_directories
+
+    log_in_as(config, found)
+    found += look_at_directories(config)
+    examination = _Examination(config, identity_of(config), timeout_s, found)
+    await examination.look_at_ports()
+    await examination.ask(addresses or configured_servers(config))
+    return found
+
+
+def _load(file: str, found: list[Finding]) -> DaemonConfig | None:
+    from kraftd.config import ConfigError, load
+
+    try:
+        config = load(file)
+    except ConfigError as error:
+        found += [problem("config", file, text, "correct the file") for text in error.problems]
+        return None
+    found += [note("config", file, text) for text in config.warnings]
+    found.append(ok("config", file, f"it configures node {config.node_id}"))
+    return config
+
+
+def log_in_as(config: DaemonConfig, found: list[Finding]) -> None:
+    """Ask with what this node shows other controllers, where no --command-config was given."""
+    from kraftd.client.connection import default_setup
+    from kraftd.client.secured import Secured
+    from kraftd.config import ConfigError
+
+    client = config.security.client
+    if default_setup.get() is not None or (client.tls is None and not client.mechanism):
+        return
+    try:
+        default_setup.set(Secured(client))
+    except (ConfigError, OSError) as error:
+        found.append(
+            problem("config", "security", str(error), "correct the ssl.* and sasl.* keys of the file")
+        )
+
+
+def configured_servers(config: DaemonConfig) -> list[Address]:
+    """Where a file says that the quorum is."""
+    return list(dict.fromkeys([*config.quorum_voters.values(), *config.quorum_bootstrap_servers]))
+
+
+class _Examination:
+    """The part that asks over the network, and what it knows of this machine's node."""
+
+    def __init__(
+        self,
+        config: DaemonConfig | None,
+        identity: MetaProperties | None,
+        timeout_s: float,
+        found: list[Finding],
+    ) -> None:
+        self._config = config
+        self._identity = identity
+        self._timeout_s = timeout_s
+        self._found = found
+        self._own: set[Address] = set()  # where this node listens, or says that it does
+        self._ports_everywhere: set[int] = set()  # on which it listens at every address of this machine
+        self._answering: list[Address] = []  # those of them that answer
+        self._named: set[str] = set()
+
+    @property
+    def _cluster_id(self) -> str | None:
+        return self._identity.cluster_id if self._identity is not None else None
+
+    async def look_at_ports(self) -> None:
+        """Each listener of the node: free, this node's, or another's."""
+        assert self._config is not None
+        config = self._config
+        self._own = {(one.host, one.port) for one in config.advertised_listeners}
+        if config.node_id in config.quorum_voters:
+            self._own.add(config.quorum_voters[config.node_id])
+        for one in config.listeners:
+            if not one.port:
+                continue  # the system chooses it
+            address = (one.host if one.host not in ("", "0.0.0.0", "::") else "localhost", one.port)
+            self._own |= {address, (one.host, one.port)}
+            if one.host != address[0]:
+                self._ports_everywhere.add(one.port)
+            if not await self._resolves(address[0]):
+                continue
+            refused, answer = peer_probe.bind_refusal(one.host, one.port), None
+            if refused == "Address already in use":
+                answer = await peer_probe.probe(address, self._timeout_s)
+            controls = one.listener in config.controller_listener_names
+            at = peer_probe.address_text(address)
+            finding = judge_port(at, refused, answer, self._cluster_id, for_clients=not controls)
+            self._found.append(finding)
+            if controls and answer is not None and not answer.failure and not finding.is_wrong:
+                self._answering.append(address)
+                self._found += judge_versions(answer, None)
+        in_plaintext = config.metrics_listener is not None and not config.metrics_listener.security_protocol
+        if (
+            config.metrics_listener is not None
+            and in_plaintext
+            and not config.metrics_password
+            and self._answering
+        ):
+            metrics = config.metrics_listener.host or "localhost", config.metrics_listener.port
+            fenced = await peer_probe.fenced_brokers(metrics, self._timeout_s)
+            self._found.append(judge_metrics(peer_probe.address_text(metrics), fenced))
+
+    async def ask(self, addresses: list[Address]) -> None:
+        """The peers at these addresses, the leader that one of them knows, and the voters that it names."""
+        answering = [*self._answering, *await self._ask_peers(addresses)]
+        if not answering:
+            nobody = note("voters", "quorum", "no controller answers: the quorum was not asked")
+            self._found.append(nobody)
+            return
+        text = ",".join(peer_probe.address_text(one) for one in dict.fromkeys(answering))
+        leader = await quorum_probe.ask(text, self._timeout_s)
+        if isinstance(leader, Finding):
+            self._found.append(leader)
+            return
+        config, identity = self._config, self._identity
+        me, session_timeout_ms = None, quorum_probe.DEFAULT_SESSION_TIMEOUT_MS
+        if config is not None:
+            session_timeout_ms = config.broker_session_timeout_ms
+            directory_id = identity.directory_id if identity is not None else None
+            me = Member(config.node_id, directory_id, bool(self._answering))
+            if self._cluster_id is not None:
+                at = config.metadata_log_dir
+                self._found.append(judge_cluster_id(at, self._cluster_id, leader.quorum.cluster_id))
+        static = config.quorum_voters if config is not None else {}
+        self._found += quorum_probe.judge_leader(leader, session_timeout_ms, me, static)
+        await self._ask_peers([one for one in endpoints_of(leader) if one not in addresses])
+
+    async def _ask_peers(self, addresses: list[Address]) -> list[Address]:
+        """Findings of each address that is not this node's; those at which a controller answers."""
+        others = [one for one in dict.fromkeys(addresses) if not self._is_own(one)]
+        resolved = [one for one in others if await self._resolves(one[0])]
+        expects_tls = self._config is not None and any(
+            one.security_protocol in TLS_PROTOCOLS for one in self._config.advertised_listeners
+        )
+        answering = []
+        for address, answer in zip(
+            resolved, await peer_probe.probe_all(resolved, self._timeout_s), strict=True
+        ):
+            finding = judge_peer(answer, self._cluster_id, expects_tls=expects_tls)
+            self._found.append(finding)
+            self._found += judge_versions(answer, self._supported(answer))
+            if not answer.failure and not finding.is_wrong:
+                answering.append(address)
+        return answering
+
+    def _is_own(self, address: Address) -> bool:
+        """Return whether an address is this node's: as it says, or one of this machine's at a port of it."""
+        host, port = address
+        if address in self._own:
+            return True
+        return port in self._ports_everywhere and peer_probe.bind_refusal(host, 0) is None
+
+    def _supported(self, answer: Answer) -> dict[str, tuple[int, int]] | None:
+        """What this kraftd supports, where it is to run a node of that quorum."""
+        if self._config is None or answer.failure:
+            return None
+        from kraftd.metadata.features import supported_features
+
+        return supported_features(unstable=self._config.unstable_feature_versions_enable)
+
+    async def _resolves(self, host: str) -> bool:
+        """Return whether a host has an address; told once."""
+        failure = await peer_probe.resolve(host)
+        if host not in self._named:
+            self._named.add(host)
+            self._found.append(judge_name(host, failure))
+        return failure is None
+
+
+def endpoints_of(leader: quorum_probe.Leader) -> list[Address]:
+    """Where the voters are, as the leader has it; the first endpoint of each."""
+    from kraftd.configdef.addresses import parse_host_port
+
+    found = []
+    for texts in leader.quorum.endpoints.values():
+        for text in texts[:1]:
+            try:
+                found.append(parse_host_port(text.partition("://")[2]))
+            except ValueError:
+                continue  # what no connection can be made to is told by who tries
+    return found

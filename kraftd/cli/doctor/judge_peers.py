@@ -1,0 +1,140 @@
+"""What the answers of addresses mean: the words are those of a node that looks for its leader. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from kraftd.cli.doctor.findings import Finding, note, ok, problem, warning
+from kraftd.host.peer_troubles import PeerTroubles
+from kraftd.messages.api_versions_response import ApiVersionsResponse
+
+UPGRADE = "upgrade that node, or set the feature's level down (kafka-features.sh downgrade)"
+
+
+class Answer(NamedTuple):
+    """What an address answered. failure is empty where it speaks Kafka's protocol.
+
+    speaks is "TLS", "HTTP" or "PLAINTEXT" where that was found out after a failure. cluster_id is None where
+    it was not told.
+    """
+
+    at: str
+    failure: str = ""
+    speaks: str = ""
+    served: frozenset[int] = frozenset()
+    versions: ApiVersionsResponse | None = None
+    cluster_id: str | None = None
+    elapsed_ms: float = 0.0
+
+
+def judge_peer(answer: Answer, cluster_id: str | None, *, expects_tls: bool) -> Finding:
+    """The finding of one address. cluster_id is the one that is expected, None for any."""
+    if answer.failure:
+        if answer.speaks == "TLS" and expects_tls:
+            login = "give --command-config to ask it more"
+            return note("peers", answer.at, "it speaks TLS, as this node's listener does", login)
+        if answer.speaks == "PLAINTEXT":
+            protocol = "correct security.protocol, or the address"
+            return problem("peers", answer.at, "it speaks PLAINTEXT, and TLS was tried", protocol)
+        return _as_trouble(answer)
+    if is_broker(answer):
+        return _as_trouble(answer)
+    if cluster_id is not None and answer.cluster_id not in (None, cluster_id):
+        text = f"it is of cluster {answer.cluster_id}, not of {cluster_id}"
+        remedy = "correct the address, or format that node with the cluster id of this quorum"
+        return problem("peers", answer.at, text, remedy)
+    return ok("peers", answer.at, f"a controller answers within {answer.elapsed_ms:.0f} ms")
+
+
+def is_broker(answer: Answer) -> bool:
+    """Return whether the answer is of a node that takes no part in elections."""
+    from kraftd.wire.api import ApiKey
+
+    return bool(answer.served) and ApiKey.VOTE not in answer.served
+
+
+def _as_trouble(answer: Answer) -> Finding:
+    troubles = PeerTroubles(-1, "")
+    if answer.failure:
+        reason = f"speaks {answer.speaks}" if answer.speaks else answer.failure
+        troubles.unreachable(-1, answer.at, reason)
+    else:
+        troubles.answered(-1, answer.at, ApiVersionsResponse(), answer.served)
+    troubles.poll(0, has_leader=False)
+    (found,) = troubles.findings()
+    return problem("peers", answer.at, found.text, found.remedy)
+
+
+def judge_versions(answer: Answer, own: Mapping[str, tuple[int, int]] | None) -> Iterator[Finding]:
+    """Whether a node supports the finalized features that it tells; `own` is what this kraftd supports."""
+    if answer.versions is None:
+        return
+    finalized = {one.name: one.max_version_level for one in answer.versions.finalized_features}
+    supported = {one.name: (one.min_version, one.max_version) for one in answer.versions.supported_features}
+    nodes = [(answer.at, supported)]
+    if own is not None:
+        nodes.append(("this kraftd", dict(own)))
+    refused = False
+    for name, level in sorted(finalized.items()):
+        for node, features in nodes:
+            low, high = features.get(name, (0, 0))
+            if level and not low <= level <= high:
+                text = f"{name} is finalized at {level}, and it supports {low} to {high}"
+                yield problem("versions", node, text, UPGRADE)
+                refused = True
+    if refused:
+        return
+    behind = [
+        f"{name} {level} of {supported[name][1]}"
+        for name, level in sorted(finalized.items())
+        if name in supported and level < supported[name][1]
+    ]
+    if behind:
+        text = f"levels below what it supports: {', '.join(behind)}"
+        yield note("versions", answer.at, text, "upgrade them once every node is upgraded")
+    elif finalized:
+        yield ok("versions", answer.at, f"supports all {len(finalized)} finalized features")
+
+
+def judge_name(host: str, resolved: str | None) -> Finding:
+    """`resolved` is None where the name does, and else what the resolver said."""
+    if resolved is None:
+        return ok("names", host, "it resolves")
+    return problem("names", host, f"the name does not resolve ({resolved})", "correct it, or the resolver")
+
+
+def judge_port(
+    at: str, refused: str | None, answer: Answer | None, cluster_id: str | None, *, for_clients: bool = False
+) -> Finding:
+    """A listener of this node: it can be bound (nothing runs), or what answers there is looked at.
+
+    refused is what the system said to binding it, None where that went well; answer is what answers there.
+    A listener for ordinary clients answers as a broker does.
+    """
+    if answer is None:
+        if refused is None:
+            return note("ports", at, "it is free: this node does not run")
+        return problem("ports", at, f"it cannot be bound: {refused}", "correct listeners")
+    if answer.failure and answer.speaks not in ("TLS", "PLAINTEXT"):
+        what = f"a process that speaks {answer.speaks}" if answer.speaks else "another process"
+        text = f"{what} has the port ({answer.failure})"
+        return problem("ports", at, text, "stop that process, or choose another port in listeners")
+    if is_broker(answer) and not for_clients:
+        return problem("ports", at, "a broker has the port", "choose another port in listeners")
+    if cluster_id is not None and answer.cluster_id not in (None, cluster_id):
+        text = f"a node of cluster {answer.cluster_id} has the port, this directory is of {cluster_id}"
+        return problem("ports", at, text, "choose another port in listeners, or correct log.dirs")
+    return ok(
+        "ports", at, f"a node answers there over {answer.speaks}" if answer.failure else "this node answers"
+    )
+
+
+def judge_metrics(at: str, fenced: int | None) -> Finding:
+    """`fenced` brokers as /metrics has them, None where it does not answer."""
+    if fenced is None:
+        return note("brokers", at, "/metrics does not answer")
+    if fenced:
+        remedy = "look at the brokers' logs: a fenced broker leads no partition"
+        return warning("brokers", at, f"fenced brokers: {fenced}", remedy)
+    return ok("brokers", at, "no broker is fenced")

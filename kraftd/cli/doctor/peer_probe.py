@@ -1,0 +1,141 @@
+"""Asking addresses what they are: Kafka's protocol first, then TLS, HTTP, or PLAINTEXT after TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import ssl
+import time
+from collections.abc import Iterable
+
+from kraftd.cli.doctor.judge_peers import Answer
+from kraftd.cli.leader import CONTROLLERS
+from kraftd.client.connection import Connection, Plaintext, default_setup
+from kraftd.client.failures import ClientFailure, NoAnswer
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.api_versions_response import ApiVersionsResponse
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
+from kraftd.messages.describe_cluster_response import DescribeClusterResponse
+
+Address = tuple[str, int]
+HTTP_PROBE = b"GET / HTTP/1.0\r\n\r\n"
+
+
+async def probe_all(addresses: Iterable[Address], timeout_s: float) -> list[Answer]:
+    """What each address answers, all asked at once."""
+    return list(await asyncio.gather(*(probe(address, timeout_s) for address in addresses)))
+
+
+async def probe(address: Address, timeout_s: float) -> Answer:
+    """What an address answers; a failure is an answer too."""
+    at = address_text(address)
+    began_s = time.perf_counter()
+    try:
+        async with await Connection.open(*address, timeout_s, client_id="kraftd-cli") as connection:
+            elapsed_ms = (time.perf_counter() - began_s) * 1000
+            versions = await connection.ask(ApiVersionsRequest("kraftd", "1"), ApiVersionsResponse)
+            cluster_id = await _cluster_id(connection)
+            return Answer(at, "", "", frozenset(connection.versions), versions, cluster_id, elapsed_ms)
+    except ClientFailure as failure:
+        text = str(failure).removeprefix(f"{at}: ")
+        listens = not isinstance(failure, NoAnswer) or await _listens(address, timeout_s)
+        return Answer(at, text, await _speaks(address, timeout_s) if listens else "")
+
+
+async def _cluster_id(connection: Connection) -> str | None:
+    """The cluster's id as a controller tells it; None where it does not."""
+    request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
+    try:
+        answer = await connection.ask(request, DescribeClusterResponse)
+    except ClientFailure:
+        return None
+    return answer.cluster_id if answer.error_code == 0 else None
+
+
+async def _listens(address: Address, timeout_s: float) -> bool:
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, writer = await asyncio.open_connection(*address)
+    except (OSError, TimeoutError, ValueError):
+        return False
+    writer.close()
+    return True
+
+
+async def _speaks(address: Address, timeout_s: float) -> str:
+    """The protocol of a listener that did not answer as expected; "" where none is recognized."""
+    part_s = min(timeout_s, 2.0)
+    if default_setup.get() is not None:
+        with contextlib.suppress(ClientFailure):
+            async with await Connection.open(*address, part_s, Plaintext(), "kraftd-cli"):
+                return "PLAINTEXT"
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        async with asyncio.timeout(part_s):
+            _, writer = await asyncio.open_connection(*address, ssl=context)
+            writer.close()
+            return "TLS"
+    except ssl.SSLError as error:
+        if "ALERT" in (error.reason or ""):
+            return "TLS"  # it wants a certificate, or another version, and says so in TLS
+    except (OSError, TimeoutError, ValueError):
+        pass
+    with contextlib.suppress(OSError, TimeoutError, ValueError):
+        async with asyncio.timeout(part_s):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(HTTP_PROBE)
+            head = await reader.read(5)
+            writer.close()
+            return "HTTP" if head == b"HTTP/" else ""
+    return ""
+
+
+async def resolve(host: str) -> str | None:
+    """None where a host has an address, and else what the resolver says."""
+    try:
+        await asyncio.get_running_loop().getaddrinfo(host, None)
+    except OSError as error:
+        return error.strerror or str(error)
+    except UnicodeError:
+        return "it is no host name"
+    return None
+
+
+def bind_refusal(host: str, port: int) -> str | None:
+    """What the system says to binding an address, None where it could be bound. It is let go at once."""
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, address in found[:1]:
+            with socket.socket(family, kind, protocol) as sock:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                sock.bind(address)
+    except OSError as error:
+        return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+    except UnicodeError:
+        return "it is no host name"
+    return None
+
+
+async def fenced_brokers(address: Address, timeout_s: float) -> int | None:
+    """FencedBrokerCount of a /metrics page, None where it is not told."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(b"GET /metrics HTTP/1.0\r\nHost: doctor\r\nConnection: close\r\n\r\n")
+            page = (await reader.read(-1)).decode("utf-8", "replace")
+            writer.close()
+    except (OSError, TimeoutError, ValueError):
+        return None
+    for line in page.splitlines():
+        if "fencedbrokercount" in line.lower().replace("_", "") and not line.startswith("#"):
+            with contextlib.suppress(ValueError, OverflowError):
+                return int(float(line.rsplit(" ", 1)[1]))
+    return None
+
+
+def address_text(address: Address) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

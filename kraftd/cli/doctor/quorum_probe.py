@@ -1,0 +1,84 @@
+"""Asking the leader: the quorum, the time it has, and the registrations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from kraftd.cli.doctor.findings import Finding, note, problem
+from kraftd.cli.doctor.judge_quorum import (
+    Member,
+    judge_brokers,
+    judge_clock,
+    judge_lag,
+    judge_membership,
+    judge_refused,
+    judge_registrations,
+    judge_voters,
+)
+from kraftd.cli.failures import CommandFailure
+from kraftd.cli.leader import NoLeader, Quorum, ask_leader, connect, describe_quorum
+from kraftd.cli.registrations import Registration, registrations
+from kraftd.client.failures import ClientFailure
+
+DEFAULT_SESSION_TIMEOUT_MS = 9_000
+
+
+class Leader(NamedTuple):
+    """What the leader said, between which times (ms) of this machine's clock, and who is registered."""
+
+    quorum: Quorum
+    asked_ms: float
+    answered_ms: float
+    registered: list[Registration]
+
+
+async def ask(bootstrap: str, timeout_s: float) -> Leader | Finding:
+    """The leader's answers, or the finding that none leads."""
+    try:
+        found = await ask_leader(bootstrap, timeout_s)
+        async with await connect(found.address, timeout_s) as connection:
+            asked_ms = time.time() * 1000
+            quorum = await describe_quorum(connection, found.address)
+            answered_ms = time.time() * 1000
+    except NoLeader as failure:
+        text = " ".join(str(failure).split())
+        return problem("voters", "quorum", text, "bring a majority of the voters back: see the peers")
+    except CommandFailure as failure:
+        text = " ".join(str(failure).split())
+        remedy = (
+            "let this principal do DESCRIBE and ALTER on the cluster, or give another one's --command-config"
+        )
+        return problem("voters", "quorum", f"the leader does not tell: {text}", remedy)
+    except ClientFailure as failure:
+        text = " ".join(str(failure).split())
+        return problem("voters", "quorum", f"no leader was found: {text}", "see the peers")
+    try:
+        registered = await registrations(bootstrap, timeout_s)
+    except (CommandFailure, ClientFailure):
+        registered = []
+    return Leader(quorum, asked_ms, answered_ms, registered)
+
+
+def judge_leader(
+    leader: Leader,
+    session_timeout_ms: int,
+    me: Member | None,
+    static_voters: Mapping[int, tuple[str, int]],
+) -> Iterator[Finding]:
+    """All that the leader's answers say."""
+    partition = leader.quorum.partition
+    yield judge_clock(partition, leader.asked_ms, leader.answered_ms)
+    yield from judge_voters(partition)
+    if me is not None:
+        yield from judge_membership(partition, me, static_voters)
+    yield from judge_lag(partition)
+    yield from judge_refused(leader.quorum.refused, f"node {partition.leader_id}")
+    controllers = [one.controller_id for one in leader.registered]
+    yield from judge_brokers(partition, controllers, session_timeout_ms)
+    yield from judge_registrations(
+        (one.controller_id, one.endpoint) for one in leader.registered if one.role == "gone"
+    )
+    if not leader.registered:
+        yield note("registrations", "quorum", "the leader tells no registered controllers")

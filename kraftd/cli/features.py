@@ -1,0 +1,176 @@
+"""``kraftd features``: which levels are finalized and supported, and finalizing others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from kraftd.cli.cluster_options import command_config_option, run
+from kraftd.cli.failures import FAILED, UNREACHABLE, CommandFailure
+from kraftd.cli.leader import Quorum, ask_leader, check, connect
+from kraftd.cli.voters import bootstrap_option, timeout_option
+
+if TYPE_CHECKING:
+    from kraftd.messages.api_versions_response import ApiVersionsResponse
+
+UPGRADE, SAFE_DOWNGRADE = 1, 2  # UpdateFeatures' types (KIP-778)
+KRAFT_VERSION, METADATA_VERSION = "kraft.version", "metadata.version"
+
+feature_option = click.option(
+    "-f",
+    "--feature",
+    "levels",
+    multiple=True,
+    required=True,
+    metavar="NAME=LEVEL",
+    help="A feature and its level; of metadata.version also a release (4.2) or a name (4.2-IV1).",
+)
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Have the leader say whether it would, and change nothing."
+)
+
+
+class FeatureLevels(NamedTuple):
+    """A feature: what this leader supports, and the level in force, 0 where none is."""
+
+    low: int
+    high: int
+    finalized: int
+
+
+@click.group()
+def features() -> None:
+    """The levels of the cluster's features, metadata.version and kraft.version among them."""
+
+
+@features.command("describe")
+@command_config_option
+@bootstrap_option
+@timeout_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def describe(bootstrap: str, timeout_s: float, as_json: bool) -> None:
+    """Show each feature: the levels that the leader supports, and the one that is finalized."""
+    from kraftd.cli.tables import print_table
+
+    found = run(levels_in_force(bootstrap, timeout_s))
+    if as_json:
+        import json
+
+        click.echo(json.dumps({name: one._asdict() for name, one in found.items()}))
+        return
+    rows = [
+        [name, *(shown(name, level) for level in (one.low, one.high, one.finalized))]
+        for name, one in found.items()
+    ]
+    print_table(("FEATURE", "LOWEST", "HIGHEST", "FINALIZED"), rows)
+
+
+@features.command("upgrade")
+@command_config_option
+@bootstrap_option
+@feature_option
+@dry_run_option
+@timeout_option
+def upgrade(bootstrap: str, levels: Sequence[str], dry_run: bool, timeout_s: float) -> None:
+    """Finalize higher levels: all of those that are named, or none.
+
+    Refused, with the node's id, where a node does not support a level.
+    """
+    change(bootstrap, timeout_s, levels, UPGRADE, dry_run)
+
+
+@features.command("downgrade")
+@command_config_option
+@bootstrap_option
+@feature_option
+@dry_run_option
+@timeout_option
+def downgrade(bootstrap: str, levels: Sequence[str], dry_run: bool, timeout_s: float) -> None:
+    """Finalize lower levels: all of those that are named, or none.
+
+    A kraftd leader lowers metadata.version wherever no metadata in force needs the higher level, and else
+    names each record that stands in the way. Apache Kafka's refuses wherever the form of records changed.
+    """
+    change(bootstrap, timeout_s, levels, SAFE_DOWNGRADE, dry_run)
+
+
+def change(bootstrap: str, timeout_s: float, levels: Sequence[str], kind: int, dry_run: bool) -> None:
+    """Ask the leader for it, and say what is in force then. Raises CommandFailure with its reason."""
+    try:
+        wanted = dict(map(parse_level, levels))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--feature") from None
+    run(_change(bootstrap, timeout_s, wanted, kind, dry_run))
+    verb = "could become" if dry_run else "is now"
+    for name, level in wanted.items():
+        click.echo(f"{name} {verb} {shown(name, level)}.")
+
+
+async def _change(bootstrap: str, timeout_s: float, wanted: Mapping[str, int], kind: int, dry: bool) -> None:
+    await update(await ask_leader(bootstrap, timeout_s), timeout_s, wanted, kind, dry_run=dry)
+
+
+def parse_level(text: str) -> tuple[str, int]:
+    """A feature and its level. Raises ValueError."""
+    from kraftd.cli.format import name_and_level
+    from kraftd.metadata.metadata_version import parse_version
+
+    name, _, level = text.partition("=")
+    if name.strip() == METADATA_VERSION and "." in level:
+        return METADATA_VERSION, parse_version(level.strip(), unstable=True)
+    return name_and_level(text)
+
+
+def shown(name: str, level: int) -> str:
+    """A level for people: of metadata.version with the release."""
+    from kraftd.metadata.metadata_version import is_known, version_name
+
+    return f"{level} ({version_name(level)})" if name == METADATA_VERSION and is_known(level) else str(level)
+
+
+async def levels_in_force(bootstrap: str, timeout_s: float) -> dict[str, FeatureLevels]:
+    """What the leader supports and what is finalized, by feature. Raises CommandFailure, Unreachable."""
+    quorum = await ask_leader(bootstrap, timeout_s)
+    return feature_levels(await api_versions(quorum.address, timeout_s))
+
+
+async def api_versions(address: tuple[str, int], timeout_s: float) -> ApiVersionsResponse:
+    """What a node says of the APIs and features that it supports."""
+    from kraftd.messages.api_versions_request import ApiVersionsRequest
+    from kraftd.messages.api_versions_response import ApiVersionsResponse
+
+    async with await connect(address, timeout_s) as connection:
+        return await connection.ask(ApiVersionsRequest("kraftd", "1"), ApiVersionsResponse)
+
+
+def feature_levels(answer: ApiVersionsResponse) -> dict[str, FeatureLevels]:
+    """The features of an answer to ApiVersions, by name."""
+    finalized = {one.name: one.max_version_level for one in answer.finalized_features}
+    return {
+        one.name: FeatureLevels(one.min_version, one.max_version, finalized.get(one.name, 0))
+        for one in sorted(answer.supported_features, key=lambda one: one.name)
+    }
+
+
+async def update(
+    quorum: Quorum, timeout_s: float, wanted: Mapping[str, int], kind: int, *, dry_run: bool
+) -> None:
+    """Ask the leader to finalize these levels. Raises CommandFailure with what it has against it."""
+    from kraftd.client.failures import NoAnswer
+    from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+    from kraftd.messages.update_features_response import UpdateFeaturesResponse
+
+    updates = [FeatureUpdateKey(name, level, False, kind) for name, level in wanted.items()]
+    request = UpdateFeaturesRequest(int(timeout_s * 1000), updates, validate_only=dry_run)
+    try:
+        async with await connect(quorum.address, timeout_s) as connection:
+            answer = await connection.ask(request, UpdateFeaturesResponse)
+    except NoAnswer as failure:
+        text = f"{failure}. Whether the levels changed is not known: see kraftd features describe."
+        raise CommandFailure(text, UNREACHABLE) from None
+    check(answer.error_code, answer.error_message)
+    for one in answer.results or ():
+        if one.error_code:
+            raise CommandFailure(f"{one.feature}: {one.error_message}", FAILED)

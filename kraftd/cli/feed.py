@@ -1,0 +1,69 @@
+"""Events as lines: for people with time and offset, for scripts as JSON; many of one kind in sum."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftd.cli.as_of import time_text
+
+if TYPE_CHECKING:
+    from kraftd.history.event import Event
+
+SHOWN_OF_A_KIND = 10  # of one kind in a row, before the rest is summed up
+
+Wanted = Callable[["Event"], bool]
+
+
+def line_of(event: Event) -> str:
+    """`2026-11-22 06:51:05.123Z       4711  orders-0: leader moved from broker 1 to broker 2 ...`."""
+    return f"{time_text(event.timestamp_ms)} {event.offset:>10}  {event.text}"
+
+
+def lines_of(events: Iterable[Event]) -> Iterator[str]:
+    """The lines of a batch's events: after ten partitions with the same kind of event, only their number."""
+    kind, run, last = "", 0, None
+    for event in events:
+        run = run + 1 if event.kind == kind and event.told.partition is not None else 1
+        if run == 1 and last is not None:
+            yield last
+        kind = event.kind
+        if run <= SHOWN_OF_A_KIND:
+            last = None
+            yield line_of(event)
+        else:
+            more = run - SHOWN_OF_A_KIND
+            what = f"and {more:,} more partitions: {kind} (--json shows all)"
+            last = f"{time_text(event.timestamp_ms)} {event.offset:>10}  {what}"
+    if last is not None:
+        yield last
+
+
+def echo_events(events: Iterable[Event], as_json: bool) -> None:
+    """Print the events of a batch at once and flush them: a feed is read as it comes."""
+    if as_json:
+        import msgspec
+
+        for event in events:
+            click.echo(msgspec.json.encode(event.row()).decode())
+    else:
+        for line in lines_of(events):
+            click.echo(line)
+    sys.stdout.flush()
+
+
+def wants(topic: str | None, partition: int | None, kinds: tuple[str, ...] = ()) -> Wanted:
+    """Which events a person asked for."""
+
+    def wanted(event: Event) -> bool:
+        told = event.told
+        return (
+            (topic is None or told.topic == topic)
+            and (partition is None or told.partition in (None, partition))
+            and (not kinds or event.kind in kinds)
+        )
+
+    return wanted

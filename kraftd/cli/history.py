@@ -1,0 +1,113 @@
+"""``kraftd history``: what happened to a topic, or to all of a cluster, as far back as the log reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftd.cli.as_of import AsOf
+from kraftd.cli.cluster_options import json_option, of_cluster, opened_source, run
+from kraftd.cli.failures import FAILED, OK, CommandFailure
+from kraftd.cli.sources.source import Limit
+
+if TYPE_CHECKING:
+    from kraftd.history.event import Event
+    from kraftd.history.story import Story
+    from kraftd.wire.batch import Batch
+
+EVERYTHING = Limit(offset=-1)
+
+
+@click.command()
+@of_cluster
+@click.option("--topic", metavar="T", help="Only what happened to this topic.")
+@click.option(
+    "--partition", type=click.IntRange(0), help="With --topic: only this partition, and the topic itself."
+)
+@click.option(
+    "--from", "since", type=AsOf(), metavar="OFFSET|TIME", help="Begin after that; default: with the log."
+)
+@click.option(
+    "--to", "until", type=AsOf(), default=Limit(), metavar="OFFSET|TIME", help="End there; default: now."
+)
+@json_option
+def history(
+    bootstrap: str | None,
+    path: str | None,
+    timeout_s: float,
+    topic: str | None,
+    partition: int | None,
+    since: Limit | None,
+    until: Limit,
+    as_json: bool,
+) -> int:
+    """Tell what happened, in words, from as far back as the log still reaches."""
+    if partition is not None and topic is None:
+        raise click.UsageError("--partition needs --topic.")
+    return run(_history(bootstrap, path, timeout_s, topic, partition, since, until, as_json))
+
+
+async def _history(
+    bootstrap: str | None,
+    path: str | None,
+    timeout_s: float,
+    topic: str | None,
+    partition: int | None,
+    since: Limit | None,
+    until: Limit,
+    as_json: bool,
+) -> int:
+    from kraftd.cli.feed import echo_events, wants
+    from kraftd.cli.replaying import batches_within, begun, load
+    from kraftd.history.story import Story
+
+    wanted = wants(topic, partition)
+    told = 0
+    async with opened_source(bootstrap, path, timeout_s) as source:
+        if since is not None:
+            state = await load(source, since)
+        else:
+            state = begun(source, await source.begin_earliest())
+        story = Story(state.image)
+        known = topic is None or story.image.topic_named(topic) is not None
+        if not as_json and state.next_offset and since is None:
+            click.echo(
+                f"The log begins at offset {state.next_offset}; what was before is in a checkpoint.", err=True
+            )
+        async for batch, count in batches_within(source, state.next_offset, until):
+            events = [
+                event
+                for event in events_of(source.name, story, batch, state.next_offset, count)
+                if wanted(event)
+            ]
+            told += len(events)
+            echo_events(events, as_json)
+    if topic is not None and not told and not known:
+        raise CommandFailure(f"No topic was ever named {topic} as far back as the log reaches.", FAILED)
+    return OK
+
+
+def events_of(name: str, story: Story, batch: Batch, start: int, count: int) -> Iterator[Event]:
+    """The events of the first count records of a batch, without those before the offset start.
+
+    Raises CommandFailure for a record that cannot be read.
+    """
+    from kraftd.cli.replaying import damage, messages_of
+    from kraftd.wire.batch import control_records
+
+    header = batch.header
+    with damage(name, header.base_offset):
+        if header.is_control:
+            for record in control_records(batch)[:count]:
+                if record.message is not None and record.offset >= start:
+                    event = story.tell_control(
+                        record.message, record.offset, header.leader_epoch, header.base_timestamp_ms
+                    )
+                    if event is not None:
+                        yield event
+            return
+        first = max(header.base_offset, start)
+        messages = messages_of(batch)[first - header.base_offset : count]
+        yield from story.tell(messages, first, header.leader_epoch, header.base_timestamp_ms)

@@ -1,0 +1,182 @@
+"""``kraftd quorum recover``: a majority of the voters is lost for good; one survivor goes on alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftd.cli.failures import DIRECTORY, FAILED, CommandFailure
+
+if TYPE_CHECKING:
+    from kraftd.config import DaemonConfig
+    from kraftd.log.disk import RealDisk
+    from kraftd.metadata_dir.sole_voter import Survey
+    from kraftd.types import Uuid
+
+
+@click.command()
+@click.option(
+    "-c", "--config", "file", required=True, metavar="FILE", help="The survivor's .properties file."
+)
+@click.option(
+    "--other",
+    "others",
+    multiple=True,
+    metavar="DIR",
+    help="Another copy: a data directory of a lost voter, or of a broker. May be given several times.",
+)
+@click.option("--cluster-id-confirm", "typed", metavar="ID", help="The cluster id, instead of typing it.")
+def recover(file: str, others: tuple[str, ...], typed: str | None) -> None:
+    """Make the only surviving controller the only voter.
+
+    For a quorum whose majority is lost for good. Run it on the survivor with the longest log, kraftd's or
+    Apache Kafka's, while it is stopped. It says what is lost before it changes anything. Of a static quorum,
+    controller.quorum.voters must name this node alone before. Never start a lost voter on its old directory
+    again: format it anew.
+    """
+    from kraftd.config import load
+    from kraftd.log.disk import RealDisk
+    from kraftd.metadata_dir.directory import LOCK_FILE
+
+    config = load(file)
+    disk = RealDisk()
+    cluster_id, directory_id = identity(disk, config)
+    lock = disk.lock(f"{config.metadata_log_dir}/{LOCK_FILE}")
+    try:
+        _recover(disk, config, cluster_id, directory_id, others, typed)
+    finally:
+        lock.release()
+
+
+def _recover(
+    disk: RealDisk,
+    config: DaemonConfig,
+    cluster_id: str,
+    directory_id: Uuid | None,
+    others: tuple[str, ...],
+    typed: str | None,
+) -> None:
+    from time import time
+
+    from kraftd.metadata_dir.sole_voter import kept_copies, make_sole_voter, recovered_epoch, survey
+    from kraftd.metadata_dir.voters import InitialVoter
+    from kraftd.types import ZERO_UUID
+
+    directory = config.metadata_log_dir
+    mine = survey(disk, directory)
+    is_static = mine.kraft_version == 0
+    if is_static and list(config.quorum_voters) != [config.node_id]:
+        raise CommandFailure(other_voters(config), DIRECTORY)
+    copies = {other: survey(disk, data_directory(other)) for other in others}
+    check_same_cluster(disk, cluster_id, others)
+    epoch = recovered_epoch([mine, *copies.values()])
+    tell(config, cluster_id, mine, copies)
+    if typed is None:
+        typed = click.prompt("Type the cluster id to go on", type=str)
+    if typed.strip() != cluster_id:
+        raise CommandFailure(f"{typed} is not the cluster id. Nothing was changed.", FAILED)
+    endpoint = config.advertised_listeners[0]
+    voter = InitialVoter(
+        config.node_id, endpoint.host or "localhost", endpoint.port, directory_id or ZERO_UUID
+    )
+    kept = kept_copies(disk, directory, epoch)
+    end = make_sole_voter(disk, directory, voter, endpoint.listener, epoch=epoch, now_ms=int(time() * 1000))
+    click.echo(
+        f"Controller {config.node_id} is the only voter, at {endpoint.host or 'localhost'}:{endpoint.port}, "
+        f"from epoch {epoch} on; the log ends at offset {end.offset}. Kept as they were:"
+    )
+    for _, copy in kept:
+        click.echo(f"  {copy}")
+    click.echo(what_next(config, is_static=is_static))
+
+
+def data_directory(path: str) -> str:
+    """The directory that holds the partition's; a path may name the latter."""
+    from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
+
+    path = path.rstrip("/") or "/"
+    return path.removesuffix(f"/{PARTITION_DIRECTORY}")
+
+
+def identity(disk: RealDisk, config: DaemonConfig) -> tuple[str, Uuid | None]:
+    """The cluster id of the survivor, and its directory id, which a static quorum does without.
+
+    Raises CommandFailure, DirectoryProblem.
+    """
+    from kraftd.metadata_dir.meta_properties import check_meta_properties, read_meta_properties
+
+    directory = config.metadata_log_dir
+    found = read_meta_properties(disk, directory)
+    if found is None or found.cluster_id is None or (found.directory_id is None and not config.quorum_voters):
+        raise CommandFailure(
+            f"{directory} has no meta.properties with a cluster id and a directory id: it is not the "
+            "directory of a voter.",
+            DIRECTORY,
+        )
+    check_meta_properties({directory: found}, node_id=config.node_id)
+    return found.cluster_id, found.directory_id
+
+
+def check_same_cluster(disk: RealDisk, cluster_id: str, others: tuple[str, ...]) -> None:
+    """Raise DirectoryProblem for a copy of another cluster; one without meta.properties is taken as it is."""
+    from kraftd.metadata_dir.meta_properties import check_meta_properties, read_meta_properties
+
+    for other in others:
+        found = read_meta_properties(disk, data_directory(other))
+        if found is not None:
+            check_meta_properties({other: found}, cluster_id=cluster_id)
+
+
+def own_voter(config: DaemonConfig) -> str:
+    """This controller as controller.quorum.voters names it."""
+    endpoint = config.advertised_listeners[0]
+    return f"{config.node_id}@{endpoint.host or 'localhost'}:{endpoint.port}"
+
+
+def other_voters(config: DaemonConfig) -> str:
+    """What to do first with a quorum whose voters are in its files, not in its log."""
+    return (
+        f"{config.metadata_log_dir} is of a static quorum (kraft.version 0): its voters are those of "
+        f"controller.quorum.voters. Set controller.quorum.voters={own_voter(config)} in this file and run "
+        "the command again. Nothing was changed."
+    )
+
+
+def what_next(config: DaemonConfig, *, is_static: bool) -> str:
+    """What is left for the operator."""
+    if not is_static:
+        return "Start it, then format new controllers with --no-initial-controllers and add them."
+    return (
+        f"Start it. Set controller.quorum.voters={own_voter(config)} in the file of every broker, for its "
+        "next start. The voters are static (kraft.version 0): name a new one in the files of all nodes."
+    )
+
+
+def tell(config: DaemonConfig, cluster_id: str, mine: Survey, copies: dict[str, Survey]) -> None:
+    """Say what is there, and what is not."""
+    from kraftd.metadata_dir.sole_voter import compare
+
+    end = mine.end
+    click.echo(f"Cluster {cluster_id}, controller {config.node_id}, {config.metadata_log_dir}:")
+    for note in mine.notes:
+        click.echo(f"  {note}.")
+    voters = ", ".join(map(str, mine.voter_ids)) or "static, not in the log"
+    click.echo(f"  The log ends at offset {end.offset}, in epoch {end.epoch}. Voters: {voters}.")
+    click.echo(
+        f"  Offsets below {mine.committed} are known to be committed. All of the log counts as committed "
+        "from now on. Lost is what a majority had committed without this controller, all of it behind offset "
+        f"{end.offset - 1}."
+    )
+    if mine.voter_ids and config.node_id not in mine.voter_ids:
+        click.echo(f"  Controller {config.node_id} was no voter: it may be further behind than a voter.")
+    if not copies:
+        click.echo("  No other copy was given (--other), so nothing is known of what is behind it.")
+    for path, other in copies.items():
+        found = compare(mine, other)
+        click.echo(
+            f"  {path} ends at offset {other.end.offset}, in epoch {other.end.epoch}: the same before offset "
+            f"{found.common}; {found.only_there} records are there only, {found.only_here} here only."
+        )
+        if (other.end.epoch, other.end.offset) > (end.epoch, end.offset):
+            click.echo(f"  Its log is AHEAD of this one: {path} is the better one to recover from.")

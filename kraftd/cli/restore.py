@@ -1,0 +1,171 @@
+"""``kraftd restore``: a new standalone controller's directory out of a backup or a copied data directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from kraftd.cli.as_of import AsOf
+from kraftd.cli.cluster_options import run
+from kraftd.cli.failures import DIRECTORY, FAILED, USAGE, CommandFailure
+from kraftd.cli.sources.source import Limit
+
+if TYPE_CHECKING:
+    from kraftd.cli.replaying import State
+    from kraftd.config import DaemonConfig
+    from kraftd.metadata.image import Image
+    from kraftd.metadata_dir.restore import RestorePlan
+    from kraftd.wire.record_frame import VersionedRecord
+
+RECORDS_AT_ONCE = 5_000
+
+
+@click.command()
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="DIR",
+    help="A backup, or a data directory of kraftd or Apache Kafka.",
+)
+@click.option(
+    "-c", "--config", "file", required=True, metavar="FILE", help="The new controller's .properties file."
+)
+@click.option(
+    "--as-of",
+    type=AsOf(),
+    default=Limit(),
+    metavar="OFFSET|TIME",
+    help="The last record that counts, or the last time. Default: all that there is.",
+)
+@click.option("-t", "--cluster-id", metavar="ID", help="A new cluster id. Default: that of the backup.")
+def restore(source: str, file: str, as_of: Limit, cluster_id: str | None) -> None:
+    """Make a new controller's directories of a backup.
+
+    The controller is the only voter of a new quorum; others join it. The directories of FILE must be empty,
+    and nothing in DIR is changed. Registrations of other controllers are left out.
+    """
+    from time import time
+
+    from kraftd.cli.as_of import time_text
+    from kraftd.cli.identity import new_uuid
+    from kraftd.config import load as load_config
+    from kraftd.log.disk import RealDisk
+    from kraftd.metadata_dir.restore import check_empty, restore_directories
+
+    config = load_config(file)
+    check_alone(config)
+    disk = RealDisk()
+    source = source.rstrip("/") or "/"
+    check_empty(disk, config.data_dirs)
+    old_cluster_id = cluster_of(source)
+    state, last_epoch = run(state_of(source, as_of))
+    plan = plan_of(config, cluster_id or old_cluster_id, state, last_epoch)
+    runs = runs_of(state.image, config.node_id)
+    restore_directories(disk, plan, runs, new_uuid=new_uuid, now_ms=int(time() * 1000))
+    click.echo(
+        f"Restored cluster {old_cluster_id} as of offset {state.provenance.offset} "
+        f"({time_text(state.provenance.timestamp_ms)}) into {config.metadata_log_dir}, "
+        f"as cluster {plan.cluster_id} with node {config.node_id} as the only voter."
+    )
+
+
+def check_alone(config: DaemonConfig) -> None:
+    """Raise CommandFailure where the file names other voters."""
+    others = [node_id for node_id in config.quorum_voters if node_id != config.node_id]
+    if others:
+        raise CommandFailure(
+            f"controller.quorum.voters names {', '.join(map(str, others))} beside this node: a restored "
+            "quorum begins with one voter. Name this node alone; or leave the key out, have "
+            "controller.quorum.bootstrap.servers, and let the others join.",
+            USAGE,
+        )
+
+
+def cluster_of(source: str) -> str:
+    """The cluster id of a backup, whose files are checked, or of a data directory. Raises CommandFailure."""
+    from kraftd.log.disk import RealDisk
+    from kraftd.metadata_dir.backup import MANIFEST, read_manifest, verify_backup
+    from kraftd.metadata_dir.meta_properties import FILE_NAME, read_meta_properties
+
+    disk = RealDisk()
+    manifest = read_manifest(disk, source)
+    if manifest is not None:
+        verify_backup(disk, source, manifest)
+        return manifest.cluster_id
+    properties = read_meta_properties(disk, source)
+    if properties is None or properties.cluster_id is None:
+        raise CommandFailure(
+            f"{source} is neither a backup (it has no {MANIFEST}; one that was interrupted has none) nor a "
+            f"data directory (it has no {FILE_NAME}).",
+            DIRECTORY,
+        )
+    return properties.cluster_id
+
+
+async def state_of(source: str, as_of: Limit) -> tuple[State, int]:
+    """The state to restore, and the last epoch of which the whole source tells."""
+    from kraftd.cli.replaying import load
+    from kraftd.cli.sources.files import FileSource
+
+    files = FileSource(source)
+    state = await load(files, as_of)
+    last_epoch = state.provenance.epoch
+    async for batch in files.batches(state.next_offset):
+        last_epoch = max(last_epoch, batch.header.leader_epoch)
+    return state, last_epoch
+
+
+def plan_of(config: DaemonConfig, cluster_id: str, state: State, last_epoch: int) -> RestorePlan:
+    """Raises CommandFailure where there is nothing to restore yet at that offset."""
+    from kraftd.metadata_dir.new_epoch import epoch_beyond
+    from kraftd.metadata_dir.restore import RestorePlan
+    from kraftd.types import OffsetAndEpoch
+
+    features = feature_records(state.image)
+    if not features:
+        raise CommandFailure(
+            f"As of offset {state.provenance.offset} the cluster had no metadata.version yet: there is "
+            "nothing to restore. Ask for a later offset.",
+            FAILED,
+        )
+    endpoint = config.advertised_listeners[0]
+    return RestorePlan(
+        node_id=config.node_id,
+        cluster_id=cluster_id,
+        directories=config.data_dirs,
+        metadata_directory=config.metadata_log_dir,
+        host=endpoint.host or "localhost",
+        port=endpoint.port,
+        controller_listener=endpoint.listener,
+        is_static=config.is_static_quorum,
+        snapshot_id=OffsetAndEpoch(state.next_offset, state.provenance.epoch),
+        timestamp_ms=state.provenance.timestamp_ms,
+        epoch=epoch_beyond(last_epoch),
+        feature_records=features,
+    )
+
+
+def feature_records(image: Image) -> tuple[VersionedRecord, ...]:
+    """The records of the features' levels, as bootstrap.checkpoint has them."""
+    from kraftd.messages.feature_level_record import FeatureLevelRecord
+
+    return tuple(one for one in image.records() if isinstance(one.message, FeatureLevelRecord))
+
+
+def runs_of(image: Image, node_id: int) -> Iterator[list[bytes]]:
+    """The framed records of a snapshot, some at a time, without the registrations of other controllers."""
+    from itertools import islice
+
+    from kraftd.messages.register_controller_record import RegisterControllerRecord
+    from kraftd.wire.record_frame import encode_records
+
+    kept = (
+        one
+        for one in image.records()
+        if not isinstance(one.message, RegisterControllerRecord) or one.message.controller_id == node_id
+    )
+    while some := list(islice(kept, RECORDS_AT_ONCE)):
+        yield encode_records(some)

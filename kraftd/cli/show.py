@@ -1,0 +1,103 @@
+"""``kraftd show``: the state of a cluster as a tree, now or as of an offset or a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import click
+
+from kraftd.cli.as_of import AsOf
+from kraftd.cli.cluster_options import json_option, of_cluster, opened_source, run
+from kraftd.cli.failures import FAILED, OK, CommandFailure
+from kraftd.cli.sources.source import Limit
+
+MOST_CHILDREN = 100  # of one directory, for people; --json shows all
+
+
+@click.command()
+@click.argument("path_in_tree", metavar="[PATH]", default="/")
+@of_cluster
+@click.option(
+    "--as-of",
+    type=AsOf(),
+    default=Limit(),
+    metavar="OFFSET|TIME",
+    help="The state when the record of that offset was the last one, or at that time. Default: now.",
+)
+@click.option(
+    "--depth", type=click.IntRange(1, 16), help="How many levels to show. Default: 1, and all below a topic."
+)
+@json_option
+def show(
+    path_in_tree: str,
+    bootstrap: str | None,
+    path: str | None,
+    timeout_s: float,
+    as_of: Limit,
+    depth: int | None,
+    as_json: bool,
+) -> int:
+    """Show a cluster's state as a tree.
+
+    PATH is one of Kafka's metadata-shell, such as /topics/byName/orders; *, ? and [...] stand for names.
+    Without a PATH the top of the tree is shown.
+    """
+    return run(_show(path_in_tree, bootstrap, path, timeout_s, as_of, depth, as_json))
+
+
+async def _show(
+    path_in_tree: str,
+    bootstrap: str | None,
+    path: str | None,
+    timeout_s: float,
+    as_of: Limit,
+    depth: int | None,
+    as_json: bool,
+) -> int:
+    from kraftd.cli.replaying import load
+    from kraftd.history.tree import Leaf, find, leaves, tree_of
+
+    async with opened_source(bootstrap, path, timeout_s) as source:
+        state = await load(source, as_of)
+    root = tree_of(state.image, state.provenance)
+    found = 0
+    for full_path, node in find(root, path_in_tree):
+        found += 1
+        if as_json:
+            import msgspec
+
+            for leaf_path, leaf in leaves(full_path, node):
+                row = {"path": leaf_path, "value": leaf.value}
+                click.echo(msgspec.json.encode(row).decode())
+        elif isinstance(node, Leaf):
+            click.echo(f"{full_path}: {node.text}" if full_path != path_in_tree else node.text)
+        else:
+            click.echo(full_path)
+            below = full_path.count("/") > 2 and full_path.startswith("/topics/")
+            for line in _lines(node, depth or (16 if below else 1), "  "):
+                click.echo(line)
+    if not found:
+        raise CommandFailure(
+            f"{path_in_tree}: there is no such path as of offset {state.provenance.offset}.", FAILED
+        )
+    return OK
+
+
+def _lines(directory: object, depth: int, indent: str) -> Iterator[str]:
+    """The children of a directory, a line each, down to a depth."""
+    from kraftd.history.tree import Directory, Leaf
+
+    assert isinstance(directory, Directory)
+    names = iter(directory.names())
+    for name in islice(names, MOST_CHILDREN):
+        child = directory.child(name)
+        if isinstance(child, Leaf):
+            yield f"{indent}{name}: {child.text}"
+        elif child is not None:
+            yield f"{indent}{name}/"
+            if depth > 1:
+                yield from _lines(child, depth - 1, indent + "  ")
+    more = sum(1 for _ in names)
+    if more:
+        yield f"{indent}and {more:,} more (--json shows all)"

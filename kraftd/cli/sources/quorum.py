@@ -1,0 +1,218 @@
+"""Records out of a running quorum, kraftd's or Apache Kafka's: from its controllers, or from its topic."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from kraftd.cli.failures import DIRECTORY, FAILED, UNREACHABLE, CommandFailure
+from kraftd.cli.leader import parse_addresses
+from kraftd.cli.sources.source import Beginning, Limit, not_covered
+from kraftd.client.cluster import Cluster
+from kraftd.client.connection import Connection
+from kraftd.client.failures import ClientFailure, OutOfRange, Refused, Unreachable
+from kraftd.client.metadata_cache import Address
+from kraftd.client.partition_reader import EARLIEST, PartitionReader
+from kraftd.client.quorum_log import LogBounds, NotCovered, QuorumLog
+from kraftd.log.disk import RealDisk
+from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
+from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_name
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, OffsetAndEpoch
+from kraftd.wire.api import ApiKey
+from kraftd.wire.batch import Batch
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+
+DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(METADATA_PARTITION)])])
+
+
+async def find_quorum(bootstrap: str, timeout_s: float) -> QuorumSource | TopicSource:
+    """The source behind bootstrap addresses of controllers, of brokers, or of client listeners.
+
+    Raises CommandFailure, Unreachable.
+    """
+    addresses = parse_addresses(bootstrap)
+    failures: list[str] = []
+    for address in addresses:
+        try:
+            async with await Connection.open(*address, timeout_s, client_id="kraftd-cli") as connection:
+                if connection.serves(ApiKey.FETCH_SNAPSHOT):
+                    return QuorumSource(bootstrap, addresses, timeout_s)
+                controllers = await _controllers_known_to(connection)
+        except Unreachable as error:
+            failures.append(str(error))
+            continue
+        reached = await _reachable(controllers, timeout_s)
+        if reached is not None:
+            source = QuorumSource(bootstrap, controllers, timeout_s)
+            if await source.is_allowed():
+                return source
+            await source.close()
+        topic = TopicSource(bootstrap, addresses, timeout_s)
+        if await topic.is_served():
+            return topic
+        await topic.close()
+        where = ", ".join(f"{host}:{port}" for host, port in controllers) or "none that it tells of"
+        failures.append(f"{connection.address}: it is a broker, and no controller can be reached ({where})")
+    raise CommandFailure("\n".join(dict.fromkeys(failures)), UNREACHABLE)
+
+
+async def _controllers_known_to(connection: Connection) -> list[Address]:
+    """Where the quorum's controllers are, as a broker says."""
+    answer = await connection.ask(DESCRIBE, DescribeQuorumResponse)
+    return [(one.host, one.port) for node in answer.nodes for one in node.listeners]
+
+
+async def _reachable(controllers: list[Address], timeout_s: float) -> Address | None:
+    for address in controllers:
+        try:
+            async with await Connection.open(*address, timeout_s / 4) as connection:
+                if connection.serves(ApiKey.FETCH_SNAPSHOT):
+                    return address
+        except Unreachable:
+            continue
+    return None
+
+
+class QuorumSource:
+    """The metadata log at the controllers of a quorum, snapshots included; only what is committed."""
+
+    def __init__(self, name: str, controllers: list[Address], timeout_s: float) -> None:
+        self.name = name
+        self._log = QuorumLog(controllers, timeout_s)
+        self._epoch = 0  # of the record before the one that is read next
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def __repr__(self) -> str:
+        return f"<QuorumSource {self.name}, {self._log!r}>"
+
+    async def is_allowed(self) -> bool:
+        """Return whether the controllers let this user read: they ask for CLUSTER_ACTION."""
+        try:
+            await self._log.bounds()
+        except Refused as error:
+            return error.code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        except ClientFailure:
+            pass  # what begins to read says so
+        return True
+
+    async def begin(self, limit: Limit) -> Beginning:
+        bounds = await self._log.bounds()
+        if bounds.latest is None:
+            return Beginning(0, 0, -1, iter(()), 0)
+        if limit.offset is None or bounds.latest.offset - 1 <= limit.offset:
+            beginning = await self._download(bounds.latest)
+            if limit.takes_checkpoint(bounds.latest, beginning.timestamp_ms):
+                return beginning
+        beginning = await self._earliest(bounds)
+        if not limit.takes_checkpoint(OffsetAndEpoch(beginning.next_offset, 0), beginning.timestamp_ms):
+            raise CommandFailure(not_covered(limit, beginning.next_offset), FAILED)
+        return beginning
+
+    async def begin_earliest(self) -> Beginning:
+        bounds = await self._log.bounds()
+        return Beginning(0, 0, -1, iter(()), 0) if bounds.latest is None else await self._earliest(bounds)
+
+    async def _earliest(self, bounds: LogBounds) -> Beginning:
+        assert bounds.latest is not None
+        try:
+            return await self._download(await self._log.earliest_snapshot(bounds))
+        except Refused as error:
+            # A controller of Kafka's forgets at a restart where its log begins, and with it that snapshot's
+            # id; and it fails to write what it refuses here, which comes as an unknown error.
+            if error.code not in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.UNKNOWN_SERVER_ERROR):
+                raise
+            return await self._download(bounds.latest)
+
+    async def _download(self, snapshot_id: OffsetAndEpoch) -> Beginning:
+        """Bring a snapshot into a temporary file, checked as it is read."""
+        self._folder = self._folder or tempfile.TemporaryDirectory(prefix="kraftd-")
+        path = Path(self._folder.name, checkpoint_name(snapshot_id))
+        if not path.exists():
+            with path.open("wb") as file:
+                async for piece, _ in self._log.snapshot(snapshot_id):
+                    file.write(piece)
+        reader = CheckpointReader(RealDisk(), str(path))
+
+        def runs() -> Iterator[list[Message]]:
+            try:
+                yield from reader.runs()
+            finally:
+                reader.close()
+
+        end, self._epoch = snapshot_id
+        return Beginning(
+            end, self._epoch, reader.header.last_contained_log_timestamp_ms, runs(), reader.size_bytes
+        )
+
+    async def batches(self, start: int, *, follow: bool = False) -> AsyncIterator[Batch]:
+        epoch = self._epoch if start else 0
+        try:
+            async for batch in self._log.batches(start, epoch, follow=follow):
+                self._epoch = batch.header.leader_epoch
+                yield batch
+        except NotCovered as error:
+            raise CommandFailure(
+                f"{self.name}: the leader made a new snapshot and deleted the log before {error.log_start} "
+                "meanwhile. Run the command again.",
+                FAILED,
+            ) from None
+
+    async def close(self) -> None:
+        await self._log.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+class TopicSource:
+    """The metadata log as the read-only topic that a client listener serves; it has no snapshots."""
+
+    def __init__(self, name: str, bootstrap: list[Address], timeout_s: float) -> None:
+        self.name = name
+        self._cluster = Cluster(bootstrap, timeout_s)
+        self._epoch = -1
+
+    def __repr__(self) -> str:
+        return f"<TopicSource {self.name}>"
+
+    async def is_served(self) -> bool:
+        """Return whether the listener has the topic. Raises CommandFailure if it is not for this user."""
+        try:
+            await self._cluster.refresh([METADATA_TOPIC])
+        except ClientFailure as error:
+            if isinstance(error, Refused) and error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                await self.close()
+                raise CommandFailure(
+                    f"{self.name}: {error}: this user needs READ on the topic {METADATA_TOPIC}", FAILED
+                ) from None
+            return False
+        return self._cluster.cache.leader(METADATA_TOPIC, METADATA_PARTITION) is not None
+
+    async def begin(self, limit: Limit) -> Beginning:
+        return await self.begin_earliest()
+
+    async def begin_earliest(self) -> Beginning:
+        found = await self._reader(0, -1).list_offset(EARLIEST)
+        if found.offset > 0:
+            raise CommandFailure(
+                f"{self.name}: the log begins at offset {found.offset}, and what was before is in a snapshot "
+                "that only controllers give. Name a controller with --bootstrap.",
+                DIRECTORY,
+            )
+        return Beginning(0, -1, -1, iter(()), 0)
+
+    async def batches(self, start: int, *, follow: bool = False) -> AsyncIterator[Batch]:
+        try:
+            async for batch in self._reader(start, self._epoch).batches(follow=follow):
+                self._epoch = batch.header.leader_epoch
+                yield batch
+        except OutOfRange as error:
+            raise CommandFailure(f"{self.name}: {error}", FAILED) from None
+
+    def _reader(self, offset: int, epoch: int) -> PartitionReader:
+        return PartitionReader(self._cluster, METADATA_TOPIC, METADATA_PARTITION, offset, epoch)
+
+    async def close(self) -> None:
+        await self._cluster.close()

@@ -1,0 +1,75 @@
+"""What a command may ask of a source of records, and up to where it wants them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from kraftd.types import OffsetAndEpoch
+    from kraftd.wire.batch import Batch, BatchHeader
+    from kraftd.wire.message import Message
+
+
+class Limit(NamedTuple):
+    """The last offset that is wanted, or the last time, both included; both None is everything there is."""
+
+    offset: int | None = None
+    time_ms: int | None = None
+
+    def takes_checkpoint(self, snapshot_id: OffsetAndEpoch, timestamp_ms: int) -> bool:
+        """Return whether all that a checkpoint stands for is within the limit."""
+        if self.offset is not None:
+            return snapshot_id.offset - 1 <= self.offset
+        return self.time_ms is None or timestamp_ms <= self.time_ms
+
+    def count_of(self, header: BatchHeader) -> int:
+        """How many records of a batch are within the limit."""
+        if self.offset is not None:
+            return max(0, min(header.record_count, self.offset - header.base_offset + 1))
+        if self.time_ms is not None and header.base_timestamp_ms > self.time_ms:
+            return 0
+        return header.record_count
+
+    def __str__(self) -> str:
+        if self.offset is not None:
+            return f"offset {self.offset}"
+        return "now" if self.time_ms is None else f"time {self.time_ms} ms"
+
+
+class Beginning(NamedTuple):
+    """What the records start from: a checkpoint that stands for all before next_offset, or nothing.
+
+    runs are the checkpoint's metadata records, some at a time; size_bytes is how much there is to read.
+    """
+
+    next_offset: int
+    epoch: int
+    timestamp_ms: int
+    runs: Iterator[list[Message]]
+    size_bytes: int
+
+
+class Source(Protocol):
+    """A cluster's records from a place. Every method may raise CommandFailure or StorageError."""
+
+    name: str
+
+    async def begin(self, limit: Limit) -> Beginning:
+        """The newest beginning within the limit. Raises CommandFailure where the log covers none."""
+
+    async def begin_earliest(self) -> Beginning:
+        """The beginning that lies farthest back."""
+
+    def batches(self, start: int, *, follow: bool = False) -> AsyncIterator[Batch]:
+        """The batches from an offset on: those that there are now, then, with follow, those to come."""
+
+    async def close(self) -> None: ...
+
+
+def not_covered(limit: Limit, earliest: int) -> str:
+    """What to tell where a log no longer reaches back so far."""
+    return (
+        f"{limit} is before what the log still covers: it begins with the checkpoint that ends at offset "
+        f"{earliest}. Ask for offset {earliest - 1} or a later one."
+    )

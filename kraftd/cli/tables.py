@@ -1,0 +1,30 @@
+"""Tables for people: aligned, coloured where a terminal shows it, whole lines where a script reads."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+WIDE = 1000
+
+
+def print_table(
+    headings: Iterable[str],
+    rows: Iterable[Sequence[str]],
+    styles: Sequence[str] | None = None,
+    *,
+    wrap: bool = False,
+) -> None:
+    """Print a table without a frame; styles are rich's, one a row. With wrap long texts go on below."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, no_wrap=not wrap)
+    for at, row in enumerate(rows):
+        table.add_row(*map(Text, row), style=styles[at] if styles else None)
+    # A script that reads the lines gets them whole, however narrow a terminal would be.
+    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
+    console.print(table)

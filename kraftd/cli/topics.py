@@ -1,0 +1,123 @@
+"""``kraftd topics``: the topics of a cluster, a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kraftd.cli.as_of import AsOf
+from kraftd.cli.cluster_options import json_option, of_cluster, opened_source, run
+from kraftd.cli.failures import FAILED, OK, CommandFailure
+from kraftd.cli.sources.source import Limit
+
+if TYPE_CHECKING:
+    from kraftd.metadata.image import Image
+    from kraftd.metadata.state import TopicState
+
+
+@click.command()
+@click.argument("pattern", required=False)
+@of_cluster
+@click.option("--as-of", type=AsOf(), default=Limit(), metavar="OFFSET|TIME", help="As `kraftd show` has it.")
+@json_option
+def topics(
+    pattern: str | None,
+    bootstrap: str | None,
+    path: str | None,
+    timeout_s: float,
+    as_of: Limit,
+    as_json: bool,
+) -> int:
+    """List the topics of a cluster, with what is wrong with them.
+
+    PATTERN is a name; *, ? and [...] stand for parts of names.
+    """
+    return run(_topics(pattern, bootstrap, path, timeout_s, as_of, as_json))
+
+
+async def _topics(
+    pattern: str | None,
+    bootstrap: str | None,
+    path: str | None,
+    timeout_s: float,
+    as_of: Limit,
+    as_json: bool,
+) -> int:
+    from kraftd.cli.replaying import load
+
+    async with opened_source(bootstrap, path, timeout_s) as source:
+        state = await load(source, as_of)
+    rows = rows_of(state.image, pattern)
+    if as_json:
+        import msgspec
+
+        for row in rows:
+            click.echo(msgspec.json.encode(row).decode())
+        return OK
+    found = list(rows)
+    if pattern is not None and not found:
+        raise CommandFailure(f"No topic is named {pattern}.", FAILED)
+    if not found:
+        click.echo("There are no topics.", err=True)
+    else:
+        show_table(found)
+    return OK
+
+
+def rows_of(image: Image, pattern: str | None) -> Iterator[dict[str, Any]]:
+    """What there is to say of each topic that a pattern names, by name."""
+    names = image.topic_names()
+    if pattern is not None and pattern in names:
+        wanted = [pattern]
+    else:
+        wanted = sorted(name for name in names if pattern is None or fnmatchcase(name, pattern))
+    for name in wanted:
+        topic = image.topic_named(name)
+        assert topic is not None
+        yield row_of(image, topic)
+
+
+def row_of(image: Image, topic: TopicState) -> dict[str, Any]:
+    from kraftd.metadata.state import TOPIC_RESOURCE
+    from kraftd.types import uuid_text
+
+    partitions = topic.partitions.values()
+    return {
+        "topic": topic.name,
+        "id": uuid_text(topic.id),
+        "partitions": len(topic.partitions),
+        "replication_factor": max((len(one.replicas) for one in partitions), default=0),
+        "under_replicated": sum(len(one.isr) < len(one.replicas) for one in partitions),
+        "without_leader": sum(one.leader < 0 for one in partitions),
+        "reassigning": sum(one.is_reassigning for one in partitions),
+        "configs": len(image.config(TOPIC_RESOURCE, topic.name)),
+    }
+
+
+HEADINGS = {
+    "topic": "TOPIC",
+    "id": "ID",
+    "partitions": "PARTITIONS",
+    "replication_factor": "REPLICATION",
+    "under_replicated": "UNDER-REPLICATED",
+    "without_leader": "WITHOUT LEADER",
+    "reassigning": "REASSIGNING",
+    "configs": "CONFIGS",
+}
+
+
+def show_table(rows: list[dict[str, Any]]) -> None:
+    """A table for people; a problem stands out where the terminal has colours."""
+    from kraftd.cli.tables import print_table
+
+    print_table(
+        HEADINGS.values(),
+        ([str(row[key]) for key in HEADINGS] for row in rows),
+        [
+            "bold red" if row["without_leader"] else "yellow" if row["under_replicated"] else ""
+            for row in rows
+        ],
+    )

@@ -1,0 +1,76 @@
+"""``kraftd watch``: what happens in a cluster, in words, as it happens."""
+
+from __future__ import annotations
+
+import click
+
+from kraftd.cli.as_of import AsOf
+from kraftd.cli.cluster_options import json_option, of_cluster, opened_source, run
+from kraftd.cli.sources.source import Limit
+
+
+@click.command()
+@of_cluster
+@click.option("--topic", metavar="T", help="Only what happens to this topic.")
+@click.option(
+    "--kind", "kinds", multiple=True, help="Only this kind of event, such as leader-moved; may be repeated."
+)
+@click.option(
+    "--from",
+    "since",
+    type=AsOf(),
+    default=Limit(),
+    metavar="OFFSET|TIME",
+    help="Begin after that; default: now.",
+)
+@json_option
+def watch(
+    bootstrap: str | None,
+    path: str | None,
+    timeout_s: float,
+    topic: str | None,
+    kinds: tuple[str, ...],
+    since: Limit,
+    as_json: bool,
+) -> int:
+    """Follow a cluster: topics created, leaders moved, ISRs shrunk, configs changed, with offset and time.
+
+    Runs until it is interrupted. What is told is committed, except of a directory: there the last records
+    may yet be taken back, and a line says so where they are.
+    """
+    return run(_watch(bootstrap, path, timeout_s, topic, kinds, since, as_json))
+
+
+async def _watch(
+    bootstrap: str | None,
+    path: str | None,
+    timeout_s: float,
+    topic: str | None,
+    kinds: tuple[str, ...],
+    since: Limit,
+    as_json: bool,
+) -> int:
+    from kraftd.cli.feed import echo_events, wants
+    from kraftd.cli.history import events_of
+    from kraftd.cli.replaying import load
+    from kraftd.history.story import Story
+    from kraftd.log.following import LogTruncated
+
+    wanted = wants(topic, None, kinds)
+    async with opened_source(bootstrap, path, timeout_s) as source:
+        while True:
+            state = await load(source, since)
+            click.echo(f"Following {source.name} from offset {state.next_offset}.", err=True)
+            story = Story(state.image)
+            try:
+                async for batch in source.batches(state.next_offset, follow=True):
+                    events = events_of(
+                        source.name, story, batch, state.next_offset, batch.header.record_count
+                    )
+                    echo_events([event for event in events if wanted(event)], as_json)
+            except LogTruncated as error:
+                click.echo(
+                    f"The log was cut at offset {error.offset}: what was told from there on did not hold.",
+                    err=True,
+                )
+                since = Limit()

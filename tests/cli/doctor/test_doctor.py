@@ -1,0 +1,194 @@
+"""``kraftd doctor`` looks at a node that runs, at one that does not, and at a quorum from afar."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kraftd.messages.controller_registration_request import (
+    ControllerRegistrationRequest,
+    Feature,
+    Listener,
+)
+from kraftd.wire.api import ApiKey
+from testkit.process import wait_until
+from tests.cli.run import free_port, run, started, tree, write_config
+from tests.runtime.daemon_process import Client
+
+CLUSTER_ID, OTHER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q", "MkU3OEVBNTcwNTJENDM2Qg"
+GHOST = 9
+Found = list[dict[str, str]]
+
+
+def examined(*words: object, code: int) -> Found:
+    done = run("doctor", "--timeout", "2", "--json", *words)
+    found = [json.loads(line) for line in done.out.splitlines()]
+    assert done.code == code, (done, found)
+    return found
+
+
+def wrong(found: Found) -> list[tuple[str, str]]:
+    """(area, subject) of what is wrong; each has a remedy."""
+    bad = [one for one in found if one["level"] in ("problem", "warning")]
+    assert all(one["remedy"] for one in bad), bad
+    return [(one["area"], one["subject"]) for one in bad]
+
+
+def formatted(folder: Path, port: int, cluster_id: str = CLUSTER_ID, **changes: str) -> Path:
+    config = write_config(folder, port, **changes)
+    assert run("format", "-c", config, "-t", cluster_id, "--standalone").code == 0
+    return config
+
+
+@pytest.fixture(scope="module")
+def metrics_port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iterator[tuple[Path, int]]:
+    """A node that leads alone, as its file and its port."""
+    port = free_port()
+    folder = tmp_path_factory.mktemp("node")
+    config = formatted(folder, port, kraftd__metrics__listener=f"127.0.0.1:{metrics_port}")
+    with started(config):
+        describe = ("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}")
+        wait_until(lambda: run(*describe).code == 0, "there is a leader")
+        yield config, port
+
+
+def test_a_sound_node_that_does_not_run_is_sound_and_left_as_it_is(tmp_path: Path) -> None:
+    port = free_port()
+    config = formatted(tmp_path, port)
+    before = tree(tmp_path)
+    found = examined("--config", config, code=0)
+    assert tree(tmp_path) == before
+    areas = {one["area"] for one in found}
+    assert areas == {"config", "files", "disk", "names", "ports", "voters"}
+    (free,) = [one for one in found if one["area"] == "ports"]
+    assert (free["subject"], free["text"]) == (f"127.0.0.1:{port}", "it is free: this node does not run")
+
+
+def test_a_sound_node_that_runs_is_sound(running: tuple[Path, int], metrics_port: int) -> None:
+    config, _ = running
+    found = examined("--config", config, code=0)
+    told = {(one["area"], one["text"]) for one in found}
+    assert ("ports", "this node answers") in told
+    assert ("versions", "supports all 7 finalized features") in told
+    assert ("voters", f"of the quorum's cluster, {CLUSTER_ID}") in told
+    assert ("clocks", "its clock agrees with this machine's") in told
+    assert ("brokers", "no broker is fenced") in told
+    assert [one["subject"] for one in found if one["area"] == "brokers"] == [f"127.0.0.1:{metrics_port}"]
+
+
+def test_what_is_wrong_on_this_machine_is_told_with_remedies(tmp_path: Path) -> None:
+    config = formatted(tmp_path, free_port())
+    partition = tmp_path / "data" / "__cluster_metadata-0"
+    partition.mkdir(exist_ok=True)
+    (partition / "partition.metadata").write_text(f"version: 0\ntopic_id: {OTHER_ID}")
+    write_config(tmp_path, 0, node__id="2", controller__quorum__bootstrap__servers="nowhere.invalid:9093")
+    found = examined("--config", config, code=1)
+    assert wrong(found) == [
+        ("files", str(tmp_path / "data")),  # of node 1
+        ("files", str(partition)),
+        ("names", "nowhere.invalid"),
+    ]
+
+
+def test_a_file_with_errors_is_a_finding_for_each(tmp_path: Path) -> None:
+    config = write_config(tmp_path, 9093, num__partitions="many", log__retention__hrs="3")
+    assert wrong(examined("--config", config, code=1)) == [("config", str(config))] * 2
+
+
+def test_a_port_that_another_cluster_has_is_told(running: tuple[Path, int], tmp_path: Path) -> None:
+    _, port = running
+    config = formatted(tmp_path, port, OTHER_ID)
+    found = examined("--config", config, code=1)
+    assert wrong(found) == [("ports", f"127.0.0.1:{port}")]
+
+
+def test_peers_of_another_cluster_or_another_protocol_are_named(
+    running: tuple[Path, int], tmp_path: Path
+) -> None:
+    _, port = running
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    closed, web = free_port(), server.server_address[1]
+    peers = ",".join(f"127.0.0.1:{one}" for one in (port, web, closed))
+    config = formatted(tmp_path, free_port(), OTHER_ID, controller__quorum__bootstrap__servers=peers)
+    try:
+        found = examined("--config", config, code=1)
+    finally:
+        server.shutdown()
+        server.server_close()
+    told = {one["subject"]: one["text"] for one in found if one["area"] == "peers"}
+    assert told == {
+        f"127.0.0.1:{port}": f"it is of cluster {CLUSTER_ID}, not of {OTHER_ID}",
+        f"127.0.0.1:{web}": "an HTTP server answers there, no controller",
+        f"127.0.0.1:{closed}": "the connection is refused: nothing listens there",
+    }
+
+
+def test_a_tls_listener_is_named(tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # without a certificate: it answers with an alert
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    accepted, _ = server.accept()
+                    with context.wrap_socket(accepted, server_side=True):
+                        pass
+                except ssl.SSLError:
+                    accepted.close()
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        at = f"127.0.0.1:{server.getsockname()[1]}"
+        found = examined("--bootstrap", at, code=1)
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+    assert [one["text"] for one in found if one["subject"] == at] == [
+        "it speaks TLS, and this node PLAINTEXT"
+    ]
+
+
+def test_a_ghost_registration_is_told_until_it_is_forgotten(running: tuple[Path, int]) -> None:
+    _, port = running
+    at = f"127.0.0.1:{port}"
+    assert wrong(examined("--bootstrap", at, code=0)) == []
+    client = Client(port)
+    features = [Feature("metadata.version", 1, 30)]
+    listeners = [Listener("CONTROLLER", "gone", 9093, 0)]
+    request = ControllerRegistrationRequest(GHOST, b"g" * 16, False, listeners, features)
+    assert client.ask(ApiKey.CONTROLLER_REGISTRATION, 0, request).error_code == 0
+    client.close()
+    assert wrong(examined("--bootstrap", at, code=1)) == [("registrations", f"node {GHOST}")]
+    forget = ("quorum", "forget-controller", "--bootstrap", at, "--controller-id", GHOST)
+    assert run(*forget).code == 0
+    assert wrong(examined("--bootstrap", at, code=0)) == []
+
+
+def test_the_table_has_the_worst_first_and_counts(tmp_path: Path) -> None:
+    config = formatted(tmp_path, free_port())
+    (tmp_path / "data" / "meta.properties").write_text("version=1\n")
+    done = run("doctor", "--config", config)
+    lines = done.out.splitlines()
+    assert done.code == 1
+    assert lines[0].split() == ["LEVEL", "AREA", "WHERE", "FINDING", "REMEDY"]
+    assert lines[1].startswith("problem") and "cluster.id is missing" in lines[1]
+    assert lines[-1].startswith("Found: problem 1, warning 0,")
+
+
+def test_nothing_to_look_at_is_an_error_of_usage() -> None:
+    done = run("doctor")
+    assert done.code == 2 and "--config FILE, --bootstrap HOST:PORT, or both" in done.err

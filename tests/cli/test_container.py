@@ -1,0 +1,142 @@
+"""`kraftd container`: a file and the environment become a formatted, started node."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kraftd.cli.container import keys_of
+from tests.cli.run import Run, command, free_port, run, write_config
+
+CLUSTER = "l3vdR7naROGA1Z8u4GJdEQ"
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = write_config(tmp_path, free_port())
+    monkeypatch.setenv("KRAFTD_CONFIG", str(file))
+    return file
+
+
+def started(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A run up to the moment at which the daemon would start."""
+    monkeypatch.setattr("kraftd.cli.start.run_node", lambda config: 0)
+    monkeypatch.setattr("kraftd.cli.start.signal_stops", lambda: None)
+    return run("container")
+
+
+def test_variables_name_keys_as_in_apache_kafkas_image() -> None:
+    variables = {
+        "KAFKA_NODE_ID": "7",
+        "KAFKA_A__B___C": "x",
+        "KRAFTD_METRICS_LISTENER": "h:1",
+        "KRAFTD_FORMAT": "standalone",
+        "KAFKA_HEAP_OPTS": "-Xmx1g",
+        "KAFKA_LOG4J_ROOT_LOGLEVEL": "INFO",
+        "CLUSTER_ID": CLUSTER,
+        "HOME": "/",
+    }
+    assert keys_of(variables) == ("a_b-c=x", "node.id=7", "kraftd.metrics.listener=h:1")
+
+
+def test_a_new_directory_is_not_formatted_unless_told_how(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = started(monkeypatch)
+    assert told.code == 3
+    assert "is not formatted. KRAFTD_FORMAT is not set" in told.err
+    monkeypatch.setenv("KRAFTD_FORMAT", "alone")
+    told = started(monkeypatch)
+    assert told.code == 2
+    assert "KRAFTD_FORMAT=alone: must be one of standalone, join" in told.err
+
+
+@pytest.mark.parametrize(
+    ("way", "missing"),
+    [("join", "CLUSTER_ID"), ("initial-controllers", "KRAFTD_INITIAL_CONTROLLERS"), ("static", "voters")],
+)
+def test_what_a_way_to_format_needs_is_named(
+    config: Path, monkeypatch: pytest.MonkeyPatch, way: str, missing: str
+) -> None:
+    monkeypatch.setenv("KRAFTD_FORMAT", way)
+    if missing != "CLUSTER_ID":
+        monkeypatch.setenv("CLUSTER_ID", CLUSTER)
+    told = started(monkeypatch)
+    assert told.code == 2
+    assert missing in told.err
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("log.dirs", " {0}/one"),
+        ("log.dirs", "{0}/one,{0}/two"),
+        ("log.dir", "{0}/one"),
+        ("metadata.log.dir", "{0}/metadata"),
+    ],
+)
+def test_a_second_start_finds_what_the_first_formatted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: str
+) -> None:
+    file = write_config(tmp_path, free_port(), log__dirs=None if key == "log.dir" else f"{tmp_path}/data")
+    file.write_text(f"{file.read_text()}\n{key} = {value.format(tmp_path)}\n")
+    monkeypatch.setenv("KRAFTD_CONFIG", str(file))
+    monkeypatch.setenv("KRAFTD_FORMAT", "standalone")
+    first = started(monkeypatch)
+    assert first.code == 0, first.err
+    assert "Formatted" in first.out
+    monkeypatch.delenv("KRAFTD_FORMAT")
+    second = started(monkeypatch)
+    assert (second.code, second.out) == (0, "")
+
+
+def test_static_voters_are_formatted_as_such(
+    config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    port = free_port()
+    file = write_config(
+        tmp_path,
+        port,
+        controller__quorum__voters=f"1@127.0.0.1:{port}",
+        controller__quorum__bootstrap__servers=None,
+    )
+    monkeypatch.setenv("KRAFTD_CONFIG", str(file))
+    monkeypatch.setenv("KRAFTD_FORMAT", "static")
+    monkeypatch.setenv("CLUSTER_ID", CLUSTER)
+    told = started(monkeypatch)
+    assert told.code == 0, told.err
+
+
+def test_a_bad_variable_is_said_to_be_of_the_environment(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_NODE_ID", "x")
+    told = started(monkeypatch)
+    assert told.code == 2
+    assert "node.id=x" in told.err
+    assert "(environment)" in told.err
+
+
+def test_it_starts_answers_its_check_and_ends_with_0(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRAFTD_FORMAT", "standalone")
+    assert run("container", "--check").code == 1
+    with subprocess.Popen(command("container"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as node:
+        assert node.stdout is not None
+        while b"listening" not in node.stdout.readline():
+            assert node.poll() is None
+        assert run("container", "--check").code == 0
+        node.send_signal(signal.SIGTERM)
+        assert node.wait(20) == 0
+
+
+def test_the_check_fails_where_something_else_keeps_silent(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kraftd.cli.container.CHECK_TIMEOUT_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("KRAFTD_BOOTSTRAP", f"127.0.0.1:{silent.getsockname()[1]}")
+        assert run("container", "--check").code == 1

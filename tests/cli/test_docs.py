@@ -1,0 +1,67 @@
+"""The documentation names every command, and no option that a command does not have. Options go together."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from kraftd.cli.main import kraftd
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_PLACEHOLDER = re.compile(r"[…|\[\]]|\.\.\.")
+
+
+def commands(group: click.Group = kraftd, path: str = "kraftd") -> Iterator[tuple[str, click.Command]]:
+    """Each command that does something, with its words."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+def test_every_command_is_in_the_page_of_commands() -> None:
+    page = (ROOT / "docs/commands.md").read_text()
+    missing = [path for path, _ in commands() if not re.search(rf"`{path}\b(?!-)", page)]
+    assert not missing
+
+
+def test_every_command_that_asks_a_cluster_can_log_in() -> None:
+    options = {path: {name for one in command.params for name in one.opts} for path, command in commands()}
+    assert [
+        path for path, has in options.items() if "--bootstrap" in has and "--command-config" not in has
+    ] == []
+
+
+def examples(page: Path) -> Iterator[str]:
+    """The command lines of kraftd in indented blocks, continued lines joined."""
+    text = page.read_text().replace("\\\n", " ")
+    for line in text.splitlines():
+        found = re.match(r" {4,}(?:\$ )?(?:sudo )?(?:/\S*/)?(kraftd [a-z].*)", line)
+        if found:
+            yield found[1].split(" # ")[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_use_commands_and_options_that_exist(page: Path) -> None:
+    wrong = [line for line in examples(page) if not is_known(line)]
+    assert not wrong
+
+
+def is_known(line: str) -> bool:
+    words = [word for word in shlex.split(_PLACEHOLDER.sub(" ", line), posix=False) if word]
+    found: click.Command = kraftd
+    words.pop(0)
+    while isinstance(found, click.Group) and words:
+        named = found.commands.get(words.pop(0))
+        if named is None:
+            return False
+        found = named
+    known = {name for option in found.params for name in (*option.opts, *option.secondary_opts)} | {"--help"}
+    return all(word.partition("=")[0] in known for word in words if word.startswith("--"))

@@ -1,0 +1,113 @@
+"""``kraftd dump FILE`` reads the files beside the log for what they are."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.log.disk import RealDisk
+from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from tests.cli.past import write_past
+from tests.cli.run import run, write_config
+
+CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
+METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+PARTITION = "__cluster_metadata-0"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A formatted directory with a log and an election state."""
+    file = write_config(tmp_path, 9093)
+    assert run("format", "-c", file, "-t", CLUSTER_ID, "--standalone").code == 0
+    data = write_past(tmp_path / "data")
+    QuorumStateFile(RealDisk(), str(data / PARTITION)).write(QuorumStateData(leader_id=1, leader_epoch=4), 1)
+    return data
+
+
+def rows(path: Path, *more: str) -> list[dict[str, Any]]:
+    done = run("dump", path, *more)
+    assert done.code == 0, done
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def damage(path: Path) -> dict[str, Any]:
+    """The one damaged place of a file, which --verify tells as well."""
+    done, verified = run("dump", path), run("dump", "--verify", path)
+    assert (done.code, verified.code) == (3, 3)
+    (row,) = [json.loads(line) for line in verified.out.splitlines()]
+    assert json.loads(done.out.splitlines()[-1]) == row
+    assert row["path"] == str(path)
+    return dict(row)
+
+
+def test_files_of_one_object_are_read_for_what_they_are(data: Path) -> None:
+    (state,) = rows(data / PARTITION / "quorum-state")
+    assert (state["type"], state["version"], state["offset"]) == ("quorum-state", 1, None)
+    assert (state["data"]["leaderId"], state["data"]["leaderEpoch"]) == (1, 4)
+    (properties,) = rows(data / "meta.properties")
+    assert (properties["data"]["cluster.id"], properties["data"]["node.id"]) == (CLUSTER_ID, "1")
+    (metadata,) = rows(data / PARTITION / "partition.metadata")
+    assert metadata["data"] == {"version": "0", "topic_id": METADATA_TOPIC_ID}
+
+
+def test_epochs_are_shown_with_their_first_offsets(data: Path) -> None:
+    path = data / PARTITION / "leader-epoch-checkpoint"
+    path.write_text("0\n2\n1 0\n4 17\n")
+    assert [row["data"] for row in rows(path)] == [
+        {"epoch": 1, "start_offset": 0},
+        {"epoch": 4, "start_offset": 17},
+    ]
+    assert [row["offset"] for row in rows(path, "--from-offset", "1")] == [17]
+
+
+def test_entries_of_indexes_are_shown_up_to_the_zeros_that_kafka_keeps_behind(tmp_path: Path) -> None:
+    index = tmp_path / f"{100:020d}.index"
+    index.write_bytes(struct.pack(">4I", 9, 4200, 30, 9000) + bytes(800))
+    assert [(row["offset"], row["data"]) for row in rows(index)] == [
+        (109, {"position": 4200}),
+        (130, {"position": 9000}),
+    ]
+    times = tmp_path / f"{100:020d}.timeindex"
+    times.write_bytes(struct.pack(">qIqI", 1_700_000_000_000, 9, 1_700_000_060_000, 30) + bytes(1200))
+    first, second = rows(times, "--times")
+    assert (first["offset"], first["time"]) == (109, "2023-11-14 22:13:20.000Z")
+    assert (second["offset"], second["data"]) == (130, {"timestamp_ms": 1_700_000_060_000})
+    table = run("dump", "--table", "--times", times).out.splitlines()
+    assert table[2].split()[:5] == ["109", "timeindex", "0", "2023-11-14", "22:13:20.000Z"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "position", "reason"),
+    [
+        ("quorum-state", b"", 0, "empty"),
+        ("quorum-state", b'{"leaderId":1,"data_version":1}', 0, "leaderEpoch is missing"),
+        ("meta.properties", b"version=1\n", 0, "cluster.id is missing"),
+        ("partition.metadata", b"version: 0\ntopic_id: Nx_7lyWBRrSmxW_wwvmA5Q", 0, "the metadata log has"),
+        ("partition.metadata", b"", 0, "version is missing"),
+        ("leader-epoch-checkpoint", b"0\n3\n1 0\n", 0, "no file of epochs"),
+        (f"{0:020d}.index", struct.pack(">4I", 9, 4200, 9, 9000), 8, "do not ascend"),
+        (f"{0:020d}.index", struct.pack(">2I", 9, 4200) + b"abc", 8, "3 bytes are no entry of 8"),
+        (f"{0:020d}.index", bytes(8) + struct.pack(">2I", 9, 4200), 0, "zeros has others behind"),
+        (f"{0:020d}.timeindex", struct.pack(">qIqI", 50, 9, 40, 30), 12, "do not ascend"),
+    ],
+)
+def test_what_is_wrong_with_such_a_file_is_told_with_its_byte(
+    tmp_path: Path, name: str, content: bytes, position: int, reason: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    found = damage(path)
+    assert found["position"] == position and reason in found["reason"]
+
+
+def test_sound_files_of_a_directory_verify_by_name(data: Path) -> None:
+    paths = [one for one in data.rglob("*") if one.is_file() and one.name != ".lock"]
+    assert {"quorum-state", "meta.properties", f"{0:020d}.index"} <= {one.name for one in paths}
+    done = run("dump", "--verify", *paths)
+    assert (done.code, done.out) == (0, ""), done

@@ -1,0 +1,123 @@
+"""The commands of docs/operations, run as they stand there: losing nodes, backup and restore."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shlex
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.cli.cluster import create_topics, register_broker
+from tests.cli.run import free_port, run, started, write_config
+from tests.cli.test_backup import described, topics
+from tests.cli.test_recover import CLUSTER_ID, QUICK, three
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "operations"
+
+
+def commands(page: str, heading: str) -> list[str]:
+    """The kraftd commands under a heading of a page, without comments and line ends."""
+    section = re.split(rf"^#+ {re.escape(heading)}$", (PAGES / page).read_text(), flags=re.M)[1]
+    section = re.split(r"^#", section, flags=re.M)[0]
+    lines = re.sub(r"\\\n\s+", "", section).splitlines()
+    return [line.partition(" #")[0].strip() for line in lines if line.startswith("    kraftd ")]
+
+
+def do(command: str, known: Mapping[str, object]) -> str:
+    """Run a command in this process, with what the operator knows in the place of what the page names."""
+    words = [known.get(word, word) for word in shlex.split(command)[1:]]
+    said = run(*words)
+    assert (said.code, said.err) == (0, ""), f"{words}: {said}"
+    return said.out
+
+
+def voters(port: int) -> dict[int, dict[str, Any]]:
+    return {one["id"]: one for one in described(port)["CurrentVoters"]}
+
+
+@contextlib.contextmanager
+def controllers(*configs: Path) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for config in configs:
+            stack.enter_context(started(config))
+        yield
+
+
+def test_the_pages_on_losing_nodes_and_on_backups_are_done(tmp_path: Path) -> None:
+    configs, ports = three(tmp_path)
+    servers = ",".join(f"127.0.0.1:{port}" for port in ports.values())
+    backup, moment = tmp_path / "backup", ""
+    take, *restore = commands("backup.md", "Backup") + commands("backup.md", "Restore")
+    known: dict[str, object] = {"c1:9093,c2:9093,c3:9093": servers, "/backups/2026-11-22": backup}
+    with controllers(*configs.values()):
+        leader = described(ports[1])["LeaderId"]
+        register_broker(ports[leader], CLUSTER_ID)
+        create_topics(ports[leader], "orders")
+        do(take, known)
+        moment = json.loads((backup / "backup.json").read_text())["end_offset"] - 1
+    replaced = replace_one(configs, ports)
+    assert replaced == {1, 2, 3}
+    assert recover_one(configs, ports) == {1}
+    for number, command in enumerate(restore[:2]):
+        folder, port = tmp_path / f"restored-{number}", free_port()
+        folder.mkdir()
+        config = write_config(folder, port, **QUICK)
+        new = {"2026-11-22 06:51": moment, "$(kraftd random-uuid)": "AnotherClusterWithAnId"}
+        do(command, {**known, **new, "controller.properties": config})
+        assert restore[2] == "kraftd start controller.properties"
+        with controllers(config):
+            assert set(voters(port)) == {1}
+        assert topics(folder / "data") == {"orders"}
+
+
+def replace_one(configs: Mapping[int, Path], ports: Mapping[int, int]) -> set[int]:
+    """Controller 3 is lost and replaced, as the page says; the voters afterwards."""
+    describe, remove, form, start, add = commands("losing-nodes.md", "One controller of three")
+    shutil.rmtree(configs[3].parent / "data")
+    known: dict[str, object] = {"c1:9093": f"127.0.0.1:{ports[1]}", "controller.properties": configs[3]}
+    with controllers(configs[1], configs[2]):
+        lost = voters(ports[1])[3]["directoryId"]
+        assert lost in do(describe, known)
+        do(remove, {**known, "DIRECTORY_ID": lost})
+        do(form, {**known, "ID": CLUSTER_ID})
+        assert start == "kraftd start controller.properties"
+        with controllers(configs[3]):
+            do(add, known)
+            found = voters(ports[1])
+    assert found[3]["directoryId"] != lost
+    return set(found)
+
+
+def recover_one(configs: Mapping[int, Path], ports: Mapping[int, int]) -> set[int]:
+    """Controllers 2 and 3 are lost for good; the voters that the survivor has afterwards."""
+    copies = {}
+    for name, number in (("/mnt/copy-of-c2", 2), ("/mnt/copy-of-a-broker", 3)):
+        copies[name] = configs[number].parent / "copy"
+        shutil.move(configs[number].parent / "data", copies[name])
+    [command] = commands("losing-nodes.md", "A majority")
+    said = do(f"{command} --cluster-id-confirm {CLUSTER_ID}", {**copies, "controller.properties": configs[1]})
+    assert all(f"{copy} ends at offset" in said for copy in copies.values())
+    with controllers(configs[1]):
+        return set(voters(ports[1]))
+
+
+def test_a_quorum_whose_addresses_all_changed_elects_and_tells_the_new_ones__kip1347(tmp_path: Path) -> None:
+    """As moving-addresses.md says: the new addresses are in the bootstrap servers, in no order that helps."""
+    configs, ports = three(tmp_path)
+    with controllers(*configs.values()):
+        assert set(voters(ports[1])) == {1, 2, 3}
+        register_broker(ports[described(ports[1])["LeaderId"]], CLUSTER_ID)
+    new = {number: free_port() for number in configs}
+    for number, port in new.items():
+        others = ",".join(f"127.0.0.1:{new[other]}" for other in sorted(new, reverse=True) if other != number)
+        keys = {"node__id": str(number), "controller__quorum__bootstrap__servers": others, **QUICK}
+        write_config(configs[number].parent, port, **keys)
+    expected = {number: [f"CONTROLLER://127.0.0.1:{port}"] for number, port in new.items()}
+    with controllers(*configs.values()):
+        while {number: one["endpoints"] for number, one in voters(new[1]).items()} != expected:
+            time.sleep(0.1)

@@ -1,0 +1,221 @@
+"""``kraftd show``, ``diff``, ``history``, ``topics`` and ``watch`` over directories and copied files."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.cli.as_of import parse_as_of
+from kraftd.cli.sources.source import Limit
+from kraftd.log.disk import RealDisk
+from kraftd.messages.config_record import ConfigRecord
+from kraftd.metadata_dir.recovery import open_log
+from tests.cli.past import BEGAN_MS, END, MINUTE_MS, append, checkpoint_at, write_past
+from tests.cli.run import Run, run, tree
+from tests.cli.watching import Watch
+
+SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
+
+
+@pytest.fixture
+def past(tmp_path: Path) -> Path:
+    return write_past(tmp_path / "data")
+
+
+def rows(done: Run) -> list[dict[str, Any]]:
+    assert done.code == 0, done.err
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def leader_as_of(past: Path, as_of: str) -> int:
+    (row,) = rows(run("show", "/topics/byName/orders/0", "-d", past, "--as-of", as_of, "--json"))
+    leader: int = row["value"]["leader"]
+    return leader
+
+
+def test_the_state_is_shown_as_of_any_offset_or_time(past: Path) -> None:
+    assert [leader_as_of(past, offset) for offset in ("3", "5", "6", "999")] == [1, 1, 2, 2]
+    assert leader_as_of(past, "2023-11-14T22:15:20Z") == 1
+    assert leader_as_of(past, "2023-11-14T22:16:20") == 2
+    assert leader_as_of(past, "now") == 2
+
+
+def test_an_offset_within_a_batch_divides_it(past: Path) -> None:
+    assert run("show", "/topics/byName/orders/1", "-d", past, "--as-of", 3).code == 1
+    assert run("show", "/topics/byName/orders/1", "-d", past, "--as-of", 4).code == 0
+    assert run("show", "/provenance", "-d", past, "--as-of", 3).out.startswith("offset 3, epoch 1")
+
+
+def test_a_path_to_nothing_says_as_of_when(past: Path) -> None:
+    done = run("show", "/topics/byName/nothing", "-d", past)
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"/topics/byName/nothing: there is no such path as of offset {END - 1}.\n"
+
+
+def test_the_top_of_the_tree_is_what_is_shown_without_a_path(past: Path) -> None:
+    lines = run("show", "-d", past).out.splitlines()
+    assert (
+        lines[0] == "/"
+        and "  topics/" in lines
+        and "  provenance: offset 10, epoch 1," in "".join(lines)[:80]
+    )
+
+
+def test_a_topic_is_shown_with_its_partitions(past: Path) -> None:
+    out = run("show", "topics/byName/orders", "-d", past).out
+    assert "  name: orders\n" in out and "  1: PartitionRegistration(replicas=[2, 1]" in out
+
+
+@pytest.mark.parametrize("place", ["", "__cluster_metadata-0", SEGMENT])
+def test_a_directory_its_partition_and_a_copied_segment_tell_the_same(past: Path, place: str) -> None:
+    where = past / place if place else past
+    if place == SEGMENT:
+        where = Path(shutil.copy(past / place, past.parent / "copied"))
+    assert run("show", "-d", where, "--json").out == run("show", "-d", past, "--json").out
+
+
+def test_a_checkpoint_is_begun_with_where_the_log_is_gone(past: Path) -> None:
+    whole = run("show", "-d", past, "--json").out
+    snapshot_id = checkpoint_at(past, 7)
+    assert run("show", "-d", past, "--json").out == whole
+    checkpoint = next((past / "__cluster_metadata-0").glob("*0007-*.checkpoint"))
+    assert "orders" in run("show", "/topics/byName", "-d", checkpoint).out
+    log = open_log(RealDisk(), f"{past}/__cluster_metadata-0").log
+    log.truncate_fully_to(*snapshot_id)
+    append(log, [ConfigRecord(2, "orders", "retention.ms", "7")], BEGAN_MS + 9 * MINUTE_MS)
+    log.close()
+    gone = run("show", "/", "-d", past, "--as-of", "5")
+    assert gone.code == 1
+    assert "offset 5 is before what the log still covers" in gone.err and "Ask for offset 6" in gone.err
+    assert run("show", "/provenance", "-d", past, "--as-of", 6).out.startswith("offset 6,")
+    told = rows(run("history", "-d", past, "--topic", "orders", "--json"))
+    assert [one["text"] for one in told] == ["config retention.ms of topic orders set to 7 (was 500)"]
+
+
+def test_history_tells_a_topics_life(past: Path) -> None:
+    lines = run("history", "-d", past, "--topic", "orders").out.splitlines()
+    assert lines == [
+        "2023-11-14 22:14:20.000Z          2  topic orders created with 2 partitions, replication factor 2",
+        "2023-11-14 22:15:20.000Z          5  config retention.ms of topic orders set to 500",
+        "2023-11-14 22:16:20.000Z          6  orders-0: leader moved from broker 1 to broker 2 "
+        "(leader epoch 1); ISR shrank from 1, 2 to 2",
+        "2023-11-14 22:18:20.000Z          9  config retention.ms of topic orders set to 900 (was 500)",
+    ]
+
+
+def test_history_of_all_tells_the_quorum_too_and_can_be_cut(past: Path) -> None:
+    told = rows(run("history", "-d", past, "--json"))
+    assert told[0]["text"] == "controller 1 leads the quorum in epoch 1 (voters 1)"
+    assert told[-1]["kind"] == "topic-deleted" and len(told) == 8
+    cut = rows(run("history", "-d", past, "--from", 5, "--to", 8, "--json"))
+    assert [one["offset"] for one in cut] == [6, 7]
+
+
+def test_a_topic_that_never_was_has_no_history(past: Path) -> None:
+    done = run("history", "-d", past, "--topic", "none")
+    assert (done.code, done.err) == (1, "No topic was ever named none as far back as the log reaches.\n")
+
+
+def test_diff_tells_what_two_states_differ_in(past: Path) -> None:
+    done = run("diff", "-d", past, "--from", 5, "--to", 9)
+    assert done.out.splitlines() == [
+        "~ /topics/byName/orders/0: isr [1,2] -> [2], leader 1 -> 2, leaderEpoch 0 -> 1, "
+        "partitionEpoch 0 -> 1",
+        "+ /topics/byName/payments: id cHBwcHBwcHBwcHBwcHBwcA, partitions 1",
+        "~ /configs/TOPIC:orders/retention.ms: 500 -> 900",
+    ]
+    assert done.err == "3 differences between offset 5 and offset 9.\n"
+    back = rows(run("diff", "-d", past, "--from", 9, "--to", 5, "--json"))
+    assert {"path": "/configs/TOPIC:orders/retention.ms", "before": "900", "after": "500"} in back
+    assert run("diff", "-d", past, "--from", 9, "--to", 9).err.startswith("No differences")
+
+
+def test_topics_are_listed_with_what_is_wrong_with_them(past: Path) -> None:
+    (orders,) = rows(run("topics", "-d", past, "--json"))
+    assert orders["under_replicated"] == 1 and orders["without_leader"] == 0 and orders["configs"] == 1
+    assert "payments" in run("topics", "pay*", "-d", past, "--as-of", 9).out
+    assert run("topics", "nothing", "-d", past).err == "No topic is named nothing.\n"
+
+
+def test_nothing_is_changed_and_no_lock_is_taken(past: Path) -> None:
+    lock = RealDisk().lock(f"{past}/.lock")
+    before = tree(past)
+    for words in (("show",), ("history",), ("topics",), ("diff", "--from", 3)):
+        assert run(*words, "-d", past).code == 0
+    assert tree(past) == before
+    lock.release()
+
+
+def test_a_torn_tail_is_left_out_and_damage_in_the_middle_is_refused(past: Path) -> None:
+    segment = past / SEGMENT
+    data = segment.read_bytes()
+    segment.write_bytes(data[:-5])
+    assert run("show", "/provenance", "-d", past).out.startswith("offset 8,")
+    segment.write_bytes(data[:300] + b"\xff" + data[301:])
+    done = run("show", "/provenance", "-d", past)
+    assert done.code == 3 and "checksum" in done.err and "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("show", "-d", "/nowhere"), 1, "/nowhere: there is no such file or directory."),
+        (("show", "-d", "/etc"), 3, "/etc holds no metadata log"),
+        (("show", "-d", "/etc/hostname"), 3, "neither a segment nor a checkpoint"),
+        (("show",), 2, "Give either --bootstrap HOST:PORT or --directory PATH."),
+        (("show", "-d", "/x", "--bootstrap", "h:1"), 2, "Give either"),
+        (("show", "-d", "/x", "--as-of", "yesterday"), 2, "neither an offset (4711) nor a time"),
+        (("show", "-d", "/x", "--as-of", "9" * 30), 2, "beyond the largest offset"),
+        (("show", "--bootstrap", "127.0.0.1:1"), 5, "127.0.0.1:1: Connection refused"),
+        (("show", "--bootstrap", "no port"), 2, "no port"),
+        (("history", "-d", "/x", "--partition", 1), 2, "--partition needs --topic"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_a_line(words: tuple[object, ...], code: int, said: str) -> None:
+    done = run(*words)
+    assert done.code == code, done
+    assert said in done.err and "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("17", Limit(offset=17)),
+        ("now", Limit()),
+        ("10m", Limit(time_ms=BEGAN_MS - 600_000)),
+        ("1d2h", Limit(time_ms=BEGAN_MS - 93_600_000)),
+        ("2023-11-14T22:13:20.5Z", Limit(time_ms=BEGAN_MS + 500)),
+        ("2023-11-14 23:13:20+01:00", Limit(time_ms=BEGAN_MS)),
+    ],
+)
+def test_offsets_and_times_are_read_as_people_type_them(text: str, limit: Limit) -> None:
+    assert parse_as_of(text, BEGAN_MS / 1000) == limit
+
+
+def test_watch_follows_a_directory_as_it_is_written_and_cut(past: Path) -> None:
+    watch = Watch("-d", past, "--from", END - 2)
+    try:
+        watch.wait_until_it_follows()
+        assert watch.line()["kind"] == "topic-deleted"
+        log = open_log(RealDisk(), f"{past}/__cluster_metadata-0").log
+        append(log, [ConfigRecord(2, "orders", "retention.ms", "1")], BEGAN_MS + 9 * MINUTE_MS)
+        assert watch.line()["text"].endswith("set to 1 (was 900)")
+        log.truncate_to(END)
+        append(log, [ConfigRecord(2, "orders", "retention.ms", "2")], BEGAN_MS, epoch=2)
+        assert f"The log was cut at offset {END}" in watch.complaint()
+        # The state is read anew up to some record; what is written after that is told.
+        value = 3
+        while not watch.has_line(timeout_s=0.2):
+            append(log, [ConfigRecord(2, "orders", "retention.ms", str(value))], BEGAN_MS, epoch=2)
+            value += 1
+        was, now = (int(one) for one in re.findall(r"\b\d+\b", watch.line()["text"])[::-1])
+        assert now == was + 1
+        log.close()
+    finally:
+        code, err = watch.stop()
+    assert code == 130 and "Traceback" not in err

@@ -1,0 +1,149 @@
+"""``kraftd quorum recover``: two of three voters are lost for good, and the third goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from pathlib import Path
+
+from tests.cli.cluster import create_topics, register_broker
+from tests.cli.run import free_port, run, run_apart, started, tree, write_config
+from tests.cli.test_backup import described, topics
+
+CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
+IDS = ("PJ0y2k0hRWuT2vVYJ9yS1Q", "PJ0y2k0hRWuT2vVYJ9yS2Q", "PJ0y2k0hRWuT2vVYJ9yS3Q")
+QUICK = {"kraftd__shutdown__timeout__ms": "100"}
+
+
+def three(folder: Path) -> tuple[dict[int, Path], dict[int, int]]:
+    """The files of three formatted voters, and their ports."""
+    ports = {number: free_port() for number in (1, 2, 3)}
+    initial = ",".join(f"{n}@127.0.0.1:{ports[n]}:{directory}" for n, directory in enumerate(IDS, 1))
+    servers = ",".join(f"127.0.0.1:{port}" for port in ports.values())
+    configs = {}
+    for number, port in ports.items():
+        (folder / str(number)).mkdir()
+        keys = {"node__id": str(number), "controller__quorum__bootstrap__servers": servers, **QUICK}
+        configs[number] = write_config(folder / str(number), port, **keys)
+        said = run("format", "-c", configs[number], "-t", CLUSTER_ID, "--initial-controllers", initial)
+        assert said.code == 0, said.err
+    return configs, ports
+
+
+def test_the_last_of_three_voters_recovers_what_was_acknowledged_and_others_join(tmp_path: Path) -> None:
+    configs, ports = three(tmp_path)
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(started(config))[0] for config in configs.values()]
+        leader = described(ports[1])["LeaderId"]
+        register_broker(ports[leader], CLUSTER_ID)
+        create_topics(ports[leader], "orders", "payments")
+        held = run("quorum", "recover", "--config", configs[leader], "--cluster-id-confirm", CLUSTER_ID)
+        assert (held.code, "in use by another process" in held.err) == (4, True)
+        for process in processes:
+            process.kill()
+    # Acknowledged is what a majority has: with the leader's log nothing of it is missing.
+    lost = [number for number in configs if number != leader]
+    copy = tmp_path / "copy"
+    shutil.copytree(tmp_path / str(lost[0]) / "data", copy)
+    for number in lost:
+        shutil.rmtree(tmp_path / str(number) / "data")
+
+    before = tree(tmp_path / str(leader))
+    recover = ("quorum", "recover", "--config", configs[leader])
+    wrong = run(*recover, "--cluster-id-confirm", "another")
+    assert wrong.code == 1
+    assert "Nothing was changed" in wrong.err
+    assert tree(tmp_path / str(leader)) == before
+    [log] = (tmp_path / str(leader)).rglob("*.log")
+    sound = log.read_bytes()
+    log.write_bytes(sound[:100] + bytes([sound[100] ^ 1]) + sound[101:])
+    damaged = run(*recover, "--cluster-id-confirm", CLUSTER_ID)
+    assert damaged.code == 3
+    assert f"{log}, byte 0 (offset 0)" in damaged.err
+    log.write_bytes(sound)
+    assert tree(tmp_path / str(leader)) == before
+    partition = copy / "__cluster_metadata-0"
+    done = run(*recover, "--other", copy, "--other", partition, "--cluster-id-confirm", CLUSTER_ID)
+    assert (done.code, done.err) == (0, "")
+    assert f"{partition} ends at offset" in done.out
+    assert f"{copy} ends at offset" in done.out
+    assert f"Controller {leader} is the only voter" in done.out
+
+    newcomer, port = tmp_path / "new", free_port()
+    newcomer.mkdir()
+    bootstrap = f"127.0.0.1:{ports[leader]}"
+    keys = {"node__id": "9", "controller__quorum__bootstrap__servers": bootstrap, **QUICK}
+    config = write_config(newcomer, port, **keys)
+    assert run("format", "-c", config, "-t", CLUSTER_ID, "--no-initial-controllers").code == 0
+    with started(configs[leader]), started(config):
+        told = described(ports[leader])
+        assert [one["id"] for one in told["CurrentVoters"]] == [leader]
+        assert told["LeaderEpoch"] > 1_000
+        create_topics(ports[leader], "new")
+        added = run("quorum", "add-controller", "--bootstrap", bootstrap, "--config", config)
+        assert added.code == 0, added.err
+        assert [one["id"] for one in described(ports[leader])["CurrentVoters"]] == [leader, 9]
+        shutil.copytree(copy, tmp_path / str(lost[0]) / "data")
+        with started(configs[lost[0]]):  # an old voter comes back on its old directory: it only follows
+            while lost[0] not in [one["id"] for one in described(ports[leader])["CurrentObservers"]]:
+                time.sleep(0.05)
+            again = described(ports[leader])
+            assert (again["LeaderId"], again["LeaderEpoch"]) == (leader, told["LeaderEpoch"])
+            assert [one["id"] for one in again["CurrentVoters"]] == [leader, 9]
+    assert topics(newcomer / "data") == {"orders", "payments", "new"}
+
+
+def test_an_old_voter_that_has_committed_more_ends_and_says_what_to_do(tmp_path: Path) -> None:
+    configs, ports = three(tmp_path)
+    with contextlib.ExitStack() as stack:
+        processes = {n: stack.enter_context(started(config))[0] for n, config in configs.items()}
+        leader = described(ports[1])["LeaderId"]
+        register_broker(ports[leader], CLUSTER_ID)
+        survivor = next(number for number in configs if number != leader)
+        processes[survivor].kill()
+        processes[survivor].wait()
+        create_topics(ports[leader], "lost")
+        assert run("snapshot", configs[leader]).code == 0
+        for process in processes.values():
+            process.kill()
+    done = run("quorum", "recover", "--config", configs[survivor], "--cluster-id-confirm", CLUSTER_ID)
+    assert done.code == 0
+    with started(configs[survivor]):
+        old = run_apart("start", configs[leader])
+        assert old.code == 1
+        assert "Format its directory anew and let it join" in old.err
+        assert [one["id"] for one in described(ports[survivor])["CurrentVoters"]] == [survivor]
+
+
+def test_the_survivor_of_a_static_quorum_goes_on_once_its_file_names_it_alone(tmp_path: Path) -> None:
+    port, other = free_port(), free_port()
+    alone = f"1@127.0.0.1:{port}"
+    keys = {"controller__quorum__bootstrap__servers": None, "controller__quorum__voters": alone, **QUICK}
+    config = write_config(tmp_path, port, **keys)
+    assert run("format", "-c", config, "-t", CLUSTER_ID).code == 0
+    with started(config):
+        register_broker(port, CLUSTER_ID)
+        create_topics(port, "orders")
+    write_config(tmp_path, port, **{**keys, "controller__quorum__voters": f"{alone},2@127.0.0.1:{other}"})
+    before = tree(tmp_path)
+    recover = ("quorum", "recover", "--config", config, "--cluster-id-confirm", CLUSTER_ID)
+    said = run(*recover)
+    assert said.code == 3
+    assert f"Set controller.quorum.voters={alone} in this file" in said.err
+    assert tree(tmp_path) == before
+    write_config(tmp_path, port, **keys)
+    done = run(*recover)
+    assert (done.code, done.err) == (0, "")
+    assert f"Set controller.quorum.voters={alone} in the file of every broker" in done.out
+    with started(config):
+        told = described(port)
+        assert (told["LeaderId"], told["LeaderEpoch"] > 1_000) == (1, True)
+        create_topics(port, "new")
+    assert topics(tmp_path / "data") == {"orders", "new"}
+
+
+def test_a_directory_that_is_not_formatted_is_no_survivor(tmp_path: Path) -> None:
+    said = run("quorum", "recover", "--config", write_config(tmp_path), "--cluster-id-confirm", CLUSTER_ID)
+    assert said.code == 3
+    assert "meta.properties" in said.err

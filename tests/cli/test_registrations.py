@@ -1,0 +1,103 @@
+"""`kraftd quorum list-controllers` and `forget-controller`: a controller that is gone blocks no upgrade."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from kraftd.cli.leader import Quorum
+from kraftd.cli.registrations import role_of
+from kraftd.messages.controller_registration_request import (
+    ControllerRegistrationRequest,
+    Feature,
+    Listener,
+)
+from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
+from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from testkit.process import wait_until
+from tests.cli.run import free_port, run, started, write_config
+from tests.runtime.daemon_process import Client
+
+CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
+GHOST = 9
+OLD_LEVEL, NEW_LEVEL = 20, 29  # of metadata.version
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    port = free_port()
+    config = write_config(tmp_path_factory.mktemp("node"), port)
+    made = run("format", "-c", config, "-t", CLUSTER_ID, "--standalone", "--release-version", "3.9-IV0")
+    assert made.code == 0, made.err
+    with started(config):
+        wait_until(lambda: upgrade(port)[0] != ErrorCode.NOT_CONTROLLER, "there is an active controller")
+        yield port
+
+
+def upgrade(port: int) -> tuple[int, str | None]:
+    client = Client(port)
+    update = FeatureUpdateKey("metadata.version", NEW_LEVEL, upgrade_type=1)
+    request = UpdateFeaturesRequest(feature_updates=[update], validate_only=True)
+    answer = client.ask(ApiKey.UPDATE_FEATURES, 1, request)
+    client.close()
+    errors = [(one.error_code, one.error_message) for one in answer.results or () if one.error_code]
+    return errors[0] if errors else (answer.error_code, answer.error_message)
+
+
+def forget(port: int, controller_id: int) -> tuple[int, str]:
+    said = run(
+        "quorum", "forget-controller", "--bootstrap", f"127.0.0.1:{port}", "--controller-id", controller_id
+    )
+    return said.code, said.out + said.err
+
+
+def listed(port: int) -> dict[int, str]:
+    said = run("quorum", "list-controllers", "--bootstrap", f"127.0.0.1:{port}", "--json")
+    assert said.code == 0, said.err
+    return {one["controller_id"]: one["role"] for one in json.loads(said.out)}
+
+
+def test_a_controller_that_is_gone_is_named_listed_and_forgotten(port: int) -> None:
+    client = Client(port)
+    features = [Feature("metadata.version", 1, OLD_LEVEL)]
+    listeners = [Listener("CONTROLLER", "gone", 9093, 0)]
+    request = ControllerRegistrationRequest(GHOST, b"g" * 16, False, listeners, features)
+    assert client.ask(ApiKey.CONTROLLER_REGISTRATION, 0, request).error_code == 0
+    client.close()
+    code, text = upgrade(port)
+    assert code == ErrorCode.INVALID_UPDATE_VERSION
+    assert f"controller {GHOST}" in str(text)
+    assert listed(port) == {1: "leader", GHOST: "gone"}
+    code, text = forget(port, GHOST)
+    assert (code, f"Controller {GHOST} is forgotten" in text) == (0, True)
+    assert upgrade(port)[0] == ErrorCode.NONE
+    assert listed(port) == {1: "leader"}
+
+
+def test_a_voter_and_an_unknown_controller_are_not_forgotten(port: int) -> None:
+    code, text = forget(port, 1)
+    assert (code, "is a voter: remove it first" in text) == (1, True)
+    code, text = forget(port, 77)
+    assert (code, "No controller 77 is registered" in text) == (1, True)
+
+
+def test_the_table_is_for_people(port: int) -> None:
+    said = run("quorum", "list-controllers", "--bootstrap", f"127.0.0.1:{port}")
+    first, *rows = said.out.splitlines()
+    assert first.split() == ["ID", "ROLE", "HEARD", "ENDPOINT"]
+    assert rows[0].split()[:2] == ["1", "leader"]
+
+
+def test_a_controller_is_heard_by_the_leaders_clock_not_by_this_machines() -> None:
+    at_ms = 1_000_000  # of a leader whose clock is decades behind
+    partition = PartitionData(
+        leader_id=1,
+        current_voters=[ReplicaState(replica_id=1, last_fetch_timestamp=at_ms)],
+        observers=[ReplicaState(replica_id=GHOST, last_fetch_timestamp=at_ms - 300)],
+    )
+    quorum = Quorum(CLUSTER_ID, partition, ("127.0.0.1", 1), {})
+    assert role_of(quorum, GHOST) == ("observer", 300)

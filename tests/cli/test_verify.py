@@ -1,0 +1,118 @@
+"""``kraftd dump --verify`` of a data directory fails wherever a start would refuse it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.config import load
+from kraftd.host.storage import open_storage
+from kraftd.log.disk import RealDisk
+from kraftd.log.errors import StorageError
+from kraftd.log.overlay_disk import OverlayDisk
+from tests.cli.past import write_past
+from tests.cli.run import run, tree, write_config
+
+CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
+SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """The file of a formatted controller with a log."""
+    file = write_config(tmp_path, 9093)
+    assert run("format", "-c", file, "-t", CLUSTER_ID, "--standalone").code == 0
+    write_past(tmp_path / "data")
+    return file
+
+
+def starts(config: Path) -> bool:
+    try:
+        storage = open_storage(RealDisk(), load(config), 0, lambda: b"i" * 16)
+        try:
+            storage.durable_state()
+        finally:
+            storage.close()
+    except StorageError:
+        return False
+    return True
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def halve(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def garble(path: Path) -> None:
+    path.write_bytes(b"\x07garbled" + path.read_bytes()[8:])
+
+
+BREAKINGS: tuple[tuple[str, Callable[[Path], None]], ...] = (
+    ("meta.properties", remove),
+    ("meta.properties", empty),
+    ("meta.properties", garble),
+    (SEGMENT, remove),
+    (SEGMENT, empty),
+    (SEGMENT, halve),
+    (SEGMENT, garble),
+    ("__cluster_metadata-0/quorum-state", empty),
+    ("__cluster_metadata-0/quorum-state", garble),
+    ("__cluster_metadata-0/partition.metadata", garble),
+    ("__cluster_metadata-0/leader-epoch-checkpoint", remove),
+    ("bootstrap.checkpoint", garble),
+)
+
+
+@pytest.mark.parametrize(("name", "harm"), BREAKINGS)
+def test_what_a_start_refuses_does_not_verify(config: Path, name: str, harm: Callable[[Path], None]) -> None:
+    data = config.parent / "data"
+    path = data / name
+    if not path.exists():
+        state = {"leaderId": 1, "leaderEpoch": 1, "votedId": -1, "votedDirectoryId": "A" * 22}
+        path.write_text(json.dumps({**state, "data_version": 1}))
+    assert run("dump", "--verify", data).code == 0
+    harm(path)
+    before = tree(data)
+    done = run("dump", "--verify", data)
+    assert tree(data) == before, "nothing was changed"
+    assert done.code == 3 or starts(config), done
+
+
+def test_a_damaged_time_index_is_named_and_not_the_other(config: Path) -> None:
+    time_index = config.parent / "data" / SEGMENT.replace(".log", ".timeindex")
+    time_index.write_bytes(b"\x01" * 7)
+    done = run("dump", "--verify", config.parent / "data")
+    assert done.code == 3
+    rows: list[dict[str, Any]] = [json.loads(line) for line in done.out.splitlines()]
+    assert [row["path"] for row in rows] == [str(time_index)]
+
+
+def test_files_of_an_overlay_change_in_memory_alone(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    disk = OverlayDisk(RealDisk())
+    file = disk.open(str(path))
+    file.truncate(6)
+    file.write(8, b"ab")
+    assert (file.size_bytes(), file.read(4, 10)) == (10, b"45\x00\x00ab")
+    file.truncate(9)
+    assert disk.read_bytes(str(path)) == b"012345\x00\x00a"
+    disk.rename(str(path), f"{tmp_path}/other")
+    assert disk.list_names(str(tmp_path)) == ["other"] and not disk.exists(str(path))
+    disk.remove(f"{tmp_path}/other")
+    assert disk.list_names(str(tmp_path)) == []
+    with pytest.raises(FileNotFoundError):
+        disk.open(str(path))
+    disk.close()
+    assert path.read_bytes() == b"0123456789"
