@@ -1,0 +1,1 @@
+"""The commands of `kraftd-spark`, one module each."""

@@ -1,0 +1,104 @@
+"""`kraftd-spark ingest`: the log as it grows, into a dataset that is appended to."""
+
+from __future__ import annotations
+
+import json
+
+import click
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from kraftd.spark.commands.options import find_log, input_options, say
+from kraftd.spark.failures import told
+from kraftd.spark.live import live_cluster_id, read_live
+from kraftd.spark.redaction import redacted
+from kraftd.spark.session import start_session
+from kraftd.spark.source import NAME
+from kraftd.spark.storage import absolute, join
+from kraftd.spark.writing import delete, list_directories, move
+
+FOLLOW_INTERVAL = "5 seconds"
+
+
+@click.command("ingest")
+@input_options(required=False)
+@click.option(
+    "--bootstrap-server",
+    "servers",
+    metavar="HOST:PORT",
+    help="In place of --input: a kraftd controller's listener for clients, by Spark's Kafka connector.",
+)
+@click.option("--jars", metavar="A.JAR,B.JAR", help="The connector's jars, unless spark-submit gives them.")
+@click.option("--output", required=True, metavar="OUT", help="OUT/records/ is appended to.")
+@click.option("--follow", is_flag=True, help=f"Go on, looking every {FOLLOW_INTERVAL}, until interrupted.")
+@click.option(
+    "--max-rows", type=click.IntRange(1), default=1_000_000, show_default=True, help="Records a batch."
+)
+def ingest_command(
+    inputs: tuple[str, ...],
+    servers: str | None,
+    jars: str | None,
+    output: str,
+    follow: bool,
+    max_rows: int,
+    mode: str,
+    high_watermark: int | None,
+    master: str | None,
+) -> None:
+    """Append the records that are new to OUT/records/. Run again, also after a crash, it goes on where it
+    was.
+
+    A batch is a directory cluster_id=.../first_offset=..., so that no offset is ever there twice.
+    """
+    if bool(inputs) == bool(servers):
+        raise click.UsageError("give --input, or --bootstrap-server")
+    with told():
+        log = find_log(inputs, mode, high_watermark)[1] if inputs else None
+        session = start_session(master, jars=jars)
+        try:
+            if log is None:
+                assert servers is not None
+                cluster_id = live_cluster_id(session, servers)
+                rows = read_live(session, servers, stream=True, maxOffsetsPerTrigger=str(max_rows))
+            else:
+                cluster_id = log.replica.cluster_id or "unknown"
+                reader = session.readStream.format(NAME).option("paths", json.dumps(list(inputs)))
+                reader = reader.option("mode", mode).option("maxRowsPerTrigger", str(max_rows))
+                if high_watermark is not None:
+                    reader = reader.option("highWatermark", str(high_watermark))
+                rows = reader.load()
+            cluster = join(join(absolute(output), "records"), f"cluster_id={cluster_id}")
+            writer = rows.writeStream.foreachBatch(lambda batch, _: append_batch(batch, cluster))
+            writer = writer.option("checkpointLocation", join(absolute(output), ".checkpoint"))
+            trigger = {"processingTime": FOLLOW_INTERVAL} if follow else {"availableNow": True}
+            query = writer.trigger(**trigger).start()
+            query.awaitTermination()
+            progress = query.lastProgress
+            say(f"{cluster}: up to date" if progress is None else f"{cluster}: {_told(progress)}")
+        finally:
+            session.stop()
+
+
+def append_batch(rows: DataFrame, directory: str) -> None:
+    """Write a batch as a directory named after its first offset, in place of what was there from that
+    offset on.
+
+    Spark gives a batch that was not finished again, with the same offsets, so that this may be done twice.
+    """
+    session = rows.sparkSession
+    unfinished = join(directory, ".unfinished")
+    redacted(rows).write.mode("overwrite").parquet(unfinished)
+    found = session.read.schema(rows.schema).parquet(unfinished).agg(F.min("offset")).first()
+    if found is None or found[0] is None:
+        delete(session, unfinished)
+        return
+    name = f"first_offset={found[0]:020d}"
+    for other in list_directories(session, directory):
+        if other.startswith("first_offset=") and other >= name:
+            delete(session, join(directory, other))
+    move(session, unfinished, join(directory, name))
+
+
+def _told(progress: object) -> str:
+    sources = getattr(progress, "sources", None) or []
+    return f"read up to {sources[0].endOffset}" if sources else "up to date"

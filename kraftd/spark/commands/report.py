@@ -1,0 +1,63 @@
+"""`kraftd-spark report`: one HTML file about a cluster's history."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from kraftd.spark.commands.options import Progress, find_log, input_options, make_timeline
+from kraftd.spark.errors import InputError
+from kraftd.spark.failures import told
+from kraftd.spark.report.page import make_page
+from kraftd.spark.session import start_session
+from kraftd.spark.storage import join
+from kraftd.spark.tables.catalog import TABLES
+from kraftd.spark.writing import replace_dataset
+
+KEPT = ("partition_changes", "partition_intervals")
+"""What several parts of the page are made of."""
+PARTS = 9 + len(KEPT)
+
+
+@click.command("report")
+@input_options()
+@click.option(
+    "--output", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="The page, HTML."
+)
+@click.option("--as-of", metavar="OFFSET|TIME", help="Up to and including this offset or time.")
+@click.option(
+    "--scratch",
+    metavar="DIR",
+    help="Where the decoded log is kept meanwhile; on a cluster a place that the workers share.",
+)
+def report_command(
+    inputs: tuple[str, ...],
+    output: str,
+    as_of: str | None,
+    scratch: str | None,
+    mode: str,
+    high_watermark: int | None,
+    master: str | None,
+) -> None:
+    """Write one page: partitions over time, what was not well, leader moves, churn, admin operations."""
+    with told(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
+        _, log = find_log(inputs, mode, high_watermark)
+        session = start_session(master)
+        try:
+            timeline = make_timeline(session, log, as_of, mode)
+            progress = Progress(PARTS)
+            timeline.stage(staging)
+            progress.step("decoding")
+            for name in KEPT:
+                replace_dataset(TABLES[name](timeline), join(staging, name))
+                timeline.keep(name, join(staging, name))
+                progress.step(name)
+            page = make_page(timeline, progress.step)
+        finally:
+            session.stop()
+        try:
+            Path(output).write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{output}: {error.strerror}") from None

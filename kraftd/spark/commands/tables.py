@@ -1,0 +1,80 @@
+"""`kraftd-spark tables`: one Parquet dataset a table."""
+
+from __future__ import annotations
+
+import click
+
+from kraftd.spark.commands.options import Progress, find_log, input_options, make_timeline
+from kraftd.spark.errors import InputError
+from kraftd.spark.failures import told
+from kraftd.spark.session import start_session
+from kraftd.spark.storage import absolute, join
+from kraftd.spark.tables.catalog import NAMES, STATE, WITHOUT_LOG, table
+from kraftd.spark.writing import delete, replace_dataset
+
+RECORDS = "records"
+STAGING = ".staging"
+
+
+@click.command("tables")
+@input_options()
+@click.option(
+    "--output", required=True, metavar="OUT", help="Where OUT/<table>/ is written; replaced if there."
+)
+@click.option("--tables", "names", metavar="A,B", help=f"Which tables.  [default: all of {', '.join(NAMES)}]")
+@click.option(
+    "--as-of",
+    metavar="OFFSET|TIME",
+    help="Read only what is committed up to and including this offset, or this time (ISO 8601; UTC unless "
+    "it says otherwise).",
+)
+def tables_command(
+    inputs: tuple[str, ...],
+    output: str,
+    names: str | None,
+    as_of: str | None,
+    mode: str,
+    high_watermark: int | None,
+    master: str | None,
+) -> None:
+    """Write the cluster's history and state as tables."""
+    with told():
+        chosen = _chosen(names)
+        replicas, log = find_log(inputs, mode, high_watermark)
+        session = start_session(master)
+        try:
+            timeline = make_timeline(session, log, as_of, mode)
+            if mode == "permissive":
+                chosen = [*chosen, "damaged"]
+            target = absolute(output)
+            rest = [name for name in chosen if name != RECORDS]
+            staged = not WITHOUT_LOG.issuperset(rest)
+            progress = Progress(len(chosen) + staged)
+            records = None
+            if RECORDS in chosen:
+                records = join(target, RECORDS)
+                timeline.write_log(records)
+                progress.step(RECORDS)
+            if staged:
+                history = not STATE.issuperset(rest)
+                timeline.stage(
+                    join(target, STAGING), None if timeline.permissive else records, history=history
+                )
+                progress.step("decoding")
+            for name in rest:
+                replace_dataset(table(name, timeline, replicas), join(target, name))
+                timeline.keep(name, join(target, name))
+                progress.step(name)
+            delete(session, join(target, STAGING))
+        finally:
+            session.stop()
+
+
+def _chosen(names: str | None) -> list[str]:
+    if names is None:
+        return list(NAMES)
+    found = [name.strip() for name in names.split(",") if name.strip()]
+    for name in found:
+        if name not in NAMES:
+            raise InputError(f"--tables {name}: there is no such table; there are {', '.join(NAMES)}")
+    return list(dict.fromkeys(found))

@@ -1,0 +1,83 @@
+"""`kraftd-spark validate`: whether the log, its checkpoints and its replicas hold what they must."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+
+import click
+
+from kraftd.spark.commands.options import Progress, find_log, input_options, make_timeline
+from kraftd.spark.errors import InputError
+from kraftd.spark.failures import told, what_failed
+from kraftd.spark.session import start_session
+from kraftd.spark.validation.comparisons import (
+    checkpoint_difference,
+    comparable_checkpoints,
+    epochs_go_back,
+    replica_difference,
+)
+from kraftd.spark.validation.invariants import INVARIANTS, first_break
+
+READABLE = "checksums, offsets and epochs"
+
+
+@click.command("validate")
+@input_options()
+@click.option(
+    "--scratch",
+    metavar="DIR",
+    help="Where the decoded log is kept meanwhile; on a cluster a place that the workers share.",
+)
+def validate_command(
+    inputs: tuple[str, ...], scratch: str | None, mode: str, high_watermark: int | None, master: str | None
+) -> None:
+    """Check checksums, offsets and epochs, checkpoints against the replayed log, replicas against each
+    other, and the invariants of the controller. Exit code 0 where all hold, 2 where one does not, 1 where
+    nothing can be read.
+    """
+    held = 0
+    with told(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
+        replicas, log = find_log(inputs, mode, high_watermark)
+        session = start_session(master)
+        try:
+            timeline = make_timeline(session, log, None, mode)
+            checks: dict[str, Callable[[], str | None]] = {READABLE: partial(epochs_go_back, timeline)}
+            for other in replicas:
+                if other is not log.replica:
+                    checks[f"replica {other.path}"] = partial(replica_difference, timeline, replicas, other)
+            for checkpoint in comparable_checkpoints(timeline):
+                checks[f"checkpoint {checkpoint.path}"] = partial(checkpoint_difference, timeline, checkpoint)
+            for name in INVARIANTS:
+                checks[name] = partial(first_break, timeline, name)
+            progress = Progress(len(checks))
+            for name, check in checks.items():
+                difference = _difference(check)
+                held += difference is None
+                click.echo(
+                    f"ok      {name}" if difference is None else f"FAILED  {name}\n        {difference}"
+                )
+                progress.step(name)
+                if name == READABLE:
+                    if difference is not None:
+                        break  # the others would meet the same
+                    timeline.stage(staging)
+        finally:
+            session.stop()
+    click.echo(f"{held} of {len(checks)} checks hold")
+    sys.exit(0 if held == len(checks) else 2)
+
+
+def _difference(check: Callable[[], str | None]) -> str | None:
+    """What a check found; damage that it met is a finding, too."""
+    try:
+        return check()
+    except InputError as error:
+        return str(error)
+    except Exception as error:
+        text = what_failed(error)
+        if text.startswith("Spark failed"):
+            raise
+        return text

@@ -1,0 +1,32 @@
+"""Whether a process writes to a directory while it is read: the holder of the lock that Kafka's nodes and
+kraftd's take on `.lock`."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+
+from kraftd.metadata_dir.directory import LOCK_FILE
+
+_FLOCK = "@hhqqi"
+"""struct flock: type, whence, start, length, process."""
+
+
+def lock_holder(directory: str) -> int | None:
+    """The id of the process that holds a local directory; None where there is none, or it cannot be told.
+
+    Asks and takes nothing, so that a node that starts meanwhile gets its lock.
+    """
+    try:
+        descriptor = os.open(os.path.join(directory, LOCK_FILE), os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, process = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return None if kind == fcntl.F_UNLCK else int(process)

@@ -1,0 +1,133 @@
+"""Which segments and checkpoints a path holds, and to which node and cluster they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kraftd.log.segment import LOG_SUFFIX, offset_of_name
+from kraftd.metadata_dir.checkpoint import SUFFIX, parse_checkpoint_name
+from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
+from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
+from kraftd.metadata_dir.meta_properties import decode_meta_properties
+from kraftd.spark.errors import InputError
+from kraftd.spark.storage import absolute, join, kind_of, list_files, read_bytes, size_of, split_name
+from kraftd.types import uuid_text
+
+
+@dataclass(frozen=True)
+class SegmentFile:
+    """A `.log` file; base_offset is that of its name."""
+
+    path: str
+    base_offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class CheckpointFile:
+    """A `.checkpoint` file: the state up to end_offset, which is the first offset it does not cover."""
+
+    path: str
+    end_offset: int
+    epoch: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Replica:
+    """What one replica of the metadata log holds. The ids are None where no meta.properties tells them."""
+
+    path: str
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: str | None
+    segments: tuple[SegmentFile, ...]
+    checkpoints: tuple[CheckpointFile, ...]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Replica {self.path} of node {self.node_id}, {len(self.segments)} segments, "
+            f"{len(self.checkpoints)} checkpoints>"
+        )
+
+
+def find_replica(path: str) -> Replica:
+    """The replica at a path: a node's directory, its __cluster_metadata-0, one segment or one checkpoint.
+
+    Raises InputError for a path that is none of these, and for a meta.properties that cannot be read.
+    """
+    path = absolute(path)
+    kind = kind_of(path)
+    if kind == "missing":
+        raise InputError(f"{path}: no such file or directory")
+    if kind == "file":
+        directory, name = split_name(path)
+        files = [(name, size_of(path))]
+        partition = directory
+    else:
+        partition = join(path, PARTITION_DIRECTORY)
+        files = list_files(partition)
+        if not files:
+            partition, files = path, list_files(path)
+    segments = _segments(partition, files)
+    checkpoints = _checkpoints(partition, files)
+    if not segments and not checkpoints:
+        what = "is no segment and no checkpoint" if kind == "file" else "holds no segment and no checkpoint"
+        raise InputError(f"{path}: {what} of a metadata log; give a node's metadata.log.dir")
+    properties = None
+    for directory in (path, partition, split_name(partition)[0]):
+        properties = _read_properties(directory)
+        if properties is not None:
+            break
+    cluster_id, node_id, directory_id = properties or (None, None, None)
+    return Replica(path, cluster_id, node_id, directory_id, tuple(segments), tuple(checkpoints))
+
+
+def find_replicas(paths: Sequence[str]) -> list[Replica]:
+    """The replicas at several paths, of one cluster. Raises InputError, also for mixed cluster ids."""
+    if not paths:
+        raise InputError("no input: give a node's metadata.log.dir, a segment or a checkpoint")
+    found = [find_replica(path) for path in dict.fromkeys(absolute(path) for path in paths)]
+    first = next((replica for replica in found if replica.cluster_id is not None), None)
+    for replica in found:
+        if first is not None and replica.cluster_id not in (None, first.cluster_id):
+            raise InputError(
+                f"{replica.path} belongs to cluster {replica.cluster_id}, {first.path} to cluster "
+                f"{first.cluster_id}; give directories of one cluster"
+            )
+    return found
+
+
+def _segments(partition: str, files: Sequence[tuple[str, int]]) -> list[SegmentFile]:
+    found = []
+    for name, size in files:
+        offset = offset_of_name(name) if name.endswith(LOG_SUFFIX) else None
+        if offset is not None:
+            found.append(SegmentFile(join(partition, name), offset, size))
+    return sorted(found, key=lambda segment: segment.base_offset)
+
+
+def _checkpoints(partition: str, files: Sequence[tuple[str, int]]) -> list[CheckpointFile]:
+    found = []
+    for name, size in files:
+        snapshot_id = parse_checkpoint_name(name) if name.endswith(SUFFIX) else None
+        if snapshot_id is not None:
+            found.append(CheckpointFile(join(partition, name), snapshot_id.offset, snapshot_id.epoch, size))
+    return sorted(found, key=lambda checkpoint: (checkpoint.end_offset, checkpoint.epoch))
+
+
+def _read_properties(directory: str) -> tuple[str | None, int | None, str | None] | None:
+    path = join(directory, META_PROPERTIES)
+    data = read_bytes(path)
+    if data is None:
+        return None
+    try:
+        found = decode_meta_properties(data.decode("utf-8", errors="replace"))
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+    return (
+        found.cluster_id,
+        found.node_id,
+        None if found.directory_id is None else uuid_text(found.directory_id),
+    )

@@ -1,0 +1,94 @@
+"""The live log: Spark's own Kafka connector on `__cluster_metadata`, decoded as segments are.
+
+    rows = read_live(spark, "127.0.0.1:9092")            # or stream=True
+    rows.where("type = 'ConfigRecord'").show()
+
+The connector is not part of PySpark: give its jars to the session (docs/spark.md says which). It shows
+records and neither their batches nor their epochs: `epoch` and `batch_offset` are null, control records do
+not come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kraftd.spark.decode import Decoder
+from kraftd.spark.errors import InputError
+from kraftd.spark.fields import record_schema
+from kraftd.types import METADATA_TOPIC
+from kraftd.wire.batch import CorruptBatch, build_batch, read_batch
+
+
+def read_live(
+    session: SparkSession, bootstrap_servers: str, *, stream: bool = False, **options: str
+) -> DataFrame:
+    """The records that a listener serves, from the first on. options are the connector's own."""
+    reader = session.readStream if stream else session.read
+    given = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": METADATA_TOPIC}
+    rows = reader.format("kafka").options(**{"startingOffsets": "earliest", **given, **options}).load()
+    return decode_values(rows)
+
+
+def live_cluster_id(session: SparkSession, bootstrap_servers: str) -> str:
+    """The id of the cluster behind a listener. Raises InputError where it cannot be asked."""
+    jvm: Any = session.sparkContext._jvm
+    properties = jvm.java.util.Properties()
+    for name, value in {"bootstrap.servers": bootstrap_servers, "default.api.timeout.ms": "10000"}.items():
+        properties.setProperty(name, value)
+    properties.setProperty("request.timeout.ms", "5000")
+    try:
+        admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
+    except TypeError:
+        raise InputError(
+            "Spark's Kafka connector is not there: give its jars with --jars (docs/spark.md says which)"
+        ) from None
+    try:
+        return str(admin.describeCluster().clusterId().get())
+    except Py4JJavaError as error:
+        raise InputError(f"{bootstrap_servers}: {error.java_exception.getMessage()}") from None
+    finally:
+        admin.close()
+
+
+def decode_values(rows: DataFrame) -> DataFrame:
+    """The columns of `records` from rows with offset, timestamp and value, as the connector gives them."""
+    milliseconds = F.unix_millis("timestamp").alias("timestamp_ms")
+    return rows.select("offset", milliseconds, "value").mapInArrow(
+        _decoded, from_arrow_schema(record_schema())
+    )
+
+
+def _decoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    schema = record_schema()
+    decoder = Decoder(schema)
+    for batch in batches:
+        offsets, times = batch.column("offset").to_pylist(), batch.column("timestamp_ms").to_pylist()
+        values = batch.column("value").to_pylist()
+        first = 0
+        for at in range(1, len(offsets) + 1):
+            # What follows one another and has one time is decoded as the batch that it may well have been.
+            if at == len(offsets) or offsets[at] != offsets[at - 1] + 1 or times[at] != times[first]:
+                _add(decoder, values[first:at], offsets[first], times[first])
+                first = at
+        for found in decoder.take():
+            table = pa.Table.from_batches([found])
+            for name in ("epoch", "batch_offset"):
+                place = table.schema.get_field_index(name)
+                table = table.set_column(
+                    place, schema.field(name), pa.nulls(len(table), schema.field(name).type)
+                )
+            yield from table.to_batches()
+
+
+def _add(decoder: Decoder, values: list[bytes], offset: int, timestamp_ms: int) -> None:
+    try:
+        decoder.add(read_batch(build_batch(values, offset, 0, timestamp_ms), verify=False))
+    except CorruptBatch as error:
+        raise InputError(f"{METADATA_TOPIC}: {error.reason}") from None

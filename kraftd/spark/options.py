@@ -1,0 +1,100 @@
+"""What can be said to `spark.read.format("kraft")` and `spark.readStream.format("kraft")`.
+
+path or paths (a JSON list); mode (FAILFAST, PERMISSIVE); startingOffset (earliest, latest or a number) and
+endingOffset (the first not read); highWatermark; splitBytes; maxRowsPerTrigger; decoder (columns, records).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kraftd.spark.errors import InputError
+from kraftd.spark.storage import paths_of
+
+_KNOWN = {
+    name.lower(): name
+    for name in (
+        "path",
+        "paths",
+        "mode",
+        "startingOffset",
+        "endingOffset",
+        "highWatermark",
+        "splitBytes",
+        "maxRowsPerTrigger",
+        "decoder",
+    )
+}
+_SPARKS_OWN = frozenset({"__paths__", "header"})
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """The options, checked. starting_offset is None for earliest, -1 for latest."""
+
+    paths: tuple[str, ...]
+    permissive: bool
+    starting_offset: int | None
+    ending_offset: int | None
+    high_watermark: int | None
+    split_bytes: int | None
+    max_rows: int | None
+    columns: bool
+
+
+def parse_options(given: Mapping[str, str]) -> SourceOptions:
+    """The options as Spark gives them, which do not distinguish upper and lower case. Raises InputError."""
+    options = {key.lower(): given[key] for key in given}
+    for key in options:
+        if key not in _KNOWN and key not in _SPARKS_OWN:
+            raise InputError(f"option {key} is not known; known are {', '.join(_KNOWN.values())}")
+    mode = options.get("mode", "FAILFAST").upper()
+    if mode not in ("FAILFAST", "PERMISSIVE"):
+        raise InputError(f"mode={options['mode']}: FAILFAST and PERMISSIVE are known")
+    decoder = options.get("decoder", "columns")
+    if decoder not in ("columns", "records"):
+        raise InputError(f"decoder={decoder}: columns and records are known")
+    starting = options.get("startingoffset", "earliest")
+    return SourceOptions(
+        _paths(options),
+        mode == "PERMISSIVE",
+        {"earliest": None, "latest": -1}.get(starting)
+        if starting in ("earliest", "latest")
+        else _number(options, "startingOffset"),
+        _number(options, "endingOffset"),
+        _number(options, "highWatermark"),
+        _number(options, "splitBytes", least=1),
+        _number(options, "maxRowsPerTrigger", least=1),
+        decoder == "columns",
+    )
+
+
+def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
+    text = options.get("paths") or options.get("__paths__")
+    if text is None:
+        path = options.get("path")
+        if not path:
+            raise InputError("no path: say load(PATH), or option paths, a JSON list of several replicas")
+        return tuple(paths_of([path]))
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not found or not all(isinstance(path, str) for path in found):
+        raise InputError(f"paths={text}: a JSON list of paths is expected")
+    return tuple(paths_of(found))
+
+
+def _number(options: Mapping[str, str], name: str, least: int = 0) -> int | None:
+    text = options.get(name.lower())
+    if text is None:
+        return None
+    try:
+        value = int(text)
+    except ValueError:
+        raise InputError(f"{name}={text} is not a number") from None
+    if value < least:
+        raise InputError(f"{name}={text}: at least {least} is expected")
+    return value

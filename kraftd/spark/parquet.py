@@ -1,0 +1,114 @@
+"""Parquet that tasks write themselves, by Arrow: decoded columns never become rows of Spark, which would cost
+far more than decoding does (docs/spark.md has figures).
+
+A task writes a file under a name of its attempt and tells it to the driver. A dataset is what the driver was
+told of: files of attempts that failed or were overtaken go before the directory takes its place.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from kraftd.spark.fields import DAMAGE
+from kraftd.spark.reading import read_split
+from kraftd.spark.redaction import redacted_batch
+from kraftd.spark.storage import delete_files, join, list_files, open_output, write_bytes
+from kraftd.spark.tasks import SplitPartition
+from kraftd.spark.writing import delete, move
+
+ROW_GROUP_ROWS = 1 << 17
+ROW_GROUP_BYTES = 32 << 20
+COMPRESSION, COMPRESSION_LEVEL = "zstd", 1
+SUCCESS = "_SUCCESS"
+EMPTY = "part-empty"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every task of a dataset is told."""
+
+    directory: str
+    schema: pa.Schema
+    permissive: bool
+    columns: bool = True
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file that a task wrote, and how many rows it holds."""
+
+    name: str
+    rows: int
+
+
+def write_splits(session: SparkSession, tasks: Sequence[SplitPartition], job: Job) -> int:
+    """Write what tasks read as one dataset, in place of the one that was there; returns its rows.
+
+    In mode PERMISSIVE a schema without `damage` leaves rows of damage out.
+    """
+    unfinished = replace(job, directory=f"{job.directory}.unfinished")
+    delete(session, unfinished.directory)
+    numbered = list(enumerate(tasks))
+    parts: list[Part] = []
+    if numbered:
+        slices = session.sparkContext.parallelize(numbered, len(numbered))
+        parts = slices.map(lambda task: write_part(task[0], task[1], unfinished)).collect()
+    if not any(part.rows for part in parts):
+        parts.append(_write_file(f"{EMPTY}.parquet", iter(()), unfinished))
+    commit(session, unfinished.directory, job.directory, [part.name for part in parts])
+    return sum(part.rows for part in parts)
+
+
+def commit(session: SparkSession, unfinished: str, directory: str, names: Collection[str]) -> None:
+    """Put a directory, of which the named files are the dataset, in another's place; other files go."""
+    delete_files(unfinished, [name for name, _ in list_files(unfinished) if name not in names])
+    write_bytes(join(unfinished, SUCCESS), b"")
+    move(session, unfinished, directory)
+
+
+def write_part(number: int, task: SplitPartition, job: Job) -> Part:
+    """Read a split into a file of its own; none for a split without wanted rows."""
+    read = job.schema
+    if job.permissive and DAMAGE.name not in read.names:
+        read = read.append(DAMAGE)
+    batches = read_split(task.split, read, task.wanted, permissive=job.permissive, columns=job.columns)
+    found = (rows for batch in batches if (rows := _kept(batch, job.schema)).num_rows)
+    return _write_file(f"part-{number:06d}-{uuid.uuid4().hex}.parquet", found, job)
+
+
+def _kept(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows as they are written: passwords hidden, and without damage unless the schema has it."""
+    if len(rows.schema) > len(schema):
+        rows = rows.filter(rows.column(DAMAGE.name).is_null()).select(schema.names)
+    return redacted_batch(rows)
+
+
+def _write_file(name: str, batches: Iterator[pa.RecordBatch], job: Job) -> Part:
+    """A file of some batches, in row groups of bounded size."""
+    first = next(batches, None)
+    if first is None and not name.startswith(EMPTY):
+        return Part(name, 0)
+    written = 0
+    waiting: list[pa.RecordBatch] = []
+    with open_output(join(job.directory, name)) as stream, _writer(stream, job.schema) as writer:
+        for rows in () if first is None else chain((first,), batches):
+            waiting.append(rows)
+            written += rows.num_rows
+            held = sum(each.num_rows for each in waiting), sum(each.nbytes for each in waiting)
+            if held[0] >= ROW_GROUP_ROWS or held[1] >= ROW_GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(waiting))
+                waiting = []
+        if waiting:
+            writer.write_table(pa.Table.from_batches(waiting))
+    return Part(name, written)
+
+
+def _writer(stream: pa.NativeFile, schema: pa.Schema) -> pq.ParquetWriter:
+    return pq.ParquetWriter(stream, schema, compression=COMPRESSION, compression_level=COMPRESSION_LEVEL)

@@ -1,0 +1,69 @@
+"""Filters of a query that spare reading: on offset, timestamp_ms, type and topic_id.
+
+Spark applies every filter itself as well, so that what is here need not be exact, only never too strict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from kraftd.spark.reading import Wanted
+
+
+def narrowed(wanted: Wanted, filters: Sequence[Filter]) -> Wanted:
+    """What is wanted, less what some filters rule out."""
+    for each in filters:
+        column, value = getattr(each, "attribute", (None,)), getattr(each, "value", None)
+        if column == ("offset",) and isinstance(value, int):
+            first, last = _bounds(each, value, wanted.first_offset, wanted.last_offset)
+            wanted = replace(wanted, first_offset=first, last_offset=last)
+        elif column == ("timestamp_ms",) and isinstance(value, int):
+            first, last = _bounds(each, value, wanted.first_timestamp_ms, wanted.last_timestamp_ms)
+            wanted = replace(wanted, first_timestamp_ms=first, last_timestamp_ms=last)
+        elif column == ("type",) and (names := _names(each)) is not None:
+            wanted = replace(wanted, types=names if wanted.types is None else wanted.types & names)
+        elif column == ("topic_id",) and (names := _uuids(each)) is not None:
+            wanted = replace(
+                wanted, topic_ids=names if wanted.topic_ids is None else wanted.topic_ids & names
+            )
+    return wanted
+
+
+def _bounds(each: Filter, value: int, first: int, last: int) -> tuple[int, int]:
+    if isinstance(each, EqualTo):
+        return max(first, value), min(last, value)
+    if isinstance(each, GreaterThan):
+        return max(first, value + 1), last
+    if isinstance(each, GreaterThanOrEqual):
+        return max(first, value), last
+    if isinstance(each, LessThan):
+        return first, min(last, value - 1)
+    if isinstance(each, LessThanOrEqual):
+        return first, min(last, value)
+    return first, last
+
+
+def _names(each: Any) -> frozenset[str] | None:
+    if isinstance(each, EqualTo) and isinstance(each.value, str):
+        return frozenset((each.value,))
+    if isinstance(each, In) and all(isinstance(value, str) for value in each.value):
+        return frozenset(each.value)
+    return None
+
+
+def _uuids(each: Any) -> frozenset[str] | None:
+    """The topic ids that a filter names; those that are no ids match nothing."""
+    names = _names(each)
+    return None if names is None else frozenset(name for name in names if len(name) == 22)

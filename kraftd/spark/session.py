@@ -1,0 +1,58 @@
+"""Spark as the commands start it: quiet, on loopback, with the data source `kraft`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.resources import files
+
+from pyspark.sql import SparkSession
+
+from kraftd.spark.source import KraftDataSource
+
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+def start_session(master: str | None, name: str = "kraftd-spark", *, jars: str | None = None) -> SparkSession:
+    """A session, or the one that spark-submit made. master is `local[*]` unless it is given; jars, separated
+    by commas, are those that PySpark lacks."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    if master is not None or "SPARK_ENV_LOADED" not in os.environ:
+        builder = builder.master(master or "local[*]")
+    if master is None or master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = builder.config("spark.driver.host", "127.0.0.1").config(
+            "spark.driver.bindAddress", "127.0.0.1"
+        )
+    log4j = files("kraftd.spark").joinpath("log4j2.properties")
+    settings = {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}",
+        "spark.driver.memory": "2g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "true" if sys.stderr.isatty() else "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+        "spark.sql.parquet.compression.codec": "zstd",
+        "spark.sql.sources.partitionOverwriteMode": "dynamic",
+        PUSHDOWN: "true",
+    }
+    if jars is not None:
+        settings["spark.jars"] = jars
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    if not session.sparkContext.getConf().contains(SHUFFLE_PARTITIONS):
+        # Spark's 200 are for clusters; what is too little for one task is put together again while it runs.
+        session.conf.set(SHUFFLE_PARTITIONS, str(4 * session.sparkContext.defaultParallelism))
+    register(session)
+    return session
+
+
+def register(session: SparkSession) -> None:
+    """Make `format("kraft")` known to a session, with filters pushed down."""
+    session.conf.set(PUSHDOWN, "true")
+    session.dataSource.register(KraftDataSource)

@@ -1,0 +1,149 @@
+"""Files, local or on object storage, by Arrow's file systems: a path, or a URI of a scheme that it
+knows (file, s3, gs, abfs, hdfs; Hadoop's s3a and s3n are read as s3)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from pyarrow import ArrowInvalid, NativeFile, fs
+
+from kraftd.spark.errors import InputError
+
+
+class StoredFile:
+    """An open file, read by position: a `File` of `kraftd.log.disk` that cannot be written."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        system, name = _resolve(path)
+        try:
+            self._file = system.open_input_file(name)
+        except OSError as error:
+            raise InputError(f"{path}: {_reason(error)}") from None
+
+    def __repr__(self) -> str:
+        return f"<StoredFile {self.path}>"
+
+    def size_bytes(self) -> int:
+        return int(self._file.size())
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        """Up to size_bytes from position; fewer only at the end."""
+        found: bytes = self._file.read_at(size_bytes, position)
+        return found
+
+    def close(self) -> None:
+        self._file.close()
+
+    def write(self, position: int, data: bytes | memoryview) -> None:
+        raise NotImplementedError("the pipeline never writes to its input")
+
+    def truncate(self, size_bytes: int) -> None:
+        raise NotImplementedError("the pipeline never writes to its input")
+
+    def sync(self) -> None:
+        raise NotImplementedError("the pipeline never writes to its input")
+
+
+def list_files(directory: str) -> list[tuple[str, int]]:
+    """(name, size in bytes) of the files in a directory, in order of name; none where there is none."""
+    system, name = _resolve(directory)
+    try:
+        found = system.get_file_info(fs.FileSelector(name, allow_not_found=True))
+    except NotADirectoryError:
+        return []
+    except OSError as error:
+        raise InputError(f"{directory}: {_reason(error)}") from None
+    return sorted((entry.base_name, entry.size) for entry in found if entry.type == fs.FileType.File)
+
+
+def kind_of(path: str) -> str:
+    """`file`, `directory` or `missing`."""
+    system, name = _resolve(path)
+    try:
+        kind = system.get_file_info(name).type
+    except OSError as error:
+        raise InputError(f"{path}: {_reason(error)}") from None
+    return {fs.FileType.File: "file", fs.FileType.Directory: "directory"}.get(kind, "missing")
+
+
+def size_of(path: str) -> int:
+    """The size of a file in bytes."""
+    system, name = _resolve(path)
+    return int(system.get_file_info(name).size)
+
+
+def read_bytes(path: str) -> bytes | None:
+    """All of a small file; None where it does not exist."""
+    if kind_of(path) != "file":
+        return None
+    file = StoredFile(path)
+    try:
+        return file.read(0, file.size_bytes())
+    finally:
+        file.close()
+
+
+def open_output(path: str) -> NativeFile:
+    """A new file to write, with the directories above it. It is there when it is closed."""
+    system, name = _resolve(path)
+    try:
+        system.create_dir(split_name(name)[0], recursive=True)
+        return system.open_output_stream(name)
+    except OSError as error:
+        raise InputError(f"{path}: {_reason(error)}") from None
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """A small file, in place of the one that was there."""
+    with open_output(path) as stream:
+        stream.write(data)
+
+
+def delete_files(directory: str, names: Iterable[str]) -> None:
+    """Delete files of a directory."""
+    for each in names:
+        system, name = _resolve(join(directory, each))
+        system.delete_file(name)
+
+
+def absolute(path: str) -> str:
+    """A path that means the same in every process."""
+    return path.rstrip("/") if "://" in path else os.path.abspath(path.removeprefix("file:"))
+
+
+def join(directory: str, name: str) -> str:
+    return f"{directory}/{name}"
+
+
+def split_name(path: str) -> tuple[str, str]:
+    """A file's directory and its name."""
+    directory, _, name = path.rpartition("/")
+    return directory, name
+
+
+def paths_of(paths: Sequence[str]) -> list[str]:
+    """Absolute paths, each once."""
+    return list(dict.fromkeys(absolute(path) for path in paths))
+
+
+def _resolve(path: str) -> tuple[fs.FileSystem, str]:
+    if "://" not in path:
+        return fs.LocalFileSystem(), path
+    for alias in ("s3a://", "s3n://"):
+        if path.startswith(alias):
+            path = "s3://" + path.removeprefix(alias)
+    try:
+        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(path)
+    except (ArrowInvalid, OSError, ValueError) as error:
+        raise InputError(f"{path}: {_reason(error)}") from None
+    return found
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file or directory"
+    if isinstance(error, PermissionError):
+        return "permission denied"
+    return str(error).split("\n")[0].split(". Detail:")[0]

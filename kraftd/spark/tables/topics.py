@@ -1,0 +1,40 @@
+"""Topics: which there are, and from when to when each lived. A topic id never comes twice, a name may."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from kraftd.spark.timeline import Timeline
+
+CREATED, REMOVED = "TopicRecord", "RemoveTopicRecord"
+
+
+def topic_lives(timeline: Timeline, *, whole: bool) -> DataFrame:
+    """topic_id, name, and created_* and removed_* offset and time; whole keeps all that the log remembers."""
+    read = timeline.history if whole else timeline.state
+    rows = read(["offset", "timestamp_ms", "type", "topic_id", "name"], [CREATED, REMOVED])
+    created, removed = F.col("type") == CREATED, F.col("type") == REMOVED
+    return rows.groupBy("topic_id").agg(
+        F.max("name").alias("name"),
+        F.max(F.when(created & (F.col("offset") >= 0), F.col("offset"))).alias("created_offset"),
+        F.max(F.when(created & (F.col("offset") >= 0), F.col("timestamp_ms"))).alias("created_timestamp_ms"),
+        F.max(F.when(removed, F.col("offset"))).alias("removed_offset"),
+        F.max(F.when(removed, F.col("timestamp_ms"))).alias("removed_timestamp_ms"),
+    )
+
+
+def topics(timeline: Timeline) -> DataFrame:
+    """The state table `topics`."""
+    rows = topic_lives(timeline, whole=False).where("removed_offset IS NULL")
+    parts = timeline.state(["topic_id", "partition_id"], ["PartitionRecord"])
+    counts = parts.groupBy("topic_id").agg(
+        F.countDistinct("partition_id").cast("int").alias("partition_count")
+    )
+    return rows.join(counts, "topic_id", "left").select(
+        "name",
+        "topic_id",
+        F.coalesce("partition_count", F.lit(0)).alias("partition_count"),
+        "created_offset",
+        "created_timestamp_ms",
+    )

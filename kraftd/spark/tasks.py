@@ -1,0 +1,37 @@
+"""The tasks of a read, batch or streaming: one for each split that has something of what is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql.datasource import InputPartition
+
+from kraftd.spark.planning import Split
+from kraftd.spark.reading import Wanted
+
+
+@dataclass
+class SplitPartition(InputPartition):
+    """One task's share: a split, and what is wanted of it."""
+
+    split: Split
+    wanted: Wanted
+
+
+def plan_tasks(splits: Sequence[Split], wanted: Wanted, first: int, last: int) -> list[SplitPartition]:
+    """The tasks that read what is wanted of offsets first to last."""
+    first, last = max(first, wanted.first_offset), min(last, wanted.last_offset)
+    bounded = Wanted(
+        first,
+        last,
+        wanted.first_timestamp_ms,
+        wanted.last_timestamp_ms,
+        wanted.types,
+        wanted.topic_ids,
+    )
+    return [
+        SplitPartition(split, bounded)
+        for split in splits
+        if split.first_offset <= last and split.next_offset > first
+    ]

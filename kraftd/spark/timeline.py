@@ -1,0 +1,242 @@
+"""The records that made a cluster what it was at an offset, as data frames: a checkpoint and the log behind
+it.
+
+Records of aborted or unfinished metadata transactions (KIP-868) are in `log` and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kraftd.spark.decode import LAST_OFFSET
+from kraftd.spark.errors import InputError
+from kraftd.spark.fields import record_schema, source_schema
+from kraftd.spark.layout import CheckpointFile
+from kraftd.spark.parquet import Job, write_splits
+from kraftd.spark.reading import Wanted
+from kraftd.spark.redaction import redacted
+from kraftd.spark.replicas import CommittedLog
+from kraftd.spark.source import NAME, checkpoint_splits
+from kraftd.spark.storage import join
+from kraftd.spark.tasks import plan_tasks
+
+MARKERS = ("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord")
+BEFORE_THE_LOG = -1
+"""The offset that records of a checkpoint are given: they are older than all that the log holds."""
+
+
+class Timeline:
+    """A committed log up to below end_offset, and the checkpoints that fit it."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        log: CommittedLog,
+        end_offset: int,
+        *,
+        permissive: bool = False,
+        checkpoints_below: int | None = None,
+    ) -> None:
+        """checkpoints_below leaves out the checkpoints from this end offset on."""
+        self.session = session
+        self.source = log
+        self.end_offset = end_offset
+        self.permissive = permissive
+        self._mode = "PERMISSIVE" if permissive else "FAILFAST"
+        self._below = log.end_offset + 1 if checkpoints_below is None else checkpoints_below
+        self._staged: dict[str, DataFrame] | None = None
+        self.made: dict[str, DataFrame] = {}
+        self._check_start()
+
+    def __repr__(self) -> str:
+        path, start = self.source.replica.path, self.source.start_offset
+        return f"<Timeline of {path}, offsets {start} to {self.end_offset - 1}>"
+
+    @property
+    def cluster_id(self) -> str | None:
+        return self.source.replica.cluster_id
+
+    def log(self, columns: Sequence[str], types: Sequence[str] | None = None, start: int = 0) -> DataFrame:
+        """Rows of the log from offset start on; of some types, unless types is None."""
+        if self._staged is None:
+            rows = self._read(self.source.replica.path, columns, start)
+        else:
+            within = (F.col("offset") >= start) & (F.col("offset") < self.end_offset)
+            rows = self._staged["log"].where(within)
+        return redacted(_of_types(rows, types).select(*columns))
+
+    def until(self, end_offset: int, *, checkpoints_below: int | None = None) -> Timeline:
+        """The same up to below a lower offset; what is staged is shared."""
+        found = Timeline(
+            self.session,
+            self.source,
+            end_offset,
+            permissive=self.permissive,
+            checkpoints_below=checkpoints_below,
+        )
+        found._staged = self._staged
+        return found
+
+    def write_log(self, path: str, start: int = 0, *, damage: bool = False) -> int:
+        """Write the records from start on, with the columns of `records`, as a dataset; returns how many.
+
+        damage keeps the rows of mode PERMISSIVE, in one column more.
+        """
+        schema = source_schema() if damage else record_schema()
+        tasks = plan_tasks(self.source.log.splits, Wanted(), start, self.end_offset - 1)
+        return write_splits(self.session, tasks, Job(path, schema, self.permissive))
+
+    def stage(self, directory: str, records: str | None = None, *, history: bool = True) -> None:
+        """Decode once, into Parquet in a directory that the workers share; later reads are of that.
+
+        records is where the whole log lies already. With history false only what `state` reads is decoded.
+        The directory is the caller's to delete.
+        """
+        newest, first = self.newest_checkpoint, self.first_checkpoint
+        if records is None:
+            records = join(directory, "log")
+            start = 0 if history or newest is None else newest.end_offset
+            self.write_log(records, start, damage=self.permissive)
+        staged = {"log": self._staged_rows(records, source_schema())}
+        for checkpoint in dict.fromkeys([newest, first] if history else [newest]):
+            if checkpoint is not None:
+                path = join(directory, str(len(staged)))
+                tasks = plan_tasks(checkpoint_splits(checkpoint), Wanted(), 0, LAST_OFFSET)
+                write_splits(self.session, tasks, Job(path, record_schema(), self.permissive))
+                staged[checkpoint.path] = self._staged_rows(path, record_schema())
+        self._staged = staged
+
+    def keep(self, name: str, path: str) -> None:
+        """Remember that a table of this timeline was written, so that others are made of it."""
+        self.made[name] = self.session.read.parquet(path)
+
+    def _staged_rows(self, path: str, schema: pa.Schema) -> DataFrame:
+        return self.session.read.schema(from_arrow_schema(schema)).parquet(path)
+
+    def state(self, columns: Sequence[str], types: Sequence[str]) -> DataFrame:
+        """The shortest history that makes the state: the newest checkpoint, and the log behind it."""
+        return self._history(self.newest_checkpoint, columns, types)
+
+    def history(self, columns: Sequence[str], types: Sequence[str]) -> DataFrame:
+        """All that is known of the past: the checkpoint at which the log begins, and the whole log."""
+        return self._history(self.first_checkpoint, columns, types)
+
+    @cached_property
+    def newest_checkpoint(self) -> CheckpointFile | None:
+        """The newest checkpoint within the end; None where the log holds all there was."""
+        found = [each for each in self.checkpoints() if each.end_offset <= self.end_offset]
+        return found[-1] if found else None
+
+    @cached_property
+    def first_checkpoint(self) -> CheckpointFile | None:
+        """The checkpoint that stands for what is older than the log; None for a log from offset 0."""
+        if self.source.log.plans and self.source.start_offset == 0:
+            return None
+        return next(iter(self.checkpoints()), None)
+
+    def checkpoints(self) -> list[CheckpointFile]:
+        """Those whose end lies within the log, the bootstrap checkpoint of offset 0 left out."""
+        start = self.source.start_offset
+        return [
+            each
+            for each in self.source.replica.checkpoints
+            if each.end_offset > 0 and start <= each.end_offset < self._below
+        ]
+
+    def _history(
+        self, checkpoint: CheckpointFile | None, columns: Sequence[str], types: Sequence[str]
+    ) -> DataFrame:
+        columns = list(dict.fromkeys(["offset", *columns]))
+        start = 0 if checkpoint is None else checkpoint.end_offset
+        rows = self._without_aborted(self.log(columns, types, start))
+        if checkpoint is None:
+            return rows
+        held = None if self._staged is None else self._staged.get(checkpoint.path)
+        if held is None:
+            held = self._read_checkpoint(checkpoint, columns)
+        base = redacted(_of_types(held, types).select(*columns))
+        return base.withColumn("offset", F.lit(BEFORE_THE_LOG).cast("long")).unionByName(rows)
+
+    def _read(self, path: str, columns: Sequence[str], start: int) -> DataFrame:
+        reader = self.session.read.format(NAME).schema(_schema([*columns, "type"]))
+        reader = reader.option("endingOffset", str(self.end_offset)).option("startingOffset", str(start))
+        reader = reader.option("highWatermark", str(self.source.end_offset))
+        return reader.option("mode", self._mode).load(path)
+
+    def _read_checkpoint(self, checkpoint: CheckpointFile, columns: Sequence[str]) -> DataFrame:
+        reader = self.session.read.format(NAME).schema(_schema([*columns, "type"]))
+        return reader.option("mode", self._mode).load(checkpoint.path)
+
+    def _without_aborted(self, rows: DataFrame) -> DataFrame:
+        if self._aborted is None:
+            return rows
+        first, last = F.col("aborted_first"), F.col("aborted_last")
+        within = (F.col("offset") >= first) & (F.col("offset") <= last)
+        return rows.join(F.broadcast(self._aborted), within, "left_anti")
+
+    @cached_property
+    def _aborted(self) -> DataFrame | None:
+        """First and last offset of each transaction that was aborted or is not ended; None where there is
+        none.
+
+        The markers alone are sorted in one place: two records a transaction.
+        """
+        order = Window.orderBy("offset")
+        markers = (
+            self.log(["offset", "type"], MARKERS)
+            .withColumn("next_type", F.lead("type").over(order))
+            .withColumn("next_offset", F.lead("offset").over(order))
+        )
+        failed = F.col("next_type").isNull() | (F.col("next_type") != "EndTransactionRecord")
+        found = markers.where((F.col("type") == "BeginTransactionRecord") & failed).select(
+            F.col("offset").alias("aborted_first"),
+            F.coalesce("next_offset", F.lit((1 << 63) - 1)).alias("aborted_last"),
+        )
+        return None if found.isEmpty() else found
+
+    def _check_start(self) -> None:
+        """Raises InputError where what is older than the log is nowhere."""
+        replica, start = self.source.replica, self.source.start_offset
+        if not replica.segments:
+            if not self.permissive:
+                name = replica.checkpoints[-1]
+                raise InputError(
+                    f"{name.path}: offset {name.end_offset}: a checkpoint without its log. Give the "
+                    "directory "
+                    "with its segments; mode PERMISSIVE reads the checkpoint alone"
+                )
+        elif start > 0 and self.first_checkpoint is None and not self.permissive:
+            raise InputError(
+                f"{replica.segments[0].path}: byte 0, offset {start}: the log begins here and no "
+                "checkpoint holds "
+                "what came before: segments or the checkpoint are missing"
+            )
+
+
+def _of_types(rows: DataFrame, types: Sequence[str] | None) -> DataFrame:
+    return rows if types is None else rows.where(F.col("type").isin(list(types)))
+
+
+def _schema(columns: Sequence[str]) -> object:
+    whole = source_schema()
+    return from_arrow_schema(pa.schema([whole.field(name) for name in dict.fromkeys(columns)]))
+
+
+def last_known(column: Column | str, *keys: str, before: bool = False) -> Column:
+    """The last value that is not null, by offset within the keys; before leaves the row itself out."""
+    window = Window.partitionBy(*keys).orderBy("offset")
+    window = window.rowsBetween(Window.unboundedPreceding, -1 if before else 0)
+    return F.last(column, ignorenulls=True).over(window)
+
+
+def latest(rows: DataFrame, *keys: str) -> DataFrame:
+    """The row of the highest offset of each key."""
+    fields = [name for name in rows.columns if name not in keys]
+    newest = rows.groupBy(*keys).agg(F.max_by(F.struct(*fields), "offset").alias("newest"))
+    return newest.select(*keys, "newest.*")

@@ -1,0 +1,1 @@
+"""The checks of `kraftd-spark validate`: each gives the first difference it finds, or None."""

@@ -1,0 +1,29 @@
+"""One Spark session for the whole suite; without the extra kraftd[spark] the tests are left out, in CI they
+fail."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+if find_spec("pyspark") is None and not os.environ.get("CI"):
+    collect_ignore_glob = ["test_*.py"]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session of two threads and few shuffle partitions, with Spark's Kafka connector."""
+    from kraftd.spark.session import start_session
+    from testkit.connector import connector_jars
+
+    session = start_session("local[2]", "tests", jars=",".join(map(str, connector_jars())))
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    yield session
+    session.stop()

@@ -1,0 +1,148 @@
+"""Batches into columns: what the builder in C makes of them is what the codec makes, record by record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.messages.partition_record import PartitionRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
+from kraftd.spark.decode import BUILDER, Decoder
+from kraftd.spark.fields import SECRET, metadata_types, record_schema, source_schema
+from kraftd.types import uuid_text
+from kraftd.wire.batch import Batch, CorruptBatch, build_batch, read_batch
+from kraftd.wire.record_frame import VersionedRecord, encode_record
+from tests.metadata.histories import history
+from tests.metadata_dir.compressed import CODECS, compressed
+from tests.spark.logs import framed
+from tests.wire.strategies import messages, versions
+
+SCHEMA = record_schema()
+
+
+def batch_of(values: list[bytes], base_offset: int = 100) -> Batch:
+    return read_batch(build_batch(values, base_offset, 7, 1_700_000_000_000))
+
+
+def decoded(batch: Batch, *, columns: bool, schema: pa.Schema = SCHEMA, **wanted: object) -> pa.Table:
+    decoder = Decoder(schema, columns=columns, **wanted)  # type: ignore[arg-type]
+    decoder.add(batch)
+    found = decoder.take()
+    for each in found:
+        each.validate(full=True)
+    return pa.Table.from_batches(found, schema=schema)
+
+
+def assert_alike(batch: Batch, **wanted: object) -> pa.Table:
+    by_columns, by_records = (decoded(batch, columns=columns, **wanted) for columns in (True, False))
+    assert by_columns.to_pylist() == by_records.to_pylist()
+    return by_columns
+
+
+def test_the_builder_in_c_is_there() -> None:
+    assert BUILDER is not None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_columns_of_random_histories_are_those_of_their_records(seed: int) -> None:
+    rows = assert_alike(batch_of([framed(message) for message in history(seed, 300)]))
+    assert rows["offset"].to_pylist() == list(range(100, 100 + len(rows)))
+    assert set(rows["epoch"].to_pylist()) == {7}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_columns_of_any_record_of_any_version_are_those_of_the_record(data: st.DataObject) -> None:
+    values = []
+    for _ in range(3):
+        name = data.draw(st.sampled_from(sorted(metadata_types())))
+        version = data.draw(st.sampled_from(versions(name)))
+        values.append(encode_record(VersionedRecord(data.draw(messages(name, version)), version)))
+    assert_alike(batch_of(values))
+
+
+def test_unknown_tagged_fields_are_kept() -> None:
+    record = TopicRecord(name="a", topic_id=b"t" * 16, unknown_tags=((77, b"later"), (90, b"")))
+    rows = assert_alike(batch_of([framed(record)])).to_pylist()
+    assert rows[0]["unknown_tagged_fields"] == [{"tag": 77, "data": b"later"}, {"tag": 90, "data": b""}]
+
+
+def test_secrets_of_scram_credentials_have_no_column() -> None:
+    record = UserScramCredentialRecord("u", 1, b"salty", b"stored-secret", b"server-secret", 4096)
+    text = str(assert_alike(batch_of([framed(record)])).to_pylist())
+    assert not {name for _, name in SECRET} & set(SCHEMA.names)
+    assert "salty" not in text and "secret" not in text and "4096" in text
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_batches_of_every_compression_are_read(codec: str) -> None:
+    plain = build_batch([framed(message) for message in history(3, 200)], 100, 7, 1_700_000_000_000)
+    assert_alike(read_batch(compressed(plain, codec)))
+    packed = decoded(read_batch(compressed(plain, codec)), columns=True)
+    assert packed.equals(decoded(read_batch(plain), columns=True))
+
+
+def test_only_wanted_columns_types_and_topics_are_decoded() -> None:
+    ids = [bytes([number]) * 16 for number in range(4)]
+    values = [framed(TopicRecord(name=f"t{at}", topic_id=each)) for at, each in enumerate(ids)]
+    values += [framed(PartitionRecord(partition_id=0, topic_id=each, replicas=(1, 2))) for each in ids]
+    narrow = pa.schema([SCHEMA.field(name) for name in ("offset", "topic_id", "replicas")])
+    rows = assert_alike(
+        batch_of(values), schema=narrow, types=["PartitionRecord"], topic_ids=[uuid_text(ids[2])]
+    ).to_pylist()
+    assert rows == [{"offset": 106, "topic_id": uuid_text(ids[2]), "replicas": [1, 2]}]
+
+
+def test_a_record_that_does_not_fit_its_type_leaves_nothing_of_its_batch() -> None:
+    good = framed(PartitionChangeRecord(partition_id=1, topic_id=b"t" * 16, isr=(1, 2)))
+    decoder = Decoder(SCHEMA)
+    decoder.add(batch_of([good]))
+    for bad in (good[:-1], good + b"x", b"\x01\x7f\x00", bytes((1, 5, 99)) + good[3:], b"\x02" + good[1:]):
+        with pytest.raises(CorruptBatch, match="record of offset 202"):
+            decoder.add(batch_of([good, good, bad], 200))
+    decoder.add(batch_of([good], 300))
+    assert pa.Table.from_batches(decoder.take())["offset"].to_pylist() == [100, 300]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_flipped_bytes_are_refused_by_both_or_read_alike(data: st.DataObject) -> None:
+    values = [bytearray(framed(message)) for message in history(5, 12)]
+    value = data.draw(st.sampled_from(values))
+    value[data.draw(st.integers(0, len(value) - 1))] = data.draw(st.integers(0, 255))
+    batch = batch_of([bytes(each) for each in values])
+    outcomes = []
+    for columns in (True, False):
+        try:
+            outcomes.append(decoded(batch, columns=columns).to_pylist())
+        except CorruptBatch:
+            outcomes.append(None)
+    if None not in outcomes:
+        assert str(outcomes[0]) == str(outcomes[1])
+    else:
+        assert outcomes == [None, None]
+
+
+def test_what_cannot_be_decoded_is_kept_apart_and_the_rest_is_read() -> None:
+    good = framed(TopicRecord(name="a", topic_id=b"t" * 16))
+    unknown = b"\x01\x63\x00whatever"
+    decoder = Decoder(source_schema())
+    decoder.add_what_can_be(batch_of([good, unknown, good]), "/log")
+    rows = pa.Table.from_batches(decoder.take()).to_pylist()
+    assert [row["offset"] for row in rows] == [100, None, 102]
+    assert rows[1]["damage"]["data"] == unknown and "99" in rows[1]["damage"]["reason"]
+
+
+def test_the_builder_holds_no_memory_that_grows(tmp_path: Path) -> None:
+    decoder = Decoder(SCHEMA)
+    batch = batch_of([framed(message) for message in history(1, 100)])
+    for _ in range(50):
+        decoder.add(batch)
+        assert sum(each.num_rows for each in decoder.take()) == batch.header.record_count
+        assert decoder.rows == 0

@@ -1,0 +1,272 @@
+"""What of a directory is read, by which byte ranges, and how damage is told: without Spark."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from kraftd.messages.no_op_record import NoOpRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.spark import planning
+from kraftd.spark.commands.ingest import ingest_command
+from kraftd.spark.commands.options import find_log
+from kraftd.spark.errors import InputError
+from kraftd.spark.fields import source_schema
+from kraftd.spark.in_use import lock_holder
+from kraftd.spark.layout import find_replicas
+from kraftd.spark.options import parse_options
+from kraftd.spark.planning import Split
+from kraftd.spark.reading import Wanted, read_split
+from kraftd.spark.replicas import CommittedLog, committed_log, epochs_of
+from kraftd.wire.batch import iter_batches
+from tests.spark.logs import LogDirectory
+
+COLUMNS = pa.schema([source_schema().field(name) for name in ("offset", "epoch", "type", "name", "damage")])
+
+
+def written(path: Path, *, batches: int = 40, node_id: int = 1, voters: Sequence[int] = (1,)) -> LogDirectory:
+    """A leader's record, then batches of three records."""
+    directory = LogDirectory(path, node_id=node_id, voters=voters)
+    directory.elect(1, 1)
+    for number in range(batches):
+        topics = [TopicRecord(name=f"t{number}-{at}", topic_id=bytes([number, at]) * 8) for at in range(3)]
+        directory.append(topics)
+    return directory
+
+
+def planned(*directories: LogDirectory, permissive: bool = False, split_bytes: int = 1000) -> CommittedLog:
+    replicas = find_replicas([str(each.path) for each in directories])
+    return committed_log(replicas, split_bytes, permissive=permissive)
+
+
+def rows_of(splits: Sequence[Split], wanted: Wanted | None = None, *, permissive: bool = False) -> list[dict]:
+    found = [
+        each
+        for split in splits
+        for each in read_split(split, COLUMNS, wanted or Wanted(), permissive=permissive)
+    ]
+    return pa.Table.from_batches(found, schema=COLUMNS).to_pylist()
+
+
+def test_the_splits_of_a_log_are_bounded_however_long_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = written(tmp_path / "a", batches=200)
+    replicas = find_replicas([str(directory.path)])
+    monkeypatch.setattr(planning, "SPLIT_BYTES", 1000)
+    assert len(committed_log(replicas).log.splits) > 20
+    monkeypatch.setattr(planning, "MOST_SPLITS", 10)
+    log = committed_log(replicas)
+    assert 5 < len(log.log.splits) <= 10
+    assert [row["offset"] for row in rows_of(log.log.splits)] == list(range(directory.end_offset))
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_splits_cover_every_record_once_with_and_without_an_index(tmp_path: Path, indexed: bool) -> None:
+    directory = written(tmp_path / "a")
+    if indexed:
+        directory.index()
+    log = planned(directory)
+    assert len(log.log.splits) > 3
+    assert [row["offset"] for row in rows_of(log.log.splits)] == list(range(121))
+    assert log.end_offset == 121 and not log.notes
+
+
+def test_an_index_that_leads_astray_is_not_believed(tmp_path: Path) -> None:
+    directory = written(tmp_path / "a")
+    directory.index()
+    index = directory.log.with_suffix(".index")
+    data = bytearray(index.read_bytes())
+    for at in range(4, len(data), 8):
+        data[at + 3] ^= 1
+    index.write_bytes(data)
+    assert [row["offset"] for row in rows_of(planned(directory).log.splits)] == list(range(121))
+
+
+@pytest.mark.parametrize("left", [1, 11, 60, 61, 100])
+def test_a_torn_tail_is_told_and_not_read(tmp_path: Path, left: int) -> None:
+    directory = written(tmp_path / "a")
+    size = directory.log.stat().st_size
+    last = directory.append([NoOpRecord() for _ in range(30)])
+    with directory.log.open("r+b") as file:
+        file.truncate(size + left)
+    log = planned(directory)
+    assert log.end_offset == last
+    assert log.notes == (
+        f"{directory.log}: byte {size}, offset {last}: a torn tail of {left} bytes is not read",
+    )
+
+
+def test_zeroes_behind_the_last_batch_are_a_torn_tail(tmp_path: Path) -> None:
+    directory = written(tmp_path / "a")
+    with directory.log.open("ab") as file:
+        file.write(bytes(500))
+    assert planned(directory).end_offset == 121
+
+
+def test_damage_is_told_with_path_byte_and_offset(tmp_path: Path) -> None:
+    directory = written(tmp_path / "a")
+    batches = list(iter_batches(directory.log.read_bytes()))
+    broken = batches[20]
+    with directory.log.open("r+b") as file:
+        file.seek(broken.position + 70)
+        file.write(b"\xff\xff")
+    with pytest.raises(InputError) as failure:
+        rows_of(planned(directory).log.splits)
+    text = str(failure.value)
+    assert f"{directory.log}: byte {broken.position}, offset {broken.header.base_offset}: checksum" in text
+
+
+@pytest.mark.parametrize("at", [8, 70])  # the length in the header, and the records behind it
+def test_permissive_loses_nothing_but_the_damaged_batch(tmp_path: Path, at: int) -> None:
+    directory = written(tmp_path / "a")
+    batches = list(iter_batches(directory.log.read_bytes()))
+    broken = batches[20]
+    with directory.log.open("r+b") as file:
+        file.seek(broken.position + at)
+        file.write(b"\x7f\xff")
+    log = planned(directory, permissive=True)
+    rows = rows_of(log.log.splits, permissive=True)
+    lost = range(broken.header.base_offset, broken.header.next_offset)
+    assert sorted(row["offset"] for row in rows if row["damage"] is None) == [
+        offset for offset in range(121) if offset not in lost
+    ]
+    kept = b"".join(row["damage"]["data"] for row in rows if row["damage"] is not None)
+    assert len(kept) == broken.header.size_bytes
+
+
+def test_a_missing_segment_is_told(tmp_path: Path) -> None:
+    directory = written(tmp_path / "a")
+    for _ in range(2):
+        directory.roll()
+        directory.append([NoOpRecord()])
+    middle = sorted(directory.partition.glob("*.log"))[1]
+    middle.unlink()
+    with pytest.raises(
+        InputError, match=r"offset 122: the segment before ends at offset 121\. A segment is missing"
+    ):
+        planned(directory)
+    assert planned(directory, permissive=True).end_offset == 123
+
+
+def test_a_gap_within_a_segment_is_told(tmp_path: Path) -> None:
+    directory = written(tmp_path / "a", batches=3)
+    directory.end_offset += 5
+    directory.append([NoOpRecord()])
+    with pytest.raises(InputError, match="offset 15 is where 10 belongs"):
+        rows_of(planned(directory).log.splits)
+
+
+def test_committed_is_what_a_majority_holds(tmp_path: Path) -> None:
+    leader, follower, behind = (
+        written(tmp_path / name, node_id=node, voters=(1, 2, 3)) for node, name in enumerate("abc", 1)
+    )
+    leader.append([NoOpRecord()])
+    follower.append([NoOpRecord()])
+    leader.append([NoOpRecord(), NoOpRecord()])
+    log = planned(leader, follower, behind)
+    assert log.end_offset == 122
+    assert "offsets 122 to 123 are not held by a majority" in log.notes[0]
+
+
+def test_what_a_later_leader_replaced_is_not_read(tmp_path: Path) -> None:
+    old = written(tmp_path / "a", node_id=1, voters=(1, 2, 3))
+    new = written(tmp_path / "b", node_id=2, voters=(1, 2, 3))
+    old.append([NoOpRecord() for _ in range(9)])  # never replicated
+    new.elect(2, 2)
+    new.append([TopicRecord(name="kept", topic_id=b"k" * 16)])
+    third = tmp_path / "c"
+    shutil.copytree(new.path, third)
+    log = committed_log(find_replicas([str(old.path), str(new.path), str(third)]))
+    assert log.replica.path == str(new.path) and log.end_offset == 123
+    assert [row["name"] for row in rows_of(log.log.splits)][-1] == "kept"
+    assert epochs_of(log.log) == [(1, 0), (2, 121)]
+
+
+def test_one_of_three_voters_says_that_it_proves_nothing(tmp_path: Path) -> None:
+    log = planned(written(tmp_path / "a", voters=(1, 2, 3)))
+    assert log.end_offset == 121
+    assert "one of 3 voters cannot prove what is committed" in log.notes[0]
+
+
+def test_directories_of_two_clusters_are_refused(tmp_path: Path) -> None:
+    one, other = written(tmp_path / "a"), written(tmp_path / "b")
+    (other.path / "meta.properties").write_text("version=1\ncluster.id=another\nnode.id=2\n")
+    with pytest.raises(InputError, match=f"{other.path} belongs to cluster another, {one.path} to cluster"):
+        planned(one, other)
+
+
+HOLDER = (
+    "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); input()"
+)
+
+
+def test_a_directory_in_use_is_told_with_the_process_that_holds_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = written(tmp_path / "a")
+    find_log([str(directory.path)], "failfast", None)
+    assert lock_holder(str(directory.path)) is None and capsys.readouterr().err == ""
+    command = [sys.executable, "-c", HOLDER, str(directory.path / ".lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as node:
+        assert node.stdout is not None and node.stdout.readline() == b"\n"
+        _, log = find_log([str(directory.path)], "failfast", None)
+        assert log.end_offset == 121
+        assert capsys.readouterr().err == (
+            f"kraftd-spark: {directory.path}: in use by process {node.pid}; what is written from offset 121 "
+            "on is not read\n"
+        )
+        node.communicate(b"\n")
+    assert lock_holder(str(directory.path)) is None
+
+
+def test_what_is_no_directory_of_a_controller_is_told(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    for name, reason in (("empty", "holds no segment"), ("file", "is no segment"), ("none", "no such file")):
+        with pytest.raises(InputError, match=f"{tmp_path / name}: {reason}"):
+            find_replicas([str(tmp_path / name)])
+
+
+def test_offsets_times_and_files_narrow_what_is_read(tmp_path: Path) -> None:
+    directory = written(tmp_path / "a")
+    splits = planned(directory).log.splits
+    assert [row["offset"] for row in rows_of(splits, Wanted(first_offset=50, last_offset=53))] == [
+        50,
+        51,
+        52,
+        53,
+    ]
+    late = Wanted(first_timestamp_ms=directory.timestamp_ms() - 4000)
+    assert [row["offset"] for row in rows_of(splits, late)] == [118, 119, 120]
+    assert find_replicas([f"file://{directory.path}"])[0].segments
+    assert find_replicas([str(directory.log)])[0].segments[0].path == str(directory.log)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"path": "/x", "mode": "DROPMALFORMED"}, "FAILFAST and PERMISSIVE are known"),
+        ({"path": "/x", "colour": "red"}, "option colour is not known"),
+        ({"path": "/x", "splitBytes": "0"}, "at least 1"),
+        ({"path": "/x", "endingOffset": "last"}, "is not a number"),
+        ({"paths": "/x"}, "a JSON list of paths"),
+        ({}, "no path"),
+    ],
+)
+def test_wrong_options_are_told(options: dict[str, str], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        parse_options(options)
+
+
+def test_ingest_wants_a_directory_or_a_listener_and_not_both(tmp_path: Path) -> None:
+    for given in ([], ["--input", str(tmp_path), "--bootstrap-server", "127.0.0.1:1"]):
+        done = CliRunner().invoke(ingest_command, ["--output", str(tmp_path / "out"), *given])
+        assert done.exit_code == 2 and "give --input, or --bootstrap-server" in done.output

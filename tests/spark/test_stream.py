@@ -1,0 +1,124 @@
+"""The stream: exact offsets, torn tails waited for, limits that do not end availableNow, restarts after
+kill -9."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.dataset as ds
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from kraftd.messages.no_op_record import NoOpRecord
+from kraftd.spark.commands.ingest import append_batch
+from tests.spark.logs import LogDirectory
+from tests.spark.test_planning import written
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+class Stream:
+    """A stream of a directory into Parquet, run until nothing is left, as often as one likes."""
+
+    def __init__(self, spark: SparkSession, directory: LogDirectory, home: Path) -> None:
+        self.spark, self.directory, self.home = spark, directory, home
+        self.batches: list[int] = []
+
+    def run(self, max_rows: int = 50) -> None:
+        """Read what is there, then stop."""
+        reader = self.spark.readStream.format("kraft").schema("offset long, epoch int, type string")
+        rows = reader.option("maxRowsPerTrigger", str(max_rows)).load(str(self.directory.path))
+        query = (
+            rows.writeStream.format("parquet")
+            .option("checkpointLocation", str(self.home / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(self.home / "out"))
+        )
+        query.awaitTermination()
+        self.batches += [each.numInputRows for each in query.recentProgress if each.numInputRows]
+
+    def offsets(self) -> list[int]:
+        rows = self.spark.read.parquet(str(self.home / "out")).select("offset").collect()
+        return sorted(row[0] for row in rows)
+
+
+def test_a_stream_goes_on_where_it_stopped_and_waits_for_torn_tails(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    directory = written(tmp_path / "a")
+    stream = Stream(spark, directory, tmp_path)
+    stream.run(max_rows=50)
+    assert stream.offsets() == list(range(121))
+    assert stream.batches == [50, 50, 21]
+    size = directory.log.stat().st_size
+    directory.append([NoOpRecord() for _ in range(10)])
+    whole = directory.log.read_bytes()
+    directory.log.write_bytes(whole[: size + 70])
+    stream.run()
+    assert stream.offsets() == list(range(121))
+    directory.log.write_bytes(whole)
+    directory.roll()
+    directory.append([NoOpRecord()])
+    stream.run()
+    assert stream.offsets() == list(range(132))
+
+
+def test_a_stream_ends_where_records_that_it_read_were_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    directory = written(tmp_path / "a", batches=3)
+    kept = directory.log.stat().st_size
+    directory.append([NoOpRecord()])
+    stream = Stream(spark, directory, tmp_path)
+    stream.run()
+    with directory.log.open("r+b") as file:
+        file.truncate(kept)
+    directory.end_offset -= 1
+    directory.elect(2, 2)
+    directory.append([NoOpRecord()])
+    with pytest.raises(StreamingQueryException, match="offset 10: epoch 2 is where epoch 1 was read"):
+        stream.run()
+
+
+def test_a_batch_that_is_written_twice_is_there_once(spark: SparkSession, tmp_path: Path) -> None:
+    directory = written(tmp_path / "a", batches=5)
+    rows = spark.read.format("kraft").load(str(directory.path))
+    target = str(tmp_path / "out" / "cluster_id=x")
+    for first, last in ((0, 9), (10, 15), (10, 15), (0, 6), (7, 15)):
+        append_batch(rows.where(f"offset BETWEEN {first} AND {last}"), target)
+    found = ds.dataset(str(tmp_path / "out"), partitioning="hive").to_table(columns=["offset"])
+    assert sorted(found["offset"].to_pylist()) == list(range(16))
+
+
+def ingest(directory: LogDirectory, out: Path) -> subprocess.Popen[bytes]:
+    """The command as a process of its own, a batch of 20 records at a time."""
+    arguments = ["--input", directory.path, "--output", out, "--max-rows", "20", "--master", "local[1]"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "kraftd.spark.main", "ingest", *map(str, arguments)],
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def test_ingest_loses_and_doubles_nothing_when_its_driver_is_killed(tmp_path: Path) -> None:
+    directory, out = written(tmp_path / "a"), tmp_path / "out"
+    for stage in (1, 3):
+        process = ingest(directory, out)
+        deadline = time.monotonic() + 300
+        while len(list(out.glob("records/*/first_offset=*"))) < stage and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    last = ingest(directory, out)
+    assert last.wait(300) == 0
+    found = ds.dataset(str(out / "records"), partitioning="hive").to_table(columns=["offset"])
+    assert sorted(found["offset"].to_pylist()) == list(range(directory.end_offset))

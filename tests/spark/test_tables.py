@@ -1,0 +1,209 @@
+"""The tables of random histories: at every offset tried, what kraftd's own image holds there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kraftd.messages.abort_transaction_record import AbortTransactionRecord
+from kraftd.messages.begin_transaction_record import BeginTransactionRecord
+from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.metadata.image import Image
+from kraftd.spark.layout import find_replicas
+from kraftd.spark.live import decode_values
+from kraftd.spark.replicas import committed_log
+from kraftd.spark.tables.catalog import TABLES, table
+from kraftd.spark.timeline import Timeline
+from kraftd.types import uuid_text
+from kraftd.wire.message import Message
+from tests.metadata.histories import history
+from tests.spark.images import STATE_TABLES, Rows, expected_rows, in_order
+from tests.spark.logs import START_MS, LogDirectory, framed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+class Story:
+    """A random history in a directory: batches of up to five records, three segments, two elections; its last
+    records stand in a transaction that was aborted and in one that is still open."""
+
+    def __init__(self, path: Path, seed: int) -> None:
+        random = Random(seed)
+        self.directory = LogDirectory(path)
+        self.messages: dict[int, Message] = {}
+        records = history(seed, 400)
+        self.directory.elect(1, 1)
+        while records:
+            size = random.randint(1, 5)
+            chunk, records = records[:size], records[size:]
+            first = self.directory.append(chunk)
+            self.messages |= {first + at: message for at, message in enumerate(chunk)}
+            if len(records) in range(150, 155) or len(records) in range(300, 305):
+                self.directory.roll()
+                self.directory.elect(1, self.directory.epoch + 1)
+        self.committed = self.directory.end_offset - 1
+        ghost = TopicRecord(name="ghost", topic_id=b"ghost of a topic")
+        self.directory.append([BeginTransactionRecord(), ghost, AbortTransactionRecord()])
+        self.directory.append([BeginTransactionRecord(), ghost])
+        self.directory.index()
+
+    def image(self, offset: int) -> Image:
+        """The state after an offset."""
+        image = Image()
+        for at, message in self.messages.items():
+            if at <= offset:
+                image.apply(message, at, 1)
+        return image
+
+    def quiet_offset(self, near: int) -> int:
+        """The next offset at which no transaction is open."""
+        while self.image(near).in_transaction:
+            near += 1
+        return near
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    return Story(tmp_path_factory.mktemp("story") / "node", seed=11)
+
+
+def timeline_of(
+    spark: SparkSession, path: Path, as_of: int | None = None, staged: Path | None = None
+) -> Timeline:
+    """The timeline of a directory, decoded once into Parquet beside it."""
+    log = committed_log(find_replicas([str(path)]))
+    timeline = Timeline(spark, log, log.end_offset if as_of is None else as_of + 1)
+    timeline.stage(str(staged) if staged else f"{path}-staged-{as_of}")
+    return timeline
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, story: Story) -> Timeline:
+    """The whole story."""
+    return timeline_of(spark, story.directory.path)
+
+
+def rows_of(timeline: Timeline, name: str) -> Rows:
+    return [row.asDict(recursive=True) for row in table(name, timeline, [timeline.source.replica]).collect()]
+
+
+def assert_state(timeline: Timeline, image: Image) -> None:
+    """The state tables say what the image holds; kraft.version is the quorum's and in no image."""
+    for name, expected in expected_rows(image).items():
+        columns = list(expected[0]) if expected else []
+        rows = [row for row in rows_of(timeline, name) if row.get("name") != "kraft.version"]
+        found = [{column: row[column] for column in columns} for row in rows]
+        assert in_order(found) == in_order(expected), name
+
+
+@pytest.mark.parametrize("share", [0.45, 1.0])
+def test_state_tables_are_the_image_at_an_offset(spark: SparkSession, story: Story, share: float) -> None:
+    offset = story.quiet_offset(int(story.committed * share)) if share < 1 else story.committed
+    assert all(expected_rows(story.image(offset)).values())
+    assert_state(timeline_of(spark, story.directory.path, offset), story.image(offset))
+
+
+def test_aborted_and_unfinished_transactions_are_records_and_not_state(whole: Timeline, story: Story) -> None:
+    assert "ghost" not in {row["name"] for row in rows_of(whole, "topics")}
+    records = sorted(rows_of(whole, "records"), key=lambda row: row["offset"])
+    assert [row["offset"] for row in records] == list(range(story.directory.end_offset))
+    assert sum(row["name"] == "ghost" for row in records) == 2
+    assert {row["offset"]: row["type"] for row in records if row["offset"] in story.messages} == {
+        offset: type(message).__name__ for offset, message in story.messages.items()
+    }
+
+
+def test_a_checkpoint_and_the_log_behind_it_make_the_same_state(
+    spark: SparkSession, story: Story, tmp_path: Path
+) -> None:
+    offset = story.quiet_offset(story.committed // 2)
+    short = LogDirectory(tmp_path / "short", start=offset + 1)
+    short.epoch = 9
+    short.snapshot(offset + 1, list(story.image(offset).records()))
+    for at, message in story.messages.items():
+        if at > offset:
+            short.end_offset = at if short.log.stat().st_size == 0 else short.end_offset
+            short.append([message])
+    # Elections took offsets of their own in the story; here its records follow one another.
+    moved = short.end_offset - 1
+    timeline = timeline_of(spark, short.path, moved)
+    image = story.image(story.committed)
+    for name in STATE_TABLES:
+        expected = expected_rows(image)[name]
+        found = [{column: row[column] for column in expected[0]} for row in rows_of(timeline, name)]
+        if name == "brokers":
+            continue
+        assert in_order(found) == in_order(expected), name
+
+
+def test_partition_changes_tell_what_was_before_and_after(whole: Timeline, story: Story) -> None:
+    found = {row["offset"]: row for row in rows_of(whole, "partition_changes")}
+    image, expected = Image(), {}
+    aborted: list[int] = []
+    for offset, message in story.messages.items():
+        before = None
+        if isinstance(message, PartitionChangeRecord):
+            before = image.partition(message.topic_id, message.partition_id)
+        was_open = image.in_transaction
+        image.apply(message, offset, 1)
+        if isinstance(message, BeginTransactionRecord):
+            aborted = []
+        if was_open:
+            aborted.append(offset)
+        if isinstance(message, AbortTransactionRecord):
+            for each in aborted:
+                expected.pop(each, None)
+        if before is not None and isinstance(message, PartitionChangeRecord):
+            after = image.partition(message.topic_id, message.partition_id)
+            assert after is not None
+            expected[offset] = {
+                "topic_id": uuid_text(message.topic_id),
+                "partition_id": message.partition_id,
+                "old_leader": before.leader,
+                "new_leader": after.leader,
+                "old_isr": list(before.isr),
+                "new_isr": list(after.isr),
+                "leader_epoch": after.leader_epoch,
+                "partition_epoch": after.partition_epoch,
+            }
+    assert {
+        offset: {key: row[key] for key in next(iter(expected.values()))} for offset, row in found.items()
+    } == expected
+
+
+def test_every_other_table_can_be_made(whole: Timeline, story: Story) -> None:
+    counts: dict[str, Any] = {name: len(rows_of(whole, name)) for name in TABLES if name not in STATE_TABLES}
+    assert counts["elections"] == story.directory.epoch
+    assert all(counts.values()), counts
+
+
+def test_values_from_the_kafka_connector_become_the_same_columns(spark: SparkSession, story: Story) -> None:
+    messages = dict(list(story.messages.items())[:80])
+    values = [(offset, START_MS + offset // 3, framed(message)) for offset, message in messages.items()]
+    rows = spark.createDataFrame(values, "offset bigint, ms bigint, value binary")
+    rows = rows.selectExpr("offset", "timestamp_millis(ms) AS timestamp", "value")
+    live = {row["offset"]: row.asDict(recursive=True) for row in decode_values(rows).collect()}
+    assert [live[offset]["type"] for offset in messages] == [
+        type(each).__name__ for each in messages.values()
+    ]
+    assert {offset: row["timestamp_ms"] for offset, row in live.items()} == {
+        offset: START_MS + offset // 3 for offset in messages
+    }
+    read = (
+        spark.read.format("kraft")
+        .load(str(story.directory.path))
+        .where(f"offset <= {max(messages)}")
+        .collect()
+    )
+    other = {"epoch", "batch_offset", "timestamp_ms", "damage"}
+    for row in (row.asDict(recursive=True) for row in read if row["offset"] in messages):
+        assert {key: value for key, value in row.items() if key not in other} == {
+            key: value for key, value in live[row["offset"]].items() if key not in other
+        }
