@@ -1,7 +1,7 @@
 """What a test run needs from its machine, and what is said of the tests that it could not run.
 
-Tests marked ``kafka`` need Java and Apache Kafka's jars, those marked ``container`` need buildah and podman,
-those marked ``compiler`` a C compiler with sanitizers.
+Tests marked ``kafka`` need Java and Apache Kafka's jars. Those marked ``container`` need buildah and podman,
+``compiler`` a C compiler with sanitizers, ``browser`` Chromium and its driver, ``promtool`` Prometheus' tool.
 Where something is missing they are skipped and one line of the summary says so; with CI=true that fails.
 
 With pytest-xdist (``-n``) a folder under ``tests/kafka`` goes to one worker whole: its tests share a cluster.
@@ -15,12 +15,12 @@ from functools import cache
 
 import pytest
 
-from tests.kafka.fetch import FetchError, kafka_libs
-from tests.kafka.java import JavaMissing, find_java
+from testkit.fetch import FetchError, kafka_libs
+from testkit.java import JavaMissing, find_java
 from tests.wire import sanitized
 
 _NOT_RUN = "not run: "
-_NEEDS = ("kafka", "container", "compiler")
+_NEEDS = ("kafka", "container", "compiler", "browser", "promtool")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,6 +49,11 @@ def missing_for(marker: str) -> str | None:
             return "building the stand-in base image needs root"
     elif marker == "compiler":
         return sanitized.lacking()
+    elif marker == "browser":
+        lacking = [tool for tool in ("chromium", "chromedriver") if shutil.which(tool) is None]
+        return f"no {', '.join(lacking)} on the PATH" if lacking else None
+    elif marker == "promtool" and shutil.which("promtool") is None:
+        return "no promtool on the PATH"
     return None
 
 
