@@ -1,4 +1,4 @@
-"""The codec engine in C, built where a C compiler is; without it kraftd is all Python."""
+"""The codec engine and the columns of the pipeline in C, built where a C compiler is; else all is Python."""
 
 from setuptools import Extension, setup
 
@@ -9,6 +9,12 @@ setup(
             ["kraftd/wire/_engine.c"],
             extra_compile_args=["-O3"],
             optional=True,
-        )
+        ),
+        Extension(
+            "kraftd.spark._columns",
+            ["kraftd/spark/_columns.c"],
+            extra_compile_args=["-O3"],
+            optional=True,
+        ),
     ]
 )

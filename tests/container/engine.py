@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.kafka.fetch import locked
+from testkit.fetch import locked
 
 BASE = "docker.io/library/python:3.11-slim-bookworm"
 _PIP_SETTINGS = ("index-url", "extra-index-url", "trusted-host", "timeout")

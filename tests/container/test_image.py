@@ -7,28 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from testkit.cluster import random_uuid
+from testkit.node import Broker, answers_api_versions
+from testkit.process import HOST, free_port, wait_until
 from tests.container.engine import Engine
-from tests.kafka.cluster import random_uuid
-from tests.kafka.node import Broker, answers_api_versions
-from tests.kafka.process import HOST, free_port, wait_until
 
 pytestmark = pytest.mark.container
 
-ROOT = Path(__file__).resolve().parents[2]
 TAG = "localhost/kraftd:test"
 DATA = "/var/lib/kraftd"
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """An engine that has built the image from this checkout."""
-    engine = Engine(tmp_path_factory.mktemp("engine"))
-    try:
-        engine.import_base()
-        engine.build(ROOT, "docker/Dockerfile", TAG)
-        yield engine
-    finally:
-        engine.close()
 
 
 class Container:
@@ -47,7 +34,7 @@ class Container:
             "run", "--detach", "--name", self.name, "--network", "host", "--read-only", "--cap-drop", "ALL",
             "--security-opt", "no-new-privileges", "--volume", f"{self.name}:{DATA}",
             "--volume", f"{self.properties}:/etc/kraftd/controller.properties:ro",
-            "--env", f"CLUSTER_ID={self.cluster_id}", "--env", f"KRAFTD_BOOTSTRAP={HOST}:{self.port}",
+            "--env", f"CLUSTER_ID={self.cluster_id}", "--env", "KRAFTD_FORMAT=standalone",
             *arguments, TAG,
         )  # fmt: skip
         self.wait_ready()

@@ -1,0 +1,45 @@
+"""A wheel and an sdist, built and installed into an environment of their own, work as the checkout does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = (
+    "from importlib.resources import files; import kraftd.messages.registry as r; "
+    "print(len(r.APIS) > 50, files('kraftd.metrics').joinpath('status.html').is_file())"
+)
+
+
+def run(*words: object, cwd: Path | None = None) -> str:
+    done = subprocess.run([*map(str, words)], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with both; the wheel is built from the sdist, as a package index would have it."""
+    folder = tmp_path_factory.mktemp("dist")
+    source = tmp_path_factory.mktemp("source") / "kraftd"
+    run("git", "clone", "--quiet", "--depth", "1", f"file://{ROOT}", source)
+    run(sys.executable, "-m", "build", "--outdir", folder, source)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
+def test_a_distribution_is_installed_and_runs_with_all_of_its_files(
+    built: Path, tmp_path: Path, kind: str
+) -> None:
+    (distribution,) = built.glob(kind)
+    venv.create(tmp_path, with_pip=True)
+    pip = (tmp_path / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    run(*pip, "--require-hashes", "-r", ROOT / "requirements.lock")
+    run(*pip, "--no-deps", distribution)
+    assert run(tmp_path / "bin/kraftd", "version", cwd=tmp_path).startswith("kraftd ")
+    assert run(tmp_path / "bin/python", "-c", CODE, cwd=tmp_path).split() == ["True", "True"]
