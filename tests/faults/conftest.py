@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from testkit.cluster import Cluster
 from tests.faults.quorum import FaultyQuorum
-from tests.kafka.cluster import Cluster
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["dynamic", "static"])

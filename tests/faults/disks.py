@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.kafka.process import Process, wait_until
+from testkit.process import Process, wait_until
 
 _CHUNK = bytes(1 << 16)
 
@@ -81,8 +81,9 @@ def _fault_file(process: Process) -> Path:
 
 @contextmanager
 def faulty_files(process: Process, error: int, calls: str, suffix: str) -> Iterator[None]:
-    """Writes ("write") or fsyncs ("sync") of files of such names fail for the time of the block, in a process
-    that was prepared for it and in all that it starts."""
+    """Writes ("write") or fsyncs ("sync") of files of such names fail for the time of the block. They do so
+    in a process that was prepared for it and in all that it starts.
+    """
     with _fault(process, f"{error} {calls} {suffix}"):
         yield
 
@@ -133,6 +134,6 @@ def _traced_fsync(process: Process, how: str) -> Iterator[None]:
 
 
 def _is_traced(process: Process) -> bool:
-    """Whether every thread of a process has a tracer."""
+    """Return whether every thread of a process has a tracer."""
     statuses = [path.read_text() for path in Path(f"/proc/{process.pid}/task").glob("*/status")]
     return all("TracerPid:\t0\n" not in status for status in statuses)

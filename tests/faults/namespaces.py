@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from testkit.cluster import random_uuid
+from testkit.node import Controller
 from tests.faults.proxy import Link
 from tests.faults.quorum import VOTERS, FaultyQuorum
-from tests.kafka.cluster import random_uuid
-from tests.kafka.node import Controller
 
 _PORT = 9093
 _NOBODY = "02:00:00:00:00:99"

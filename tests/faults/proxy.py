@@ -16,10 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.kafka.process import HOST, free_port
+from testkit.process import HOST, free_port
 
 Link = tuple[int, int]  # from node, to node
-OTHERS = -1  # whoever is no replica of the quorum
+OTHERS = -1  # any client that is no replica of the quorum
 _CHUNK_BYTES = 1 << 16
 _NO_LINGER = struct.pack("ii", 1, 0)  # close() sends a reset
 

@@ -18,12 +18,12 @@ from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRe
 from kraftd.messages.describe_quorum_response import PartitionData
 from kraftd.metadata.image import Image
 from kraftd.wire.error_code import ErrorCode
-from tests.faults.logs import Broken, ElectionWatch, Ledger, read_log
+from testkit.client import Client
+from testkit.cluster import random_uuid
+from testkit.logs import Broken, ElectionWatch, Ledger, read_log
+from testkit.process import HOST, free_port, wait_until
+from testkit.quorum import DESCRIBE, Quorum
 from tests.faults.proxy import Proxy
-from tests.kafka.client import Client
-from tests.kafka.cluster import random_uuid
-from tests.kafka.process import HOST, free_port, wait_until
-from tests.kafka.quorum.controllers import DESCRIBE, Quorum
 
 VOTERS = (100, 101, 102)
 CREATE_VERSION = 7
@@ -244,7 +244,7 @@ class FaultyQuorum(Quorum):
 
 
 class Writer(threading.Thread):
-    """Creates topics one after another at whoever leads, and keeps the names that were acknowledged."""
+    """Creates topics one after another at the leader, and keeps the names that were acknowledged."""
 
     def __init__(self, quorum: FaultyQuorum, prefix: str, pause_s: float = 0.003) -> None:
         super().__init__(name=f"writer-{prefix}", daemon=True)
@@ -263,7 +263,7 @@ class Writer(threading.Thread):
         self._hang_up()
 
     def _turn(self, name: str) -> None:
-        """Ask for one topic; whatever is wrong, the next is asked of whoever leads then."""
+        """Ask for one topic; whatever is wrong, the next is asked of the leader then."""
         try:
             if self._client is None:
                 self._client = self._dial()

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 
+from testkit.process import wait_until
 from tests.faults.disks import SmallDisk, failing_fsync, fsync_lacking, lacking, preload_faults
 from tests.faults.quorum import VOTERS, FaultyQuorum, surviving
 from tests.faults.test_network import ALL_LINKS
-from tests.kafka.process import wait_until
 
 pytestmark = pytest.mark.kafka
 

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from testkit.process import wait_until
 from tests.faults.disks import SmallDisk, failing_fsync, fsync_lacking, lacking, preload_faults
 from tests.faults.quorum import VOTERS, FaultyQuorum, surviving
-from tests.kafka.process import wait_until
 
 needs_mount = pytest.mark.skipif(lacking() is not None, reason=f"not run: {lacking()}")
 ways = pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from kraftd.messages.voters_record import Voter, VotersRecord
 from kraftd.wire.batch import ControlRecordType, build_batch, build_control_batch
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord, encode_record
-from tests.faults.logs import PARTITION, Broken, DirectoryLog, ElectionWatch, Ledger, check_prefixes, read_log
+from testkit.logs import PARTITION, Broken, DirectoryLog, ElectionWatch, Ledger, check_prefixes, read_log
 
 Record = tuple[int, Message]  # epoch, what is in it
 

@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from kraftd.wire.error_code import ErrorCode
+from testkit.process import wait_until
 from tests.faults.quorum import VOTERS, FaultyQuorum, create, surviving
-from tests.kafka.process import wait_until
 
 ALL_LINKS = list(itertools.permutations(VOTERS, 2))
 
@@ -64,7 +64,7 @@ def test_a_follower_cut_off_changes_nothing(three: FaultyQuorum) -> None:
 
 
 def test_a_bridge_between_two_that_cannot_meet_keeps_the_quorum_working(three: FaultyQuorum) -> None:
-    """Whoever leads, one voter reaches both others, who do not reach each other."""
+    """Whichever voter leads, one reaches both others, which do not reach each other."""
     for bridge in VOTERS:
         with surviving(three, f"bridge-{bridge}") as writer:
             three.proxy.part(*three.others(bridge))

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from testkit.node import Controller, kraftd_command
+from testkit.process import wait_until
 from tests.faults.disks import faulty_files, fsync_lacking, preload_faults
 from tests.faults.quorum import FaultyQuorum, surviving
 from tests.faults.test_snapshots import COMPACTING
-from tests.kafka.node import Controller, kraftd_command
-from tests.kafka.process import wait_until
 from tests.kafka.snapshots.compacting import snapshots, wait_for_compaction
 
 preloaded = pytest.mark.skipif(
@@ -68,7 +68,7 @@ def test_a_snapshot_that_cannot_be_written_is_done_without_and_made_later(
 
 @preloaded
 @ERRORS
-def test_a_snapshot_that_is_brought_waits_for_room_and_ends_a_process_whose_disk_fails(
+def test_a_downloaded_snapshot_waits_for_room_and_ends_a_process_whose_disk_fails(
     three: FaultyQuorum, error: int, calls: str
 ) -> None:
     with surviving(three, f"brought-{error}-{calls}") as writer:

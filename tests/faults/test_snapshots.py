@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.storage.checkpoint import checkpoint_name
+from kraftd.metadata_dir.checkpoint import checkpoint_name
 from kraftd.types import METADATA_TOPIC
+from testkit.process import free_port, wait_until
 from tests.faults.quorum import VOTERS, FaultyQuorum, surviving
-from tests.kafka.process import free_port, wait_until
 from tests.kafka.snapshots.compacting import snapshots, wait_for_compaction
 from tests.metrics.scrape import Scrape, ready
 
@@ -149,7 +149,7 @@ def test_a_download_survives_changes_of_leader_and_restarts(compacting: FaultyQu
         wait_until(lambda: snapshots(controller.metadata_dir), f"{controller!r} has a snapshot")
 
 
-def test_a_damaged_checkpoint_is_refused_and_replaced_by_the_leaders_once_moved_aside(
+def test_a_damaged_checkpoint_is_refused_and_once_moved_aside_the_leaders_comes(
     compacting: FaultyQuorum,
 ) -> None:
     with surviving(compacting, "rotten") as writer:
