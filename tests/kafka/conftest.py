@@ -6,8 +6,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kafka.cluster import Cluster
-from tests.kafka.node import Kind
+from testkit.cluster import Cluster
+from testkit.node import Kind
+from testkit.quorum import Quorum
+from tests.kafka.quorum.sayings import RECORDING, record
+
+
+def _record_apache(quorum: Quorum) -> None:
+    if all(one.kind == "apache" for one in quorum.controllers.values()):
+        record(quorum.nodes)
+
+
+if RECORDING:
+    Quorum.before_close = _record_apache
 
 
 @pytest.fixture(scope="session")

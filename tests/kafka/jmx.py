@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from kraftd.metrics.family import prometheus_name
-from tests.kafka.java import QUICK_START, compile_java, find_java, find_javac
+from testkit.java import QUICK_START, compile_java, find_java, find_javac
 
 DOMAINS = ("kafka.controller", "kafka.log", "kafka.network", "kafka.server")
 

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.kafka.java import tools
+from testkit.java import tools
 
 _TRIES = 8
 

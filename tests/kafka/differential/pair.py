@@ -8,34 +8,50 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
+from kraftd.controller_node.routes import ROWS
+from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.envelope_request import EnvelopeRequest
 from kraftd.messages.envelope_response import EnvelopeResponse
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.topic_record import TopicRecord
-from kraftd.server.routing import SERVED
-from kraftd.types import METADATA_TOPIC_ID, parse_uuid, uuid_text
-from kraftd.wire.api import ApiKey, response_version
+from kraftd.types import METADATA_TOPIC_ID, parse_uuid
+from kraftd.wire.api import ApiKey, request_class, response_version
 from kraftd.wire.batch import CorruptBatch, control_records, iter_batches, records
+from kraftd.wire.codec import decode
 from kraftd.wire.error_code import ErrorCode
-from kraftd.wire.frames import parse_request_header, parse_response
+from kraftd.wire.errors import EncodeError, ProtocolError
+from kraftd.wire.frames import encode_request, parse_request_header, parse_response
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import decode_record
 from kraftd.wire.table import table_of
-from tests.kafka.client import Client, api_key
-from tests.kafka.cluster import CONTROLLER_ID
-from tests.kafka.node import Controller, Kind, answers_api_versions
-from tests.kafka.process import HOST, free_port
+from testkit.client import Client, api_key
+from testkit.cluster import CONTROLLER_ID
+from testkit.node import Controller, Kind, answers_api_versions
+from testkit.process import HOST, free_port
 from tests.wire.java_json import struct_json
 
-_TIMES = frozenset({"lastFetchTimestamp", "lastCaughtUpTimestamp", "issueTimestamp"})
+_SERVED = frozenset(row[0] for row in ROWS)
+_TIMES = frozenset({"lastFetchTimestamp", "lastCaughtUpTimestamp", "issueTimestamp", "throttleTimeMs"})
 # Records of one batch that come in the order of a hash table in Kafka.
-_UNORDERED = frozenset({"PartitionChangeRecord", "ConfigRecord", "RemoveTopicRecord", "FeatureLevelRecord"})
+_UNORDERED = frozenset(
+    {
+        "PartitionChangeRecord",
+        "ConfigRecord",
+        "RemoveTopicRecord",
+        "FeatureLevelRecord",
+        "ClientQuotaRecord",
+        "RemoveAccessControlEntryRecord",
+        "UserScramCredentialRecord",
+        "RemoveUserScramCredentialRecord",
+    }
+)
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"  # the same in every run, for the same requests from the same seed
 DIRECTORY_ID = b"\x7e" * 16  # both controllers' directory, in requests and in what is compared
 # Nothing happens by itself: every record in the logs comes from a request.
@@ -43,6 +59,8 @@ PROPERTIES = {
     "metadata.max.idle.interval.ms": 0,
     "broker.session.timeout.ms": 3_600_000,
     "auto.leader.rebalance.enable": "false",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS;User:alice",
 }
 
 
@@ -85,8 +103,9 @@ class Side:
         merged = {**properties, **quorum}
         self.controller = Controller(kind, CONTROLLER_ID, home / kind, port, merged)
         self.home, self.port = home / kind, port
-        self.ours: dict[bytes, bytes] = {}  # topic ids of this side -> of the first side
-        self.theirs: dict[bytes, bytes] = {}  # and back
+        # Ids that this side drew (of topics, ACLs, tokens) -> those that both sides share, and back.
+        self.ours: dict[bytes | str, bytes | str] = {}
+        self.theirs: dict[bytes | str, bytes | str] = {}
         self.next_offset = 0
         self._client: Client | None = None
 
@@ -103,10 +122,12 @@ class Side:
         """The id that formatting gave this side's directory stands for the same as the other's."""
         text = (self.controller.data / "meta.properties").read_text()
         (line,) = (line for line in text.splitlines() if line.startswith("directory.id="))
-        self._same(parse_uuid(line.partition("=")[2]), DIRECTORY_ID)
+        self.same(parse_uuid(line.partition("=")[2]), DIRECTORY_ID)
 
     def is_registered(self) -> bool:
-        """Whether the controller's own registration, the last record that nobody asked for, is committed."""
+        """Return whether the controller's own registration, the last record that nobody asked for, is
+        committed.
+        """
         return bool(self.client.call(DescribeClusterRequest(endpoint_type=2), 1).brokers)
 
     def disconnect(self) -> None:
@@ -117,11 +138,25 @@ class Side:
     def ask(self, request: Message, version: int) -> Message | str:
         """Its answer, or the error if there is none."""
         try:
-            answer: Message = self.client.call(replaced(request, self.theirs), version)
+            answer: Message = self.client.call(self.translated(request), version)
         except (ConnectionError, TimeoutError) as error:
             self.disconnect()
             return type(error).__name__
         return answer
+
+    def translated(self, request: Message) -> Message:
+        """The request with the ids of this side, also in what an Envelope carries."""
+        made: Message = replaced(request, self.theirs)
+        if isinstance(made, EnvelopeRequest):
+            with suppress(ProtocolError, EncodeError, ValueError):  # not meant to be read
+                frame = bytes(made.request_data)
+                header, key, version, start = parse_request_header(frame)
+                carried = decode(request_class(key), version, frame, start)
+                parts = encode_request(
+                    key, version, header.correlation_id, header.client_id, replaced(carried, self.theirs)
+                )
+                made.request_data = b"".join(parts)[4:]
+        return made
 
     def answer_view(self, request: Message, version: int, answer: Message | str) -> Any:
         """An answer in comparable form; what an Envelope carries is unpacked."""
@@ -144,13 +179,16 @@ class Side:
         shown = struct_json(table, table.root, replaced(answer, self.ours), response_version(key, version))
         shown = self._masked("", shown)
         if key == ApiKey.CREATE_TOPICS and version >= 7:  # topics that were only tried have ids as well
-            known = {uuid_text(topic_id) for topic_id in (*self.theirs, bytes(16))}
             for topic in shown["topics"]:
-                topic["topicId"] = topic["topicId"] if topic["topicId"] in known else "an id"
+                topic_id = parse_uuid(topic["topicId"])
+                if topic_id not in self.theirs and topic_id != bytes(16):
+                    topic["topicId"] = "an id"
         if key == ApiKey.API_VERSIONS:  # some APIs of Kafka's are not served
             # A level that is written again as it was is news to Kafka alone.
             shown["finalizedFeaturesEpoch"] = min(shown.get("finalizedFeaturesEpoch", -1), 0)
-            shown["apiKeys"] = [api for api in shown["apiKeys"] if api["apiKey"] in SERVED]
+            shown["apiKeys"] = [api for api in shown["apiKeys"] if api["apiKey"] in _SERVED]
+        if key == ApiKey.DESCRIBE_QUORUM and not shown["errorCode"]:  # kraftd.s names what it refuses
+            shown.pop("errorMessage", None)
         if held:
             shown["records"] = [self.record_views(data) for data in held]
         return shown
@@ -163,7 +201,7 @@ class Side:
             return sorted(items, key=repr) if items and isinstance(items[0], dict) else items
         if name == "errorMessage":
             return value and "a text"
-        if name in _TIMES:
+        if name in _TIMES and isinstance(value, int):
             return value if value <= 0 else "a time"
         if name == "port" and value == self.port:
             return "own port"
@@ -182,19 +220,26 @@ class Side:
                     for record in records(batch):
                         assert record.value is not None
                         decoded = decode_record(record.value)
-                        if isinstance(decoded.message, TopicRecord):
-                            self._new_topic(decoded.message.topic_id)
+                        self.learn_ids(decoded.message)
                         shared = replaced(decoded.message, self.ours)
                         fresh.append((record.offset, batch.header.leader_epoch, shared))
                 self.next_offset = batch.header.last_offset + 1
             views += self.record_views(data)
         return LogPart(fresh, views)
 
-    def _new_topic(self, topic_id: bytes) -> None:
-        number = len(self.ours)
-        self._same(topic_id, b"\x7f" + bytes(11) + number.to_bytes(4, "big"))
+    def learn_ids(self, record: Message) -> None:
+        """Translate the id that this side drew for what the record makes."""
+        if isinstance(record, TopicRecord):
+            self._new_id(record.topic_id)
+        elif isinstance(record, AccessControlEntryRecord):
+            self._new_id(record.id)
 
-    def _same(self, own: bytes, shared: bytes) -> None:
+    def _new_id(self, own: bytes) -> None:
+        number = len(self.ours)
+        self.same(own, b"\x7f" + bytes(11) + number.to_bytes(4, "big"))
+
+    def same(self, own: bytes | str, shared: bytes | str) -> None:
+        """Take what this side drew for what both sides share."""
         self.ours[own] = shared
         self.theirs[shared] = own
 
@@ -233,12 +278,15 @@ class Side:
             return
         for record in records(batch):
             assert record.value is not None
-            message, version = decode_record(record.value)
-            table = table_of(type(message))
-            shown = struct_json(table, table.root, replaced(message, self.ours), version)
-            if table.name == "RegisterControllerRecord":
-                shown.pop("incarnationId")
-            yield [table.name, version, self._masked("", shown)]
+            yield self.record_view(*decode_record(record.value))
+
+    def record_view(self, message: Message, version: int) -> list[Any]:
+        """A metadata record in comparable form: its name, its version and its fields."""
+        table = table_of(type(message))
+        shown = struct_json(table, table.root, replaced(message, self.ours), version)
+        if table.name == "RegisterControllerRecord":
+            shown.pop("incarnationId")
+        return [table.name, version, self._masked("", shown)]
 
 
 class Pair:
@@ -247,13 +295,21 @@ class Pair:
     The quorum is static with `absent`: the ids of other voters, which nobody ever meets.
     """
 
-    def __init__(self, home: Path, *, absent: Sequence[int] | None = None) -> None:
+    side_type: type[Side] = Side
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        absent: Sequence[int] | None = None,
+        properties: Mapping[str, object] = PROPERTIES,
+    ) -> None:
         kinds: tuple[Kind, Kind] = ("apache", "kraftd")
-        self.sides = [Side(kind, home, PROPERTIES, absent) for kind in kinds]
+        self.sides = [self.side_type(kind, home, properties, absent) for kind in kinds]
         self.absent = absent
         self.cluster_id = CLUSTER_ID
 
-    def __enter__(self) -> Pair:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -266,7 +322,7 @@ class Pair:
     def apache(self) -> Side:
         return self.sides[0]
 
-    def start(self, *format_arguments: str) -> Pair:
+    def start(self, *format_arguments: str) -> Self:
         """Each formats its own directory (the addresses of the voters differ); start both."""
         for side in self.sides:
             side.controller.format(
@@ -303,10 +359,10 @@ def _ordered(shown: Iterator[Any]) -> list[Any]:
     return made
 
 
-def replaced(value: Any, ids: Mapping[bytes, bytes]) -> Any:
-    """The same value with 16-byte ids translated, in all that it holds."""
-    if isinstance(value, bytes):
-        return ids.get(value, value) if len(value) == 16 else value
+def replaced(value: Any, ids: Mapping[bytes | str, bytes | str]) -> Any:
+    """The same value with ids translated, in all that it holds."""
+    if isinstance(value, (bytes, str)):
+        return ids.get(value, value)
     if isinstance(value, Message):
         made = type(value)()
         for name in value.__struct_fields__:

@@ -21,13 +21,13 @@ from kraftd.messages import (
 )
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
-from kraftd.raft.voters import Listeners
+from kraftd.raft.quorum.voters import Listeners
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.api import valid_versions
 from kraftd.wire.codec import encode_bytes
 from kraftd.wire.errors import EncodeError
 from kraftd.wire.message import Message
-from tests.kafka.client import api_key
+from testkit.client import api_key
 from tests.kafka.differential.pair import CLUSTER_ID
 from tests.kafka.differential.quorum import SNAPSHOT, VOTERS, View
 
@@ -285,7 +285,7 @@ class RaftRequests:
             m.KRaftVersionFeature(*self.bent((0, 1), (0, 0), (2, 3), (1, 0), (-1, 1))),
         )
 
-    static = False  # a voter of a static quorum is whoever has its id
+    static = False  # a voter of a static quorum is the node of its id
 
     def api_versions(self) -> Message:
         return ApiVersionsRequest(*self.bent(("a", "1"), ("", "1"), ("a b", "1"), ("-a", "1")))

@@ -20,15 +20,16 @@ from kraftd.messages import (
     update_raft_voter_request,
 )
 from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
-from kraftd.raft.voters import Listeners
+from kraftd.raft.quorum.voters import Listeners
 from kraftd.types import METADATA_TOPIC_ID, Endpoint
 from kraftd.wire.message import Message
+from testkit.node import Kind
+from testkit.process import HOST, wait_until
+from tests.kafka.differential.difference import difference
 from tests.kafka.differential.pair import CLUSTER_ID
 from tests.kafka.differential.quorum import VOTERS, History, StandIn, TimelessQuorum, View, answer_view
 from tests.kafka.differential.raft_requests import NOBODY, STRANGE_ID, RaftRequests
-from tests.kafka.differential.test_random_requests import cannot_be_compared, difference
-from tests.kafka.node import Kind
-from tests.kafka.process import HOST, wait_until
+from tests.kafka.differential.test_random_requests import cannot_be_compared
 
 pytestmark = pytest.mark.kafka
 SEED = int(os.environ.get("KRAFTD_DIFFERENTIAL_SEED", "1"))
@@ -97,9 +98,10 @@ class Scenario:
         return (Endpoint("CONTROLLER", HOST, self.quorum.history.ports[node_id]),)
 
     def elect(self, node_id: int, epoch: int) -> None:
-        """Have it lead the epoch after this one: it hears that somebody else leads this one, and goes.
+        """Have it lead the epoch after this one: it hears that another node leads this one, and goes.
 
-        Then the others are told, for who could not be reached at once would be told again in half an hour."""
+        Then the others are told: one that could not be reached at once would be told again in half an hour.
+        """
         requests, at = self.requests, (self.stand_in.endpoint,)
         requests.node_id = node_id
         requests.no_mistakes()

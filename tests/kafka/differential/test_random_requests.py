@@ -5,8 +5,6 @@ KRAFTD_DIFFERENTIAL_SEED and KRAFTD_DIFFERENTIAL_STEPS try others, and more of t
 
 from __future__ import annotations
 
-import difflib
-import json
 import os
 import re
 from pathlib import Path
@@ -18,8 +16,9 @@ from kraftd.metadata.image import Image
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
-from tests.kafka.client import api_key
-from tests.kafka.cluster import CONTROLLER_ID
+from testkit.client import api_key
+from testkit.cluster import CONTROLLER_ID
+from tests.kafka.differential.difference import difference
 from tests.kafka.differential.pair import GaveUp, Pair
 from tests.kafka.differential.requests import RandomRequests
 
@@ -31,12 +30,6 @@ _NOT_WITHOUT_A_LEADER = frozenset(
 _OF_THE_QUORUM = frozenset({ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT, ApiKey.VOTE, ApiKey.DESCRIBE_QUORUM})
 SEED = int(os.environ.get("KRAFTD_DIFFERENTIAL_SEED", "1"))
 STEPS = int(os.environ.get("KRAFTD_DIFFERENTIAL_STEPS", "400"))
-
-
-def difference(kafka: Any, kraftd: Any) -> str:
-    """A unified diff of two JSON values."""
-    first, second = (json.dumps(value, indent=1, default=repr).splitlines() for value in (kafka, kraftd))
-    return "\n".join(difflib.unified_diff(first, second, "kafka", "kraftd", lineterm=""))
 
 
 def cannot_be_compared(request: Message, answer: Any) -> bool:

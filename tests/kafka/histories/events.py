@@ -12,13 +12,13 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from kraftd.storage.disk import RealDisk
-from kraftd.storage.meta_properties import read_meta_properties
+from kraftd.log.disk import RealDisk
+from kraftd.metadata_dir.meta_properties import read_meta_properties
 from kraftd.types import uuid_text
-from tests.kafka.java import tools
-from tests.kafka.node import Controller, Kind, kraftd_command
-from tests.kafka.process import free_port, wait_until
-from tests.kafka.quorum.controllers import Quorum
+from testkit.java import tools
+from testkit.node import Controller, Kind, kraftd_command
+from testkit.process import free_port, wait_until
+from testkit.quorum import Quorum
 
 FEWEST, MOST = 3, 5
 SIGTERM = 15

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from testkit.node import Kind
+from testkit.quorum import Quorum
 from tests.kafka.histories.events import History
 from tests.kafka.histories.operators import Operator
-from tests.kafka.node import Kind
-from tests.kafka.quorum.controllers import Quorum
 from tests.kafka.quorum.images import SNAPSHOTS_OFTEN, assert_equal_snapshots
 from tests.kafka.quorum.sayings import assert_nothing_new
 from tests.kafka.quorum.writers import Administrator, writing

@@ -20,10 +20,10 @@ from kraftd.metadata.image import Image
 from kraftd.metrics.exposition import FAMILIES
 from kraftd.metrics.quorum_metrics import STATES
 from kraftd.wire.message import Message
+from testkit.process import free_port, wait_until
 from tests.kafka.differential.pair import GaveUp, Pair
 from tests.kafka.differential.requests import RandomRequests
 from tests.kafka.jmx import Attribute, read_jmx
-from tests.kafka.process import free_port, wait_until
 from tests.metrics.absent import why_absent
 from tests.metrics.scrape import Scrape
 
@@ -213,7 +213,7 @@ def test_every_metric_of_kafkas_controller_is_here_or_known_to_be_absent(tmp_pat
     assert invented == {f"kafka.controller:type=KafkaController,name={name}" for name in old}
 
 
-def test_values_are_kafkas_with_brokers_of_every_state_and_partitions_that_lost_their_leader(
+def test_values_are_kafkas_with_brokers_of_every_state_and_leaderless_partitions(
     tmp_path: Path,
 ) -> None:
     with Watched(tmp_path) as pair:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from testkit.node import Kind
+from testkit.process import free_port, wait_until
+from testkit.quorum import Quorum
 from tests.kafka.jmx import Attribute, read_jmx
-from tests.kafka.node import Kind
-from tests.kafka.process import free_port, wait_until
-from tests.kafka.quorum.controllers import Quorum
 from tests.metrics.scrape import Scrape
 
 pytestmark = pytest.mark.kafka

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kafka.cluster import SESSION_TIMEOUT_MS, Cluster
-from tests.kafka.node import Kind
+from testkit.cluster import SESSION_TIMEOUT_MS, Cluster
+from testkit.node import Kind
 
 
 @pytest.fixture(scope="package")

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.kafka.cluster import Cluster
+from testkit.cluster import Cluster
 
 pytestmark = pytest.mark.kafka
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka.cluster import CONTROLLER_ID, Cluster
-from tests.kafka.java import tools
-from tests.kafka.node import Kind
+from testkit.cluster import CONTROLLER_ID, Cluster
+from testkit.java import tools
+from testkit.node import Kind
 from tests.kafka.shell import metadata_shell
 
 pytestmark = pytest.mark.kafka

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.log.disk import RealDisk
 from kraftd.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
     EntityData,
@@ -19,14 +20,13 @@ from kraftd.messages.alter_user_scram_credentials_request import (
 )
 from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraftd.messages.describe_acls_request import DescribeAclsRequest
-from kraftd.storage.checkpoint import list_checkpoints
-from kraftd.storage.disk import RealDisk
+from kraftd.metadata_dir.checkpoint import list_checkpoints
 from kraftd.wire.message import Message
-from tests.kafka.client import Client
-from tests.kafka.cluster import Cluster
-from tests.kafka.node import Kind
+from testkit.client import Client
+from testkit.cluster import Cluster
+from testkit.node import Kind
+from testkit.process import HOST
 from tests.kafka.one_broker.test_controller_failures import round_trip
-from tests.kafka.process import HOST
 
 pytestmark = pytest.mark.kafka
 # A snapshot every few records, the log below it deleted at once.

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka.cluster import Cluster, status_fields
-from tests.kafka.node import Kind
+from testkit.cluster import Cluster, status_fields
+from testkit.node import Kind
 from tests.kafka.one_broker.test_controller_failures import round_trip
 
 pytestmark = pytest.mark.kafka

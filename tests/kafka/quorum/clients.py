@@ -11,8 +11,8 @@ from collections.abc import Callable
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.kafka.process import wait_until
-from tests.kafka.quorum.controllers import Quorum
+from testkit.process import wait_until
+from testkit.quorum import Quorum
 
 TOPIC = "stream"
 # How long Kafka's own clients go on trying by themselves (default.api.timeout.ms, delivery.timeout.ms).

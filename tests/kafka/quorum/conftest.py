@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kafka.node import Kind
-from tests.kafka.quorum.controllers import Quorum
+from testkit.node import Kind
+from testkit.quorum import Quorum
 
 
 @pytest.fixture(scope="package")

@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kraftd.log.disk import RealDisk
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.register_broker_record import RegisterBrokerRecord
 from kraftd.messages.register_controller_record import RegisterControllerRecord
 from kraftd.messages.topic_record import TopicRecord
-from kraftd.storage.checkpoint import CheckpointReader, parse_checkpoint_name
-from kraftd.storage.disk import RealDisk
+from kraftd.metadata_dir.checkpoint import CheckpointReader, parse_checkpoint_name
 from kraftd.wire.record_frame import VersionedRecord, decode_record, encode_record
-from tests.faults.logs import DirectoryLog, read_log
-from tests.kafka.node import kraftd_command
-from tests.kafka.quorum.controllers import Quorum
+from testkit.logs import DirectoryLog, read_log
+from testkit.node import kraftd_command
+from testkit.quorum import Quorum
 from tests.kafka.shell import metadata_shell
 
 # Often enough that every controller makes some in a test, whose records kraftd's image is held against.
@@ -65,7 +65,7 @@ def _comparable(records: Iterable[VersionedRecord]) -> list[bytes]:
     """Records in an order of their own, and the features in them.
 
     Left out are configs of topics that are not there. Kafka's image keeps those of a topic that was
-    configured and deleted within what it has read at once, as all of a log is after a start.
+    configured and deleted within what it has read at once. After a start it reads all of a log at once.
     """
     records = list(records)
     topics = {one.message.name for one in records if isinstance(one.message, TopicRecord)}

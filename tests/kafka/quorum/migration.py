@@ -13,9 +13,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.kafka.java import java_command
-from tests.kafka.node import LOG_FLAGS, Controller, Kind
-from tests.kafka.process import wait_until
+from testkit.java import java_command
+from testkit.node import LOG_FLAGS, Controller, Kind
+from testkit.process import wait_until
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "migration.md"
 _PLACEHOLDER = re.compile(r"\b[A-Z]+(?:_[A-Z]+)*(?::[A-Z]+)?\b")

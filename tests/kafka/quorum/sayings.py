@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from tests.kafka.node import Node
+from testkit.node import Node
 
 KNOWN = Path(__file__).with_name("what_kafka_says.txt")
 RECORDING = os.environ.get("KRAFTD_RECORD_SAYINGS") == "1"

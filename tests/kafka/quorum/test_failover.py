@@ -8,10 +8,10 @@ from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.wire.error_code import ErrorCode
-from tests.kafka.client import Client
-from tests.kafka.cluster import status_fields
-from tests.kafka.process import HOST
-from tests.kafka.quorum.controllers import DESCRIBE, Quorum
+from testkit.client import Client
+from testkit.cluster import status_fields
+from testkit.process import HOST
+from testkit.quorum import DESCRIBE, Quorum
 from tests.kafka.quorum.writers import writing
 
 pytestmark = pytest.mark.kafka
@@ -61,7 +61,7 @@ def test_kills_of_leaders_lose_nothing_that_was_acknowledged(healed: Quorum) -> 
             healed.wait_for_voters(100, 101, 102)
 
 
-def test_a_broker_that_forwards_nothing_else_finds_the_leader_that_follows_a_frozen_one(
+def test_a_broker_that_forwards_nothing_else_finds_the_leader_after_a_frozen_one(
     healed: Quorum,
 ) -> None:
     """The old one answers again, on the same connection, and has to say that it is the wrong one."""

@@ -13,10 +13,10 @@ import pytest
 
 from kraftd.cli.main import main
 from kraftd.types import uuid_text
-from tests.kafka.java import tools
-from tests.kafka.node import Kind
-from tests.kafka.process import free_port, wait_until
-from tests.kafka.quorum.controllers import Quorum
+from testkit.java import tools
+from testkit.node import Kind
+from testkit.process import free_port, wait_until
+from testkit.quorum import Quorum
 
 pytestmark = pytest.mark.kafka
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from kraftd.types import uuid_text
-from tests.kafka.cluster import status_fields
-from tests.kafka.node import Kind
-from tests.kafka.process import wait_until
+from testkit.cluster import status_fields
+from testkit.node import Kind
+from testkit.process import wait_until
+from testkit.quorum import Quorum
 from tests.kafka.quorum.clients import Clients
-from tests.kafka.quorum.controllers import Quorum
 from tests.kafka.quorum.migration import Machine, commands
 from tests.kafka.quorum.sayings import assert_nothing_new
 
@@ -121,7 +121,7 @@ def tell_brokers(quorum: Quorum, clients: Clients) -> None:
 
 
 def all_level(replication: str) -> bool:
-    """Whether the table shows a lag of 0 for all voters."""
+    """Return whether the table shows a lag of 0 for all voters."""
     rows = [line.split() for line in replication.splitlines()[1:]]
     lags = [row[3] for row in rows if row[-1] in ("Leader", "Follower")]
     return len(lags) == len(IDS) and set(lags) == {"0"}

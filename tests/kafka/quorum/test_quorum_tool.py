@@ -12,15 +12,19 @@ from pathlib import Path
 import pytest
 
 from kraftd.types import uuid_text
+from testkit.cluster import random_uuid, status_fields
+from testkit.java import ToolRun, tools
+from testkit.node import Controller, Kind
+from testkit.quorum import Quorum
 from tests.cli.run import Run, run
-from tests.kafka.cluster import random_uuid, status_fields
-from tests.kafka.java import ToolRun, tools
-from tests.kafka.node import Controller, Kind
-from tests.kafka.quorum.controllers import Quorum
 
 pytestmark = pytest.mark.kafka
 
 WAYS = ("controllers", "broker")
+WRONG = ("problem", "warning")
+
+# The same in each worker process: tests are told apart by their arguments.
+NO_DIRECTORY = "H87xU_NlTZWpT2_jxtrGPA"
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +108,8 @@ def test_both_tools_show_the_same_replicas(served: Quorum, way: str) -> None:
         (("add-controller",), "You must supply the configuration file"),
         (("remove-controller", *voter_named(-1, "a" * 22)), "Invalid negative --controller-id"),
         (("remove-controller", *voter_named(9, "no id")), "Failed to parse --controller-directory-id"),
-        (("remove-controller", *voter_named(9, random_uuid())), "VoterNotFoundException"),
-        (("remove-controller", *voter_named(100, random_uuid())), "VoterNotFoundException"),
+        (("remove-controller", *voter_named(9, NO_DIRECTORY)), "VoterNotFoundException"),
+        (("remove-controller", *voter_named(100, NO_DIRECTORY)), "VoterNotFoundException"),
         (("remove-controller", *voter_named(9, "A" * 22)), "InvalidRequestException"),
     ],
     ids=str,
@@ -157,8 +161,25 @@ def test_voters_of_a_static_quorum_cannot_be_changed(kind: Kind, tmp_path: Path)
     with Quorum(tmp_path, {100: kind}, static=True) as quorum:
         quorum.start_controllers()
         for arguments in (
-            ("remove-controller", *voter_named(100, random_uuid())),
+            ("remove-controller", *voter_named(100, NO_DIRECTORY)),
             add_options(quorum.controllers[100]),
         ):
             done = tool(quorum, "controllers", *arguments)
             assert done.code == 1 and "UnsupportedVersionException" in done.out + done.err
+
+
+def test_kraftds_doctor_finds_an_even_number_of_voters_and_a_broker_that_is_none(served: Quorum) -> None:
+    servers = ",".join([*(one.address for one in served.controllers.values()), served.bootstrap])
+    done = run("doctor", "--json", "--bootstrap", servers)
+    found = [json.loads(line) for line in done.out.splitlines()]
+    wrong = [(one["area"], one["subject"], one["text"]) for one in found if one["level"] in WRONG]
+    # The stranger of another cluster, which another test may have sent, is told for a minute.
+    bad = [one for one in wrong if "INCONSISTENT_CLUSTER_ID" not in one[2]]
+    assert (done.code, sorted(bad)) == (
+        1,
+        [
+            ("peers", served.bootstrap, "a broker answers there, no controller"),
+            ("voters", "quorum", "2 voters survive no more losses than 1 do"),
+        ],
+    )
+    assert {"clocks", "lag", "names", "versions"} <= {one["area"] for one in found}

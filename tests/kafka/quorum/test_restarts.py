@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from tests.kafka.node import Node
-from tests.kafka.process import free_port
-from tests.kafka.quorum.controllers import Quorum
+from testkit.node import Node
+from testkit.process import free_port
+from testkit.quorum import Quorum
 from tests.kafka.quorum.writers import writing
 
 pytestmark = pytest.mark.kafka

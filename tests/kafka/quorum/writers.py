@@ -1,4 +1,4 @@
-"""Work without rest for a quorum: topics made, changed and deleted at whoever leads."""
+"""Work without rest for a quorum: topics made, changed and deleted at the leader."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from kraftd.messages.incremental_alter_configs_request import (
 )
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
-from tests.kafka.client import Client
-from tests.kafka.process import HOST, wait_until
-from tests.kafka.quorum.controllers import Quorum
+from testkit.client import Client
+from testkit.process import HOST, wait_until
+from testkit.quorum import Quorum
 
 TOPIC = 2  # a resource type of configs
 WAIT_S = 5
 
 
 class Writer(threading.Thread):
-    """Creates topics one after another at whoever leads, and keeps the acknowledged names."""
+    """Creates topics one after another at the leader, and keeps the acknowledged names."""
 
     def __init__(self, quorum: Quorum, prefix: str, pause_s: float = 0.05) -> None:
         super().__init__(daemon=True)
@@ -71,7 +71,7 @@ class Writer(threading.Thread):
             self.acknowledged.append(name)
 
     def _ask(self, request: Message, version: int) -> Any:
-        """The answer of whoever leads. OSError if nobody does."""
+        """The answer of the leader. OSError if there is none."""
         if self._client is None:
             leader = self._quorum.leader()
             controller = self._quorum.controllers.get(-1 if leader is None else leader)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kraftd.storage.checkpoint import parse_checkpoint_name
+from kraftd.metadata_dir.checkpoint import parse_checkpoint_name
 from kraftd.types import OffsetAndEpoch
-from tests.kafka.cluster import Cluster
-from tests.kafka.process import wait_until
+from testkit.cluster import Cluster
+from testkit.process import wait_until
 
 COMPACTING = {
     "metadata.log.max.record.bytes.between.snapshots": 4000,
@@ -15,6 +15,7 @@ COMPACTING = {
     "metadata.max.retention.bytes": 6000,
     "metadata.max.idle.interval.ms": 100,
     "internal.metadata.delete.delay.millis": 100,
+    "metadata.start.offset.lag.time.max.ms": 1000,
 }
 
 

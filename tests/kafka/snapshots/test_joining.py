@@ -1,4 +1,4 @@
-"""A controller that joins late is brought up by snapshot, whoever leads and whoever joins."""
+"""A controller that joins late is brought up by snapshot, whichever kind leads and whichever joins."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kafka.cluster import SESSION_TIMEOUT_MS
-from tests.kafka.node import Kind
-from tests.kafka.process import wait_until
-from tests.kafka.quorum.controllers import Quorum
+from testkit.cluster import SESSION_TIMEOUT_MS
+from testkit.node import Kind
+from testkit.process import wait_until
+from testkit.quorum import Quorum
 from tests.kafka.snapshots.compacting import COMPACTING, fill, snapshots, wait_for_compaction
 
 pytestmark = pytest.mark.kafka

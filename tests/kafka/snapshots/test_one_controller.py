@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka.client import Client
-from tests.kafka.cluster import SESSION_TIMEOUT_MS, Cluster
-from tests.kafka.java import tools
-from tests.kafka.node import Kind
-from tests.kafka.process import HOST
-from tests.kafka.quorum.controllers import DESCRIBE
+from testkit.client import Client
+from testkit.cluster import SESSION_TIMEOUT_MS, Cluster
+from testkit.java import tools
+from testkit.node import Kind
+from testkit.process import HOST
+from testkit.quorum import DESCRIBE
 from tests.kafka.shell import metadata_shell
 from tests.kafka.snapshots.compacting import (
     COMPACTING,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka.node import Kind
-from tests.kafka.process import wait_until
-from tests.kafka.quorum.controllers import Quorum
+from testkit.node import Kind
+from testkit.process import wait_until
+from testkit.quorum import Quorum
 from tests.kafka.snapshots.compacting import COMPACTING, snapshots, wait_for_compaction
 
 pytestmark = pytest.mark.kafka
@@ -53,7 +53,7 @@ def test_a_voter_that_lost_its_disk_loads_a_snapshot_and_votes(
         wait_until(further, "two of three commit")
 
 
-def test_a_voter_whose_checkpoint_is_gone_brings_another_from_a_leader_of_the_other_kind(
+def test_a_voter_without_its_checkpoint_fetches_one_from_a_leader_of_the_other_kind(
     kind: Kind, tmp_path: Path
 ) -> None:
     if kind == "apache":

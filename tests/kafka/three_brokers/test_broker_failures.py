@@ -11,9 +11,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraftd.metadata.features import supported_features
 from kraftd.wire.error_code import ErrorCode
-from tests.kafka.client import Client
-from tests.kafka.cluster import Cluster
-from tests.kafka.node import Broker
+from testkit.client import Client
+from testkit.cluster import Cluster
+from testkit.node import Broker
 
 pytestmark = pytest.mark.kafka
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
-from tests.kafka.cluster import Cluster
+from testkit.cluster import Cluster
 
 pytestmark = pytest.mark.kafka
 
@@ -39,7 +39,7 @@ def produce(cluster: Cluster, topic: str, values: list[bytes], **settings: objec
     assert producer.flush(60) == 0
 
 
-def test_an_idempotent_producer_writes_a_million_records_and_a_consumer_reads_them_all(
+def test_an_idempotent_producer_writes_a_million_records_and_a_consumer_reads_all(
     three_brokers: Cluster,
 ) -> None:
     cluster, count = three_brokers, 1_000_000

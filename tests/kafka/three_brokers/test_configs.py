@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource, ResourceType
 
-from tests.kafka.cluster import Cluster
+from testkit.cluster import Cluster
 
 pytestmark = pytest.mark.kafka
 
@@ -104,7 +104,7 @@ def test_broker_configs_are_dynamic_for_one_broker_and_for_all(three_brokers: Cl
     cluster.wait_until(lambda: source(1)[0] == "1", "the default is gone")
 
 
-def test_an_ill_typed_or_unknown_config_is_refused_and_nothing_of_its_resource_changes(
+def test_an_ill_typed_or_unknown_config_is_refused_and_its_resource_stays_the_same(
     three_brokers: Cluster,
 ) -> None:
     cluster, operation = three_brokers, AlterConfigOpType

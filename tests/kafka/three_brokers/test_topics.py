@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewPartitions, NewTopic
 
-from tests.kafka.cluster import Cluster
+from testkit.cluster import Cluster
 
 pytestmark = pytest.mark.kafka
 

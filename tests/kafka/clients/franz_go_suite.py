@@ -1,0 +1,93 @@
+"""Go's franz-go: a small program, and its own tests of groups and transactions. ``make clients-test``.
+
+Not among the tests of ``make test``, for it takes minutes and needs Go 1.26. KGO_TEST_RECORDS and
+KGO_TEST_RUN choose how many records and which tests; franz-go's own default is 500,000 records.
+KGO_TEST_AT=brokers has its tests bootstrap from the brokers, which tells kraftd's faults from others'.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testkit.node import Kind
+from testkit.quorum import Quorum
+from tests.kafka.clients.conftest import Served
+from tests.kafka.clients.listeners import serve_clients
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(3600)]
+
+HERE = Path(__file__).parent / "franz_go"
+PACKAGE = "github.com/twmb/franz-go/pkg/kgo"
+RECORDS = "100000"
+# Of the many lines of franz-go's log: each test's end, what it says of its failure, and a panic.
+TELLING = re.compile(r"^\s*--- |^(ok|FAIL|panic:)\s|testConsumer sendErr|^\s+\w+_test\.go:\d+: (?!deleting )")
+REPLICATED = {
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+    "transaction.state.log.min.isr": 2,
+    "group.initial.rebalance.delay.ms": 0,
+}
+
+
+def go(seeds: str, log: Path, *arguments: str) -> None:
+    """Run Go on the program's module, its output into `log`; AssertionError with what failed if it fails."""
+    command = shutil.which("go") or "/usr/local/go/bin/go"
+    environment = {"KGO_TEST_RECORDS": RECORDS, **os.environ, "KGO_SEEDS": seeds}
+    with open(log, "w") as output:
+        done = subprocess.run(
+            [command, *arguments],
+            cwd=HERE,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    lines = log.read_text(errors="replace").splitlines()
+    telling = [one for one in lines if TELLING.search(one)] or lines[-20:]
+    print("", *telling, sep="\n")
+    assert done.returncode == 0, "\n".join([*telling, f"all that was logged is in {log}"])
+
+
+@pytest.fixture(scope="module")
+def cluster(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Three kraftd controllers that serve clients, and three stock brokers."""
+    if kind != "kraftd":
+        pytest.skip("Apache Kafka's controllers serve no clients")
+    home = tmp_path_factory.mktemp("franz-go")
+    with Served(home, dict.fromkeys((100, 101, 102), "kraftd"), broker_properties=REPLICATED) as quorum:
+        quorum.addresses = {one.node_id: serve_clients(one) for one in quorum.controllers.values()}
+        quorum.start_controllers()
+        quorum.start_brokers(1, 2, 3)
+        yield quorum
+
+
+def test_franz_go_administers_produces_consumes_and_reads_the_log(cluster: Served, tmp_path: Path) -> None:
+    go(cluster.bootstrap, tmp_path / "go.log", "run", ".")
+
+
+def test_franz_go_at_an_observer_of_kafkas_controllers(tmp_path: Path) -> None:
+    with Quorum(tmp_path, {200: "apache"}) as quorum:
+        quorum.start_controllers()
+        quorum.start_brokers(1)
+        observer = quorum.plan_observer(300, "kraftd")
+        addresses = serve_clients(observer)
+        observer.format(quorum.cluster_id, "--no-initial-controllers")
+        observer.start()
+        observer.wait_ready()
+        go(addresses.clients, tmp_path / "go.log", "run", ".")
+
+
+def test_franz_gos_own_tests_of_groups_and_transactions(cluster: Served, tmp_path: Path) -> None:
+    run = os.environ.get("KGO_TEST_RUN", "^(TestGroupETL|TestTxnEtl)$")
+    seeds = cluster.bootstrap
+    if os.environ.get("KGO_TEST_AT") == "brokers":
+        seeds = ",".join(one.address for one in cluster.brokers.values())
+    arguments = ("test", "-vet=off", "-count=1", "-v", "-timeout=50m", f"-run={run}", PACKAGE)
+    go(seeds, tmp_path / "go.log", *arguments)

@@ -1,0 +1,53 @@
+"""Quorums whose kraftd controllers serve ordinary clients, each at a port of its own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kraftd.wire.batch import iter_batches, values
+from testkit.java import ToolRun, tools
+from testkit.logs import read_log
+from testkit.node import Controller
+from testkit.process import HOST, free_port
+
+# Clients of PLAINTEXT are led to the brokers, whose listener has that name; to those of LOG there are none.
+CLIENT_KEYS = {
+    "kraftd.client.listener.names": "PLAINTEXT,LOG",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LOG:PLAINTEXT",
+}
+
+
+class Addresses(NamedTuple):
+    """Where a controller's client listeners are."""
+
+    clients: str
+    log: str
+
+
+def serve_clients(controller: Controller) -> Addresses:
+    """Give a controller that has not been started its client listeners."""
+    at = Addresses(f"{HOST}:{free_port()}", f"{HOST}:{free_port()}")
+    own = f"CONTROLLER://{HOST}:{controller.port}"
+    controller.properties.update(CLIENT_KEYS, listeners=f"{own},PLAINTEXT://{at.clients},LOG://{at.log}")
+    controller.write_properties()
+    return at
+
+
+def tool(bootstrap: str, name: str, *arguments: object, stdin: str = "", timeout_s: float = 120) -> ToolRun:
+    """Run one of Kafka's tools that bootstraps there; AssertionError with its output if it fails."""
+    return (
+        tools()
+        .run(name, "--bootstrap-server", bootstrap, *arguments, stdin=stdin, timeout_s=timeout_s)
+        .check()
+    )
+
+
+def records_on_disk(controller: Controller, end_offset: int) -> list[tuple[int, bytes]]:
+    """Offset and value of every metadata record below an offset, as the controller's log has them."""
+    found = []
+    for entry in read_log(controller.data).entries:
+        for batch in iter_batches(entry.data):
+            if not batch.header.is_control:
+                offsets = range(batch.header.base_offset, batch.header.next_offset)
+                found += list(zip(offsets, map(bytes, values(batch)), strict=True))
+    return [one for one in found if one[0] < end_offset]

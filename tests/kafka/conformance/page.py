@@ -1,0 +1,80 @@
+"""docs/conformance.md, written from what sequences have seen."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from kraftd.wire.error_code import error_name
+from tests.kafka.conformance.seen import CLOSED, Cell, Seen, api_name
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "conformance.md"
+_HEAD = """# Conformance: kraftd beside Apache Kafka 4.3.1
+
+`make conformance` wrote this page. It starts Apache Kafka's controller and kraftd behind SASL and the
+StandardAuthorizer. Both are asked the same sequences of requests, drawn from seeds: valid, at boundaries, cut
+short and in conflict. Every API of the controller listener is drawn in every version, directly and in an
+Envelope. A super user asks, and so do users whose ACLs change. After every request both logs are read; after
+some, and at the end of a sequence, other APIs show the state. Compared are answers field by field (but for
+texts, times and ids that are drawn), records one by one, and at the end the snapshots of both.
+
+"""
+_TABLE = """
+## What was seen
+
+The codes are those of Kafka's answers, with how many answers had them; `closed` is a connection that Kafka
+ended.
+
+| API | version | asked directly | in an Envelope | kraftd |
+|---|---|---|---|---|
+"""
+_ARGUED = """
+## Deliberate differences that it met
+
+Each has its line in [divergence.md](divergence.md).
+
+"""
+
+
+def page(seen: Seen, summary: str) -> str:
+    """The whole page; `summary` says what was played."""
+    return _HEAD + summary + "\n" + "".join(_divergences(seen)) + _TABLE + "".join(_rows(seen))
+
+
+def _divergences(seen: Seen) -> Iterator[str]:
+    counts: dict[str, int] = defaultdict(int)
+    for (_, title), count in seen.argued.items():
+        counts[title] += count
+    if counts:
+        yield _ARGUED
+        yield from (f"- {title}: {count} answers\n" for title, count in sorted(counts.items()))
+
+
+def _rows(seen: Seen) -> Iterator[str]:
+    argued = dict(list(seen.argued))
+    totals: dict[Cell, int] = defaultdict(int)
+    for counter in (seen.same, seen.different):
+        for cell, count in counter.items():
+            totals[cell] += count
+    for (cell, _), count in seen.argued.items():
+        totals[cell] += count
+    for api, version in sorted({(cell.api, cell.version) for cell in totals}):
+        cells = {cell: count for cell, count in totals.items() if cell[:2] == (api, version)}
+        direct, enveloped = (
+            _codes((cell.code, count) for cell, count in cells.items() if cell.enveloped is wanted)
+            for wanted in (False, True)
+        )
+        wrong = sorted({_name(cell.code) for cell in cells if cell in seen.different})
+        known = sorted({f"{_name(cell.code)}: {argued[cell]}" for cell in cells if cell in argued})
+        verdict = "; ".join([*(f"**another answer** to {one}" for one in wrong), *known]) or "the same"
+        yield f"| {api_name(api)} ({api}) | {version} | {direct} | {enveloped} | {verdict} |\n"
+
+
+def _codes(counted: Iterable[tuple[int | str, int]]) -> str:
+    known = sorted(counted, key=lambda one: (isinstance(one[0], str), one[0]))
+    return ", ".join(f"{_name(code)} {count:,}" for code, count in known) or "–"
+
+
+def _name(code: int | str) -> str:
+    return CLOSED if isinstance(code, str) else error_name(code)

@@ -1,0 +1,111 @@
+"""Plays sequences on both controllers and compares them step by step: answers, records, and the state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.describe_acls_request import DescribeAclsRequest
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
+from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraftd.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from kraftd.metadata.image import Image
+from tests.kafka.conformance.departures import departures, left_in, start_of
+from tests.kafka.conformance.level import level
+from tests.kafka.conformance.requests import Steps, admin
+from tests.kafka.conformance.seen import Seen
+from tests.kafka.conformance.settling import ANY_ACL
+from tests.kafka.conformance.sides import SecuredPair, Step
+from tests.kafka.differential.difference import difference
+from tests.kafka.differential.pair import LogPart
+
+_VIEW_CHANCE = 0.3  # of a look at the state behind a step that changed it
+
+
+class Parted(AssertionError):
+    """The logs of the two controllers differ."""
+
+
+class Player:
+    """A pair of controllers, and what the log of each amounts to."""
+
+    def __init__(self, pair: SecuredPair) -> None:
+        self.pair, self.seen = pair, Seen()
+        self.images = [Image(), Image()]
+        self._starts: list[int] = []
+        self._found: list[str] = []
+        self._read([side.read_log() for side in pair.sides])
+        self.start = start_of(self.images[0])
+
+    def __repr__(self) -> str:
+        return f"<Player of {self.pair!r}>"
+
+    def play(self, seed: int, steps: int, *, tidy: bool = True) -> list[str]:
+        """One sequence; with `tidy` the state is afterwards as it was before. Returns what differed.
+
+        Raises GaveUp when Kafka's controller gives up its leadership. Where the logs part, the sequence is
+        left, and both sides are brought to the same state.
+        """
+        self._found = []
+        try:
+            self._play(seed, steps, tidy=tidy)
+        except Parted as found:
+            self._found.append(str(found))
+            level(self.pair, self.images, self.start)
+        left = left_in(self.images[0], self.start) if tidy else []
+        if left:
+            self._found.append(f"seed {seed} left behind {left}")
+            level(self.pair, self.images, self.start)
+        return self._found
+
+    def _play(self, seed: int, steps: int, *, tidy: bool) -> None:
+        self._starts = []
+        dice = Steps(seed, self.images[0], self.pair.cluster_id)
+        dice.begins_at = dice.log_end = self.pair.apache.next_offset
+        for number, step in enumerate(self._steps(dice, steps, tidy=tidy)):
+            changed = self._take(seed, number, step, dice)
+            if changed and dice.odds(_VIEW_CHANCE):
+                self._take(seed, number, dice.one(self._views(dice)), dice)
+        for step in self._views(dice):
+            self._take(seed, steps, step, dice)
+
+    def _steps(self, dice: Steps, steps: int, *, tidy: bool) -> Iterator[Step]:
+        yield from dice.arrivals()
+        for _ in range(steps):
+            yield dice.step()
+        if tidy:
+            yield from departures(dice.image, self.start, self.pair.cluster_id)
+
+    def _views(self, dice: Steps) -> tuple[Step, ...]:
+        """How the other APIs show the state."""
+        topics = [topic.name for topic in dice.image.topics.values()]
+        resources = [*((2, name) for name in dice.some(topics, 2)), (4, ""), (4, str(dice.broker()))]
+        described = [DescribeConfigsResource(*one, None) for one in dict.fromkeys(resources)]
+        return (
+            admin(DescribeAclsRequest(*ANY_ACL)),
+            admin(DescribeConfigsRequest(described, True, False)),
+            admin(ListPartitionReassignmentsRequest(30000, None)),
+            admin(DescribeClusterRequest(False, 2, False)),
+            admin(ApiVersionsRequest("conformance", "1")),
+        )
+
+    def _take(self, seed: int, number: int, step: Step, dice: Steps) -> bool:
+        """Take a step on both. Returns whether it changed anything."""
+        (kafka, kraftd), parts = self.pair.take(step)
+        self._read(parts)
+        place = f"seed {seed} step {number}"
+        if parts[0].batches != parts[1].batches:
+            shown = difference(*(part.batches for part in parts)) + difference(kafka, kraftd)
+            raise Parted(f"{place}: other records after {step}\n{shown}")
+        dice.batch_starts = [dice.begins_at, *self._starts]
+        dice.log_end = self.pair.apache.next_offset
+        argued = self.seen.note(step, kafka, kraftd)
+        if kafka != kraftd and argued is None:
+            self._found.append(f"{place}: another answer to {step}\n{difference(kafka, kraftd)}")
+        return bool(parts[0].records)
+
+    def _read(self, parts: list[LogPart]) -> None:
+        for image, part in zip(self.images, parts, strict=True):
+            for offset, epoch, message in part.records:
+                image.apply(message, offset, epoch)
+        self._starts += [base_offset for base_offset, _, _ in parts[0].batches]

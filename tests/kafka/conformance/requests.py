@@ -1,0 +1,178 @@
+"""Steps of a sequence: random requests of several principals, valid, at boundaries, bent and in conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kraftd.messages import (
+    alter_client_quotas_request,
+    broker_registration_request,
+    create_acls_request,
+    describe_user_scram_credentials_request,
+)
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.create_delegation_token_request import CreatableRenewers, CreateDelegationTokenRequest
+from kraftd.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
+from kraftd.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
+from kraftd.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraftd.metadata.features import supported_features
+from kraftd.metadata.image import Image
+from kraftd.wire.api import valid_versions
+from kraftd.wire.message import Message
+from testkit.client import api_key
+from tests.kafka.conformance.settling import FORWARDED, envelope
+from tests.kafka.conformance.sides import ADMIN, Step, shared_hmac
+from tests.kafka.differential import access_requests
+from tests.kafka.differential.requests import BROKERS, TOPICS, RandomRequests, directories
+
+_SENDERS = (ADMIN, ADMIN, ADMIN, "alice", "alice", "bob")
+_HOUR_MS = 3_600_000
+_OWNERS = (("", ""), ("", ""), (None, None), ("User", ""), ("User", "bob"), ("User", "alice"))
+_THROTTLED = 0.15  # of the sequences
+_RENEWERS = (("User", "alice"), ("User", "bob"), ("User", ""), ("Group", "a"))
+_DELETE = 1  # an operation of IncrementalAlterConfigs
+
+
+_OTHERWISE = (access_requests.delegation_token, RandomRequests.heartbeat)
+
+
+class Steps(RandomRequests):
+    """Makes the steps of one sequence for a cluster whose image the caller keeps current."""
+
+    forwarded = ("admin", "alice", "alice", "bob")
+
+    def __init__(self, seed: int, image: Image, cluster_id: str) -> None:
+        super().__init__(seed, image, cluster_id)
+        self.begins_at = image.offset
+        self._first: Callable[[Any], Any] | None = self.KINDS[seed % len(self.KINDS)]
+
+    # -- what a sequence begins with
+
+    def arrivals(self) -> Iterator[Step]:
+        """Brokers that register and are unfenced, and permissions of those who are no super users."""
+        for broker_id in self.random.sample(BROKERS, self.random.randint(1, len(BROKERS))):
+            yield admin(registration(broker_id, self.cluster_id))
+            heard = BrokerHeartbeatRequest(broker_id, self.image.brokers[broker_id].epoch, self.log_end - 1)
+            yield admin(heard)
+        for _ in range(self.random.randint(0, 2)):
+            yield admin(self._permissions())
+        if self.odds(_THROTTLED):
+            yield from self._throttled()
+
+    def _throttled(self) -> Iterator[Step]:
+        """Forwarded requests beyond a mutation quota that time does not refill.
+
+        Once Kafka's controller knows ACLs that were made after the quota, it knows the quota.
+        """
+        m = alter_client_quotas_request
+        quota = m.OpData("controller_mutation_rate", 1e-3, False)
+        entry = m.EntryData([m.EntityData("client-id", FORWARDED)], [quota])
+        yield admin(m.AlterClientQuotasRequest([entry]))
+        yield admin(self._permissions())
+        for make in (self.create_topics, self.create_topics, self.create_topics, self.create_partitions):
+            yield admin(envelope(ADMIN, make(), self.one((0, 1, 2))))
+
+    def _permissions(self) -> Message:
+        m = create_acls_request
+        acls = []
+        for _ in range(self.random.randint(1, 4)):
+            type, names = self.one(
+                ((2, (*TOPICS, "*")), (4, ("kafka-cluster",)), (4, ("kafka-cluster",)), (7, ("User:bob",)))
+            )
+            pattern = self.one((3, 3, 4)) if type == 2 else 3
+            operation = self.one((2, 5, 5, 6, 7, 7, 8, 9, 9, 10, 11, 13))
+            acls.append(
+                m.AclCreation(
+                    type,
+                    self.one(names),
+                    pattern,
+                    self.one(("User:alice", "User:bob")),
+                    self.one(("*", "*", "127.0.0.1", "1.2.3.4")),
+                    operation,
+                    self.one((3, 3, 3, 2)),
+                )
+            )
+        return m.CreateAclsRequest(acls)
+
+    # -- a step
+
+    def step(self) -> Step:
+        """The next one; some in an Envelope, some cut short."""
+        request, version = self.next(self._first)
+        self._first = None
+        principal = self.one(_SENDERS)
+        if self.odds(0.02):
+            return Step(principal, request, version, cut=self.random.randint(1, 12))
+        return Step(principal, request, version)
+
+    # -- requests that the unsecured controllers are not asked
+
+    def token(self) -> Message:
+        """Create, renew and expire: no life that ends while the sequence lasts."""
+        hmacs = [shared_hmac(int(one.rpartition("-")[2])) for one in self.image.delegation_tokens]
+        if self.odds(0.6 if not hmacs else 0.3):
+            renewers = [
+                CreatableRenewers(
+                    *self.one((("User", "alice"), ("User", "bob"), ("User", ""), ("Group", "a")))
+                )
+                for _ in range(self.one((0, 0, 1, 2)))
+            ]
+            owner = self.one(_OWNERS)
+            life = self.one((-1, -1, 24 * _HOUR_MS, 900 * _HOUR_MS, 0, -2))
+            return CreateDelegationTokenRequest(*owner, renewers, life)
+        hmac = self.one((*hmacs, *hmacs, b"", bytes(64)))
+        if self.odds(0.5):
+            return RenewDelegationTokenRequest(hmac, self.one((-1, _HOUR_MS, 2**62, -2)))
+        return ExpireDelegationTokenRequest(hmac, self.one((-1, _HOUR_MS, 2**62)))
+
+    def heartbeat(self) -> Message:
+        """Without directories that go offline: Kafka's controller may look for partitions of topics that an
+        earlier sequence deleted, and then gives up its leadership."""
+        request = super().heartbeat()
+        assert isinstance(request, BrokerHeartbeatRequest)
+        request.offline_log_dirs = ()
+        return request
+
+    def describe_tokens(self) -> Message:
+        return DescribeDelegationTokenRequest(self.one((None, [])))
+
+    def describe_scram(self) -> Message:
+        """Kafka's controller never answers for null users."""
+        m = describe_user_scram_credentials_request
+        return m.DescribeUserScramCredentialsRequest([m.UserName("alice")] * self.one((0, 1, 2)))
+
+    def sasl(self) -> Message:
+        return self.one((SaslHandshakeRequest("PLAIN"), SaslAuthenticateRequest(b"\0alice\0alice")))
+
+    WEIGHTED: tuple[Callable[[Any], Any], ...] = (
+        *(one for one in RandomRequests.WEIGHTED if one not in _OTHERWISE),
+        *[heartbeat] * 14,
+        *[token] * 4,
+        describe_tokens,
+        describe_scram,
+        sasl,
+    )
+    KINDS = tuple(dict.fromkeys(WEIGHTED))  # each begins a sequence in turn, so that every one has its day
+
+
+def admin(request: Message) -> Step:
+    """The step of the super user with that request in its newest version."""
+    return Step(ADMIN, request, valid_versions(api_key(request))[1])
+
+
+def registration(broker_id: int, cluster_id: str) -> Message:
+    """How a broker of the cluster registers for the first time."""
+    m = broker_registration_request
+    return m.BrokerRegistrationRequest(
+        broker_id,
+        cluster_id,
+        b"\x44" * 12 + bytes([0, 0, broker_id, 0]),
+        [m.Listener("PLAINTEXT", "localhost", 9000 + broker_id)],
+        [m.Feature(name, *span) for name, span in supported_features().items()],
+        None,
+        False,
+        directories(broker_id),
+    )

@@ -1,0 +1,100 @@
+"""Many sequences on pairs of controllers, and what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from tests.kafka.conformance.player import Player
+from tests.kafka.conformance.seen import Seen
+from tests.kafka.conformance.sides import secured_pair
+from tests.kafka.conformance.snapshots import snapshot_difference
+from tests.kafka.differential.pair import GaveUp
+
+SEQUENCES_A_PAIR = 1_000
+PLAYS = 3  # of a sequence that finds something
+
+
+class Run:
+    """Sequences of as many drawn steps; what differed is told to `report` and kept.
+
+    A sequence with a difference is played again: Kafka's controller answers some requests, of tokens above
+    all, from what its log said a moment ago. What does not repeat is counted only.
+    """
+
+    def __init__(self, steps: int, report: Callable[[str], None]) -> None:
+        self.steps, self.report = steps, report
+        self.seen = Seen()
+        self.differences: list[str] = []
+        self.not_repeated: list[str] = []
+        self.gave_up: list[str] = []
+        self.images = 0
+
+    def __repr__(self) -> str:
+        return f"<Run: {self.summary()}>"
+
+    def play(self, home: Path, seeds: Iterable[int]) -> None:
+        """A sequence for each of the seeds, on as many pairs as it takes."""
+        left = iter(seeds)
+        number = 0
+        while True:
+            number += 1
+            with secured_pair(home / f"pair-{number}") as pair:
+                player = Player(pair.start())
+                done = self.play_on(player, left)
+                if not pair.gave_up:
+                    self._compare_images(player, number)
+                if done:
+                    return
+
+    def play_on(self, player: Player, seeds: Iterator[int]) -> bool:
+        """Sequences until the seeds are used up, then returns true, or another pair is needed."""
+        for _ in range(SEQUENCES_A_PAIR):
+            seed = next(seeds, None)
+            if seed is None:
+                return True
+            try:
+                self._play(player, seed)
+            except GaveUp as who:
+                self.gave_up.append(f"{who}'s controller at seed {seed}")
+                self.report(f"gave up its leadership: {self.gave_up[-1]}")
+                player.pair.gave_up = True
+                return False
+        return False
+
+    def _play(self, player: Player, seed: int) -> None:
+        """Play a sequence, and again while it finds anything."""
+        first: list[str] = []
+        found: list[str] = []
+        for _ in range(PLAYS):
+            player.seen = Seen()
+            found = player.play(seed, self.steps)
+            if not found:
+                break
+            first = first or found
+        self.seen.add(player.seen)
+        self.seen.sequences += 1
+        if first and not found:
+            self.not_repeated += first
+            self.report(f"not repeated: {first[0]}")
+        for difference in found:
+            self._note(difference)
+
+    def _compare_images(self, player: Player, number: int) -> None:
+        """Play a sequence that takes nothing away, and compare the snapshots that both make then."""
+        for difference in (*player.play(-number, 3 * self.steps, tidy=False), snapshot_difference(player)):
+            self._note(difference)
+        self.images += 1
+
+    def _note(self, difference: str) -> None:
+        if difference:
+            self.differences.append(difference)
+            self.report(difference)
+
+    def summary(self) -> str:
+        """What was played and found, in a line."""
+        return (
+            f"{self.seen.sequences:,} sequences of {self.seen.steps:,} requests, {self.images} images: "
+            f"{len(self.differences)} differences, {len(self.not_repeated)} not repeated, "
+            f"{len(self.gave_up)} leaderships given up"
+        )

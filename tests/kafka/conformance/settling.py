@@ -1,0 +1,79 @@
+"""Waits until Kafka's controller knows what its log says.
+
+It takes ACLs and tokens from its log by another thread, which may be behind the answer to their creation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
+from kraftd.messages.default_principal_data import DefaultPrincipalData
+from kraftd.messages.delegation_token_record import DelegationTokenRecord
+from kraftd.messages.describe_acls_request import DescribeAclsRequest
+from kraftd.messages.envelope_request import EnvelopeRequest
+from kraftd.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
+from kraftd.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from kraftd.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
+from kraftd.wire.api import ApiKey, valid_versions
+from kraftd.wire.codec import encode_bytes
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import encode_request, parse_response
+from kraftd.wire.message import Message
+from testkit.client import Client, api_key
+from testkit.process import wait_until
+
+ANY_ACL = (1, None, 1, None, None, 1, 1)
+FORWARDED = "forwarded"  # the client id of what Envelopes carry
+_PATIENCE_S = 30
+
+
+class Settling:
+    """What one controller should know by now."""
+
+    def __init__(self) -> None:
+        self.acl_count = 0
+
+    def __repr__(self) -> str:
+        return f"<Settling, {self.acl_count} ACLs>"
+
+    def wait(self, client: Client, records: Iterable[Message], hmacs: dict[str, bytes]) -> None:
+        """Wait until what the records say is known; `hmacs` are those of tokens by their ids."""
+        before, tokens = self.acl_count, dict[str, bool]()
+        for record in records:
+            match record:
+                case AccessControlEntryRecord():
+                    self.acl_count += 1
+                case RemoveAccessControlEntryRecord():
+                    self.acl_count -= 1
+                case DelegationTokenRecord() | RemoveDelegationTokenRecord():
+                    tokens[record.token_id] = isinstance(record, DelegationTokenRecord)
+        for token_id, there in tokens.items():
+            self._wait_for_token(client, hmacs[token_id], there=there)
+        if self.acl_count != before:
+            wait_until(lambda: self._knows_acls(client), f"{self!r} are known", _PATIENCE_S, poll_s=0.001)
+
+    def _knows_acls(self, client: Client) -> bool:
+        answer = client.call(DescribeAclsRequest(*ANY_ACL), 3)
+        return sum(len(resource.acls) for resource in answer.resources) == self.acl_count
+
+    def _wait_for_token(self, client: Client, hmac: bytes, *, there: bool) -> None:
+        """A user who may not end it tries to: the refusal tells whether it is known."""
+        request = envelope("nobody", ExpireDelegationTokenRequest(hmac, 1))
+
+        def known() -> bool:
+            outer = client.call(request, 0)
+            _, answer = parse_response(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, bytes(outer.response_data))
+            found: Any = answer
+            return bool(found.error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND) is not there
+
+        wait_until(known, "the token is known, or forgotten", _PATIENCE_S, poll_s=0.001)
+
+
+def envelope(name: str, request: Message, older: int = 0) -> EnvelopeRequest:
+    """The request as a broker forwards it for a user, in its newest version, or one that much older."""
+    version = valid_versions(api_key(request))[1] - older
+    frame = b"".join(encode_request(api_key(request), version, 77, FORWARDED, request))[4:]
+    principal = b"\0\0" + encode_bytes(DefaultPrincipalData("User", name, False), 0)
+    return EnvelopeRequest(frame, principal, b"\x7f\0\0\1")

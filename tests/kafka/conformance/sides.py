@@ -1,0 +1,191 @@
+"""The two controllers behind SASL and the StandardAuthorizer, with a connection of each principal to each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.delegation_token_record import DelegationTokenRecord
+from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraftd.security.delegation_tokens import token_hmac
+from kraftd.wire.frames import encode_request, parse_response
+from kraftd.wire.message import Message
+from testkit.client import Client, api_key
+from testkit.process import HOST
+from tests.kafka.conformance.settling import Settling
+from tests.kafka.differential.pair import DIRECTORY_ID, PROPERTIES, LogPart, Pair, Side
+from tests.security.secured_daemon import PLAIN_MODULE, SCRAM_MODULE
+
+ADMIN = "admin"  # the super user
+PRINCIPALS = (ADMIN, "alice", "bob")
+_CONTROLLER = "controller"  # whom a controller logs in as
+_OF_LISTENER = "listener.name.controller."
+_TOKEN_KEY = "the key of all tokens"
+_TOKEN_TIMES = ("issueTimestamp", "expirationTimestamp", "maxTimestamp", "expiryTimestamp")
+_TEN_MINUTES_MS = 600_000
+SNAPSHOT_INTERVAL_MS = 2_000
+
+
+def secured_properties() -> dict[str, object]:
+    users = " ".join(f'user_{name}="{name}"' for name in (_CONTROLLER, *PRINCIPALS))
+    own = f'username="{_CONTROLLER}" password="{_CONTROLLER}"'
+    return {
+        **PROPERTIES,
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        f"{_OF_LISTENER}sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+        f"{_OF_LISTENER}plain.sasl.jaas.config": f"{PLAIN_MODULE} required {own} {users};",
+        f"{_OF_LISTENER}scram-sha-512.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+        "super.users": f"User:{ADMIN};User:{_CONTROLLER}",
+        "delegation.token.secret.key": _TOKEN_KEY,
+        "metadata.log.max.snapshot.interval.ms": SNAPSHOT_INTERVAL_MS,
+    }
+
+
+def shared_hmac(number: int) -> bytes:
+    """What stands on both sides for the HMAC of a token, by its number."""
+    return b"hmac" + bytes(56) + number.to_bytes(4, "big")
+
+
+class Step(NamedTuple):
+    """One request of a principal; what was cut off its end, and what came behind it."""
+
+    principal: str
+    request: Message
+    version: int
+    cut: int = 0
+    added: bytes = b""
+
+    def __str__(self) -> str:
+        bent = f" without its last {self.cut} bytes" if self.cut else ""
+        bent += f" and {self.added!r} behind it" if self.added else ""
+        return f"{self.principal}: v{self.version} {self.request!r}{bent}"
+
+
+class SecuredSide(Side):
+    """Asked as several principals."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.clients: dict[str, Client] = {}
+        self.token_count = 0
+        self._hmacs: dict[str, bytes] = {}  # of tokens, by the ids that both sides share
+        self._settling = Settling()
+        self.next_offset = 1  # a fetch from 0 is told to take the snapshot, once there is one
+
+    @property
+    def client(self) -> Client:
+        return self.connection(ADMIN)
+
+    def connection(self, principal: str) -> Client:
+        """The open connection of a principal, after its login."""
+        if principal not in self.clients:
+            client = Client(HOST, self.port, timeout_s=self.patience_s)
+            client.call(ApiVersionsRequest("test", "1"), 4)
+            client.call(SaslHandshakeRequest("PLAIN"), 1)
+            answer = client.call(SaslAuthenticateRequest(f"\0{principal}\0{principal}".encode()), 2)
+            assert answer.error_code == 0, f"{self!r}: {answer!r}"
+            self.clients[principal] = client
+        return self.clients[principal]
+
+    def disconnect(self) -> None:
+        for client in self.clients.values():
+            client.close()
+        self.clients.clear()
+
+    def send(self, step: Step) -> None:
+        """Write the request, with its ids translated."""
+        client = self.connection(step.principal)
+        client.correlation_id += 1
+        request = self.translated(step.request)
+        parts = encode_request(
+            api_key(request), step.version, client.correlation_id, client.client_id, request
+        )
+        body = b"".join(parts)[4:]
+        body = body[: len(body) - step.cut] + step.added
+        client.socket.sendall(len(body).to_bytes(4, "big") + body)
+
+    def receive(self, step: Step) -> Message | str:
+        """The answer to what was sent, or the error if there is none."""
+        client = self.connection(step.principal)
+        try:
+            _, answer = parse_response(api_key(step.request), step.version, client.receive_frame())
+        except (ConnectionError, TimeoutError) as error:
+            self.clients.pop(step.principal).close()
+            return type(error).__name__
+        return answer
+
+    def read_log(self) -> LogPart:
+        """What is new in the log, once the controller knows it."""
+        part = super().read_log()
+        if part.records and self.controller.kind == "apache":
+            self._settling.wait(self.client, (message for _, _, message in part.records), self._hmacs)
+        return part
+
+    def learn_ids(self, record: Message) -> None:
+        super().learn_ids(record)
+        if isinstance(record, DelegationTokenRecord) and record.token_id not in self.ours:
+            token_id, hmac = f"token-{self.token_count}", token_hmac(_TOKEN_KEY.encode(), record.token_id)
+            self.same(record.token_id, token_id)
+            self.same(hmac, shared_hmac(self.token_count))
+            self._hmacs[token_id] = hmac
+            self.token_count += 1
+
+    @property
+    def metadata_dir(self) -> Path:
+        """Where its log and its snapshots are."""
+        return self.controller.metadata_dir
+
+    def forget_ids(self) -> None:
+        """What there was is gone, and the numbers of its ids are free; the directory stays."""
+        own_directory = self.theirs[DIRECTORY_ID]
+        self.ours, self.theirs = {}, {}
+        self.same(own_directory, DIRECTORY_ID)
+        self.token_count = 0
+
+    def _masked(self, name: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            value = _without_times(value)
+        elif name in ("expiryTimestampMs", "expiryTimestamp") and isinstance(value, int) and value > 0:
+            return "a time"
+        return super()._masked(name, value)
+
+
+def _without_times(fields: dict[str, Any]) -> dict[str, Any]:
+    """The times of a token as spans from its issue, to ten minutes."""
+    issued = fields.get("issueTimestamp", fields.get("issueTimestampMs", 0))
+    if not isinstance(issued, int) or issued <= 0:
+        return fields
+    made = dict(fields)
+    for name in _TOKEN_TIMES:
+        for key in (name, f"{name}Ms"):
+            if key in made:
+                made[key] = f"issue + {(made[key] - issued + 30_000) // _TEN_MINUTES_MS}"
+    return made
+
+
+class SecuredPair(Pair):
+    """Both sides, asked at once."""
+
+    side_type = SecuredSide
+    gave_up = False  # Kafka's controller, its leadership
+    sides: list[SecuredSide]  # type: ignore[assignment]
+
+    def take(self, step: Step) -> tuple[list[Any], list[LogPart]]:
+        """The answers of both sides in comparable form, and what the request added to their logs."""
+        for side in self.sides:
+            side.send(step)
+        answers = [side.receive(step) for side in self.sides]
+        parts = [side.read_log() for side in self.sides]
+        views = [
+            side.answer_view(step.request, step.version, answer)
+            for side, answer in zip(self.sides, answers, strict=True)
+        ]
+        return views, parts
+
+
+def secured_pair(home: Path) -> SecuredPair:
+    """A pair in that folder, not started."""
+    return SecuredPair(home, properties=secured_properties())

@@ -1,0 +1,71 @@
+"""Brokers of Kafka 3.9 to 4.2 on kraftd, side by side, rolled one by one to the newest release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from testkit.client import Client
+from testkit.cluster import Cluster
+from testkit.fetch import KAFKA_VERSION
+from testkit.node import Broker
+from testkit.process import HOST
+from tests.kafka.one_broker.test_controller_failures import round_trip
+
+pytestmark = pytest.mark.kafka
+
+RELEASES = {1: "3.9.1", 2: "4.0.0", 3: "4.1.1", 4: "4.2.0"}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A kraftd controller with the metadata.version of 3.9, and a broker of each release."""
+    with Cluster(tmp_path_factory.mktemp("older"), "kraftd") as cluster:
+        cluster.controller.format(cluster.cluster_id, "--standalone", "--release-version", "3.9")
+        cluster.start_controller()
+        cluster.start_brokers(*RELEASES, releases=RELEASES)
+        yield cluster
+
+
+def metadata_version(cluster: Cluster) -> str:
+    said = cluster.tool("features", "describe").out
+    found = re.search(r"Feature: metadata.version\b.*FinalizedVersionLevel: (\S+)", said)
+    assert found, said
+    return found[1]
+
+
+def shows(broker: Broker, topic: str) -> bool:
+    request = MetadataRequest([MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+    with Client(HOST, broker.port) as client:
+        return bool(client.call(request, 12).topics[0].error_code == 0)
+
+
+def use(cluster: Cluster, topic: str) -> None:
+    """Create a topic with a replica on every broker; each shows it, and records go in and come out."""
+    cluster.create_topic(topic, partitions=4, replication_factor=4)
+    for broker in cluster.brokers.values():
+        cluster.wait_until(lambda broker=broker: shows(broker, topic), f"{broker!r} shows {topic}")
+    round_trip(cluster, topic, topic.encode())
+    isrs = [set(partition.isrs) for partition in cluster.partitions(topic).values()]
+    assert isrs == [set(RELEASES)] * 4
+
+
+def test_brokers_of_older_releases_serve_side_by_side_and_are_rolled_to_the_newest(cluster: Cluster) -> None:
+    assert metadata_version(cluster) == "3.9-IV0"
+    use(cluster, "with-3.9")
+    following = [*(release.rpartition(".")[0] for release in RELEASES.values()), "4.3"][1:]
+    for (node_id, release), upgraded in zip(RELEASES.items(), following, strict=True):
+        refused = cluster.try_tool("features", "upgrade", "--release-version", upgraded)
+        assert refused.code != 0, f"broker {node_id} of {release} cannot have {upgraded}"
+        broker = cluster.brokers[node_id]
+        broker.stop()
+        broker.release = KAFKA_VERSION
+        broker.start()
+        broker.wait_ready()
+        cluster.wait_for_live_brokers(*RELEASES)
+        cluster.tool("features", "upgrade", "--release-version", upgraded)
+        assert metadata_version(cluster).startswith(upgraded)
+        use(cluster, f"with-{upgraded}")

@@ -1,0 +1,41 @@
+"""A kraftd controller under a leader of Kafka 4.0, which offers Fetch v17 only (KIP-1166)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraftd.wire.api import ApiKey
+from testkit.client import Client
+from testkit.process import HOST
+from testkit.quorum import Quorum
+
+pytestmark = pytest.mark.kafka
+
+BROKER = 4  # the type of a config resource; the name "" is every broker's default
+
+
+def test_a_controller_follows_a_leader_that_speaks_fetch_v17_only__kip1166(tmp_path: Path) -> None:
+    with Quorum(tmp_path, {100: "apache"}) as quorum:
+        leader = quorum.controllers[100]
+        leader.release = "4.0.0"
+        quorum.start_controllers()
+        quorum.add_observer(101, "kraftd")  # it serves finalized features, so it knows what is committed
+        with Client(HOST, leader.port) as client:
+            offered = client.call(ApiVersionsRequest("test", "1"), version=4).api_keys
+            assert {one.api_key: one.max_version for one in offered}[ApiKey.FETCH] == 17
+            for value in range(20):
+                config = AlterableConfig("log.cleaner.threads", 0, str(value + 1))
+                resource = AlterConfigsResource(BROKER, "", [config])
+                answer = client.call(IncrementalAlterConfigsRequest([resource]), 1)
+                assert answer.responses[0].error_code == 0
+        quorum.wait_until_observer_is_level(101)
+        quorum.stop_all()
+        assert quorum.assert_equal_logs() > 20

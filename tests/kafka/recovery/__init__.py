@@ -1,0 +1,1 @@
+"""What is left after disasters: survivors, backups, and the stock brokers that were attached."""

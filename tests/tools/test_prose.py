@@ -1,0 +1,83 @@
+"""The check of prose finds what breaks the rules of CONTRIBUTING.md, and leaves out what is no prose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.prose import findings, main
+
+LONG = " ".join(["word"] * 26) + "."
+SHORT = " ".join(["word"] * 25) + "."
+
+
+def written(root: Path, name: str, text: str) -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("kraftd/a.py", f'"""{LONG}"""\n'),
+        ("kraftd/a.py", f'def act() -> None:\n    """Act.\n\n    {LONG}\n    """\n'),
+        ("kraftd/a.py", f"# {LONG[:60]}\n# {LONG[60:]}\n"),
+        ("README.md", f"# Title\n\n{LONG}\n"),
+        ("docs/deep/page.md", f"Short. {LONG} Short.\n"),
+    ],
+)
+def test_a_long_sentence_is_found_wherever_prose_stands(tmp_path: Path, name: str, text: str) -> None:
+    ((at, _line, said),) = findings(written(tmp_path, name, text))
+    assert at == name
+    assert said.startswith("a sentence of 26 words: word word")
+    assert findings(written(tmp_path, name, text.replace(LONG, SHORT).replace(LONG[60:], SHORT[60:]))) == []
+
+
+@pytest.mark.parametrize("text", ["# Whoever asks.\n", '"""Somebody asks."""\n'])
+def test_a_subject_without_a_name_is_found(tmp_path: Path, text: str) -> None:
+    ((name, line, said),) = findings(written(tmp_path, "tests/test_a.py", text))
+    assert (name, line) == ("tests/test_a.py", 1)
+    assert said.endswith("name the actor")
+
+
+def test_a_boolean_that_does_not_begin_with_return_whether_is_found(tmp_path: Path) -> None:
+    source = 'def is_done() -> bool:\n    """{} it is done."""\n'
+    written(tmp_path, "kraftd/a.py", source.format("Whether"))
+    assert findings(tmp_path) == [("kraftd/a.py", 1, "begin with 'Return whether': is_done")]
+    assert findings(written(tmp_path, "kraftd/a.py", source.format("Return whether"))) == []
+
+
+def test_a_long_name_of_a_test_is_found_and_one_without_an_actor(tmp_path: Path) -> None:
+    fits, long = "test_" + "a" * 75, "test_" + "a" * 76
+    written(tmp_path, "tests/test_a.py", f"def {fits}(): ...\n\n\nasync def {long}(): ...\n")
+    assert findings(tmp_path) == [("tests/test_a.py", 4, f"81 characters: {long}")]
+    written(tmp_path, "tests/test_a.py", "def test_that_somebody_asks(): ...\n")
+    ((_name, line, said),) = findings(tmp_path)
+    assert (line, said) == (1, "'somebody': name the actor: test_that_somebody_asks")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("README.md", f"```\n{LONG}\n```\n"),
+        ("README.md", f"| {LONG} |\n"),
+        ("README.md", 'No "whoever" here.\n'),
+        ("kraftd/a.py", f"'''Commands.\n\nact     {LONG}\n'''\n"),
+        ("kraftd/messages/a.py", f"# {LONG}\n"),
+    ],
+)
+def test_code_tables_quotes_and_generated_files_are_left_out(tmp_path: Path, name: str, text: str) -> None:
+    assert findings(written(tmp_path, name, text)) == []
+
+
+def test_the_command_prints_each_finding_and_ends_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(tmp_path, "docs/a.md", "Short.\n\nWhoever asks.\n")
+    assert main([str(tmp_path)]) == 1
+    assert capsys.readouterr().out == "docs/a.md:3: 'Whoever': name the actor\n"
+    written(tmp_path, "docs/a.md", "Short.\n")
+    assert main([str(tmp_path)]) == 0
