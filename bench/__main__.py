@@ -13,6 +13,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench.acls import acls
+from bench.admin import admin
+from bench.clients import clients
 from bench.codec import codecs
 from bench.failover import failovers
 from bench.figures import FIGURES, Figures
@@ -21,11 +24,20 @@ from bench.measure import QUICK, Plan
 from bench.plots import draw, remember
 from bench.quorum import three_controllers
 from bench.scale import scale
-from tests.kafka.fetch import KAFKA_VERSION
+from testkit.fetch import KAFKA_VERSION
 
 PLOTS = Path(__file__).with_name("plots")
 RESULTS = Path(__file__).with_name("results")
-MEASUREMENTS = {**OF_ONE, "quorum": three_controllers, "failover": failovers, "scale": scale, "codec": codecs}
+MEASUREMENTS = {
+    **OF_ONE,
+    "admin": admin,
+    "acls": acls,
+    "quorum": three_controllers,
+    "failover": failovers,
+    "scale": scale,
+    "clients": clients,
+    "codec": codecs,
+}
 
 
 def table(kraftd: Figures, kafka: Figures) -> Table:

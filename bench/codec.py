@@ -31,8 +31,8 @@ from kraftd.wire.batch import build_batch, read_batch
 from kraftd.wire.codec import decode, encode, encode_bytes
 from kraftd.wire.crc32c import crc32c
 from kraftd.wire.record_frame import VersionedRecord, decode_batch, encode_records
-from tests.kafka.java import AS_KAFKA_STARTS, classpath, compile_java, find_java, find_javac
-from tests.kafka.node import Kind
+from testkit.java import AS_KAFKA_STARTS, classpath, compile_java, find_java, find_javac
+from testkit.node import Kind
 
 BATCH_RECORDS = 1_000
 RECORD_VERSION = 1

@@ -16,10 +16,10 @@ from bench.figures import Figures
 from bench.measure import Plan
 from bench.quorum import VOTERS, quorum
 from kraftd.wire.error_code import ErrorCode
-from tests.kafka.client import Client
-from tests.kafka.node import Controller, Kind
-from tests.kafka.process import HOST
-from tests.kafka.quorum.controllers import DESCRIBE, Quorum
+from testkit.client import Client
+from testkit.node import Controller, Kind
+from testkit.process import HOST
+from testkit.quorum import DESCRIBE, Quorum
 
 # Between two questions to each survivor: fine enough for what is measured, few enough to disturb nobody.
 _POLL_S = 0.002

@@ -41,7 +41,27 @@ FIGURES = {
     "heartbeats_per_s": Figure("BrokerHeartbeats per second", "", 0, "", True),
     "empty_fetches_per_cpu_s": Figure("empty fetches per CPU second", "", 0, "2x", True),
     "empty_fetches_per_s": Figure("empty fetches per second", "", 0, "", True),
+    "admin_ops_per_s": Figure("mixed administration: operations per second", "", 0, "4x", True),
+    "admin_p50_ms": Figure("mixed administration: p50", "ms", 2, ""),
+    "admin_p99_ms": Figure("mixed administration: p99", "ms", 2, "4x"),
+    "admin_burst_p50_ms": Figure("mixed administration: AlterPartition of 1,000, p50", "ms", 1, ""),
+    "admin_tls_ops_per_s": Figure("the same by mTLS and ACLs: operations per second", "", 0, "4x", True),
+    "admin_tls_p50_ms": Figure("the same by mTLS and ACLs: p50", "ms", 2, ""),
+    "admin_tls_p99_ms": Figure("the same by mTLS and ACLs: p99", "ms", 2, "4x"),
+    "admin_tls_burst_p50_ms": Figure("the same by mTLS and ACLs: AlterPartition of 1,000, p50", "ms", 1, ""),
+    "alter_partition_count": Figure("AlterPartition: the most partitions granted", "", 0, "", compared=False),
+    "alter_partition_10000_ms": Figure("AlterPartition of 10,000 partitions", "ms", 0, "3x"),
+    "alter_partition_10000_cpu_ms": Figure("the same, CPU of the controller", "ms", 0, ""),
+    "tls_handshakes_per_cpu_s": Figure("TLS handshakes per CPU second", "", 0, "1x", True),
+    "acls_decision_us": Figure("100,000 ACLs: a decision", "us", 1, "20 us at most"),
+    "acls_load_cpu_ms": Figure("100,000 ACLs: loaded, CPU", "ms", 0, "3x"),
     "three_propagation_p50_ms": Figure("3 controllers: create sent to seen on a broker, p50", "ms", 1, "6x"),
+    "three_propagation_v17_p50_ms": Figure(
+        "3 controllers: the same on a broker of 4.0 (Fetch v17), p50", "ms", 1, "6x"
+    ),
+    "three_observers_last_ms": Figure(
+        "3 controllers: create sent to known by the last of 1,000 observers, p50", "ms", 1, ""
+    ),
     "three_create_p50_ms": Figure("3 controllers: CreateTopics, p50", "ms", 2, "6x"),
     "three_create_p99_ms": Figure("3 controllers: CreateTopics, p99", "ms", 2, "4x"),
     "three_create_no_linger_p50_ms": Figure("3 controllers: the same, append linger 0, p50", "ms", 2, "2x"),
@@ -99,6 +119,29 @@ FIGURES = {
     ),
     "scale_stalls": Figure("scale: loop stalls over 10 ms", "", 0, ""),
     "scale_longest_hold_ms": Figure("scale: the longest", "ms", 1, ""),
+    "clients_metadata_first_ms": Figure("clients: Metadata of 10,000 topics x 10, the first", "ms", 0, "1x"),
+    "clients_metadata_first_cpu_ms": Figure("clients: the same, CPU", "ms", 0, ""),
+    "clients_metadata_tenth_ms": Figure("clients: the same, the tenth", "ms", 0, "1x"),
+    "clients_metadata_tenth_cpu_ms": Figure("clients: the same, CPU", "ms", 0, ""),
+    "clients_metadata_one_per_cpu_s": Figure("clients: Metadata of one topic per CPU s", "", 0, "2x", True),
+    "clients_session_fetch_us": Figure(
+        "clients: CPU of a fetch in a session of 5,000 partitions, 10 of which have records", "us", 0, "20x"
+    ),
+    "clients_parked_mib": Figure("clients: 10,000 consumers parked, memory", "MiB", 0, "", compared=False),
+    "clients_wake_one_of_few_us": Figure(
+        "clients: CPU of waking one, of 10 parked", "us", 0, "", compared=False
+    ),
+    "clients_wake_one_of_many_us": Figure("clients: the same, of 10,000", "us", 0, "", compared=False),
+    "clients_log_mb_s": Figure(
+        "clients: the metadata log read by one consumer", "MB/s", 0, "", True, compared=False
+    ),
+    "clients_log_mb_per_cpu_s_of_both": Figure(
+        "clients: the same per CPU second of server and consumer", "MB", 0, "", True, compared=False
+    ),
+    "clients_show_s": Figure(
+        "clients: kraftd show of a million partitions as of an offset, wall", "s", 2, "", compared=False
+    ),
+    "clients_show_cpu_s": Figure("clients: the same, CPU", "s", 2, "", compared=False),
     "codec_fetch_request_decode_us": Figure("codec: Fetch request v18 of one partition, decode", "us", 3, ""),
     "codec_fetch_request_encode_us": Figure("codec: Fetch request v17 of one partition, encode", "us", 3, ""),
     "codec_fetch_1000_decode_us": Figure("codec: Fetch request of 1,000 partitions, decode", "us", 0, ""),

@@ -20,7 +20,7 @@ from bench.load import HEARTBEAT_VERSION, take_frames
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.wire.api import ApiKey
 from kraftd.wire.frames import encode_request, parse_response
-from tests.kafka.process import HOST
+from testkit.process import HOST
 
 _CONNECT_AGAIN_S = 0.05
 _LOOK_S = 0.002

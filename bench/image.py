@@ -1,5 +1,5 @@
 """``python -m bench.image DIRECTORY``: what it costs to load a controller's directory into an image, and to
-write the image back, in one process and without a daemon around it.
+write the image back. One process does it, without a daemon around it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from kraftd.controller_node.effects import TakeTurn
+from kraftd.controller_node.replay import Replay
+from kraftd.host.checkpointing import CheckpointOrder, make_checkpoint
+from kraftd.log.disk import RealDisk
 from kraftd.metadata.image import Image
-from kraftd.server.checkpointing import CheckpointOrder, make_checkpoint
-from kraftd.server.effects import TakeTurn
-from kraftd.server.replay import Replay
-from kraftd.storage.checkpoint import CheckpointReader, by_epoch, checkpoint_path, list_checkpoints
-from kraftd.storage.disk import RealDisk
-from kraftd.storage.recovery import open_log
+from kraftd.metadata_dir.checkpoint import CheckpointReader, by_epoch, checkpoint_path, list_checkpoints
+from kraftd.metadata_dir.recovery import open_log
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.record_frame import decode_batch
@@ -50,7 +50,7 @@ class Directory:
     def __init__(self, path: Path) -> None:
         self.disk = RealDisk()
         self.path = f"{path}/__cluster_metadata-0"
-        self.log, _ = open_log(self.disk, self.path)
+        self.log = open_log(self.disk, self.path).log
         found, _ = list_checkpoints(self.disk, self.path)
         newest = max((one for one in found if one.offset), key=by_epoch, default=None)
         self.base: OffsetAndEpoch | None = newest

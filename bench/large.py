@@ -2,8 +2,8 @@
 million partitions already.
 
 One controller, filled by ``bench.million``, whose brokers heartbeat from another process. Each request asks
-for about as much as one request may. Of each: the records it wrote, how long its answer took, the longest
-step of the loop meanwhile, and how long the heartbeats of the brokers took meanwhile. README.md says how.
+for about as much as one request may. Of each: the records it wrote, and how long its answer took; the longest
+callback of the event loop, and how long the brokers' heartbeats took meanwhile. README.md says how.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.wire.error_code import ErrorCode
-from tests.kafka.client import Client
-from tests.kafka.process import HOST, free_port, wait_until
-from tests.kafka.quorum.controllers import Quorum
+from testkit.client import Client
+from testkit.process import HOST, free_port, wait_until
+from testkit.quorum import Quorum
 
 NODE_ID = 100
 TOPIC, SET, PREFERRED, UNCLEAN = 2, 0, 0, 1  # of configs and elections

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import selectors
 import socket
+import ssl
 import threading
 import time
 import uuid
@@ -19,8 +20,8 @@ from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTop
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import parse_response
-from tests.kafka.client import Client, api_key
-from tests.kafka.process import HOST
+from testkit.client import Client, api_key
+from testkit.process import HOST
 
 REGISTRATION_VERSION = 4
 HEARTBEAT_VERSION = 1
@@ -35,9 +36,16 @@ class BenchBroker:
     Raises RuntimeError when the controller refuses it.
     """
 
-    def __init__(self, broker_id: int, port: int, cluster_id: str, host: str = HOST) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        port: int,
+        cluster_id: str,
+        host: str = HOST,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.broker_id = broker_id
-        self.client = Client(host, port, client_id=f"broker-{broker_id}", timeout_s=60)
+        self.client = Client(host, port, client_id=f"broker-{broker_id}", timeout_s=60, tls=tls)
         offered = self.client.call(ApiVersionsRequest("bench", "1"), version=4).supported_features
         request = BrokerRegistrationRequest(
             broker_id=broker_id,
@@ -93,12 +101,14 @@ class Heart(threading.Thread):
                 broker.client.call(broker.heartbeat(), HEARTBEAT_VERSION)
 
 
-def create_ms(client: Client, names: Sequence[str]) -> float:
+def create_ms(client: Client, names: Sequence[str], partitions: int = 1, replicas: int = 1) -> float:
     """Milliseconds from the first byte of one CreateTopics sent to the last byte of its answer received.
 
     The client's encoding and decoding are not in it. Raises RuntimeError if any topic was refused.
     """
-    request = CreateTopicsRequest([CreatableTopic(name, 1, 1) for name in names], 60_000, False)
+    request = CreateTopicsRequest(
+        [CreatableTopic(name, partitions, replicas) for name in names], 60_000, False
+    )
     frame = client.frame(request, CREATE_TOPICS_VERSION)
     started = time.perf_counter()
     client.socket.sendall(frame)

@@ -23,11 +23,11 @@ from bench.load import (
 )
 from kraftd.wire.api import ApiKey
 from kraftd.wire.frames import parse_response
-from tests.kafka.client import Client
-from tests.kafka.cluster import Cluster
-from tests.kafka.java import AS_KAFKA_STARTS
-from tests.kafka.node import Kind, answers_api_versions
-from tests.kafka.process import HOST, wait_until
+from testkit.client import Client
+from testkit.cluster import Cluster
+from testkit.java import AS_KAFKA_STARTS
+from testkit.node import Kind, answers_api_versions
+from testkit.process import HOST, wait_until
 
 NO_LINGER = {"controller.quorum.append.linger.ms": 0}
 NO_IDLE_RECORDS = {"metadata.max.idle.interval.ms": 0}

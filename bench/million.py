@@ -15,16 +15,16 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
+from kraftd.log.disk import RealDisk
 from kraftd.messages.leader_change_message import LeaderChangeMessage, Voter
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.register_broker_record import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.metadata_version import MINIMUM_VERSION, partition_record_version
 from kraftd.metadata.metadata_version import register_broker_record_version as broker_version
-from kraftd.storage.checkpoint import CheckpointReader, CheckpointWriter
-from kraftd.storage.disk import RealDisk
-from kraftd.storage.meta_properties import read_meta_properties
-from kraftd.storage.recovery import open_log
+from kraftd.metadata_dir.checkpoint import CheckpointReader, CheckpointWriter
+from kraftd.metadata_dir.meta_properties import read_meta_properties
+from kraftd.metadata_dir.recovery import open_log
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import ControlRecordType, build_batch, build_control_batch
 from kraftd.wire.record_frame import VersionedRecord, encode_record, encode_records
@@ -117,7 +117,7 @@ def fill(
         return _write_checkpoint(partition_directory, shape, values, now_ms)
     properties = read_meta_properties(disk, str(directory))
     assert properties is not None and properties.node_id is not None
-    log, _ = open_log(disk, partition_directory)
+    log = open_log(disk, partition_directory).log
     leader = LeaderChangeMessage(leader_id=properties.node_id, voters=[Voter(properties.node_id)])
     log.append(build_control_batch([(ControlRecordType.LEADER_CHANGE, leader, 0)], 0, EPOCH, now_ms))
     log.append(build_batch(values, log.log_end, EPOCH, now_ms))

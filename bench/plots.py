@@ -20,9 +20,11 @@ FIGURES_FILE = "figures.json"
 # A plot each: its file, its title, and how its figures' keys begin.
 GROUPS = {
     "requests": ("One controller", ("start_", "idle_", "create_", "heartbeats_", "empty_")),
+    "secured": ("A secured controller", ("admin_", "alter_", "tls_", "acls_")),
     "quorum": ("Three controllers", ("three_",)),
     "failover": ("Until the next leader", ("failover_",)),
     "scale": ("A million partitions, a hundred brokers", ("scale_",)),
+    "clients": ("Ordinary clients", ("clients_",)),
     "codec": ("Codecs", ("codec_",)),
 }
 _BETTER, _WORSE, _LINE = "#2a6f97", "#c1666b", "#555555"

@@ -14,15 +14,17 @@ from pathlib import Path
 from bench.figures import Figures
 from bench.load import CREATE_TOPICS_VERSION, BenchBroker, Heart, create_ms, take_frames
 from bench.measure import NO_LINGER, Plan, percentile
+from bench.observers import last_of_many_ms
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import parse_response
-from tests.kafka.client import Client, api_key
-from tests.kafka.java import AS_KAFKA_STARTS
-from tests.kafka.node import Kind
-from tests.kafka.process import HOST
-from tests.kafka.quorum.controllers import Quorum
+from testkit.client import Client, api_key
+from testkit.fetch import KAFKA_VERSION
+from testkit.java import AS_KAFKA_STARTS
+from testkit.node import Kind
+from testkit.process import HOST
+from testkit.quorum import Quorum
 
 VOTERS = (100, 101, 102)
 METADATA_VERSION = 12
@@ -31,6 +33,8 @@ APART_S = 2.1
 STEP_S = 0.07
 WARM_UPS = 30
 CLIENTS = 50
+OBSERVERS = 1000
+OLDER_RELEASE = "4.0.0"  # speaks Fetch v17
 
 
 @dataclass(frozen=True)
@@ -38,21 +42,28 @@ class QuorumPlan:
     """How much of everything is done, beyond the plan of one controller."""
 
     propagations: int = 25
+    announcements: int = 15
     sustained_s: float = 8
 
 
-FULL, QUICK = QuorumPlan(), QuorumPlan(propagations=8, sustained_s=3)
+FULL, QUICK = QuorumPlan(), QuorumPlan(propagations=8, announcements=5, sustained_s=3)
 
 
 @contextmanager
-def quorum(kind: Kind, properties: dict[str, object] | None = None) -> Iterator[Quorum]:
-    """Three fresh controllers of this kind that have a leader."""
+def quorum(
+    kind: Kind, properties: dict[str, object] | None = None, release_version: str = ""
+) -> Iterator[Quorum]:
+    """Three fresh controllers of this kind that have a leader, with the metadata.version of that release."""
     with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home:
         settings = {"broker.session.timeout.ms": 60_000, **(properties or {})}
         kinds: dict[int, Kind] = dict.fromkeys(VOTERS, kind)
         with Quorum(Path(home), kinds, controller_properties=settings) as three:
             for controller in three.controllers.values():
                 controller.jvm = AS_KAFKA_STARTS
+            if release_version:
+                for controller in three.controllers.values():
+                    initial = ("--initial-controllers", three.initial, "--release-version", release_version)
+                    controller.format(three.cluster_id, *initial)
             three.start_controllers()
             three.wait_for_voters(*VOTERS)
             yield three
@@ -124,12 +135,12 @@ def _check_created(answer: bytes) -> None:
         raise RuntimeError(f"a topic was refused: error {code}")
 
 
-def propagation_ms(three: Quorum, count: int) -> list[float]:
+def propagation_ms(three: Quorum, count: int, release: str = KAFKA_VERSION) -> list[float]:
     """Milliseconds from a create sent to the leader until a stock broker shows it, on an idle cluster.
 
     The broker has seen some before: what its JVM has not compiled yet takes longer than all the rest.
     """
-    three.start_brokers(1)
+    three.start_brokers(1, releases={1: release})
     taken = []
     with (
         Client(HOST, three.controller.port, timeout_s=60) as leader,
@@ -170,6 +181,9 @@ def three_controllers(kind: Kind, plan: Plan) -> Figures:
         eager = single_creates(client, plan)
     with quorum(kind) as three:
         seen = propagation_ms(three, more.propagations)
+        heard = last_of_many_ms(three.controller.port, three.cluster_id, OBSERVERS, more.announcements)
+    with quorum(kind, release_version=OLDER_RELEASE.rpartition(".")[0]) as three:
+        seen_by_older = propagation_ms(three, more.propagations, OLDER_RELEASE)
     return {
         "three_idle_cpu_percent": idle,
         "three_create_p50_ms": statistics.median(default),
@@ -178,4 +192,6 @@ def three_controllers(kind: Kind, plan: Plan) -> Figures:
         "three_create_1000_topics_ms": statistics.median(bulk),
         "three_creates_per_s": sustained,
         "three_propagation_p50_ms": statistics.median(seen),
+        "three_propagation_v17_p50_ms": statistics.median(seen_by_older),
+        "three_observers_last_ms": statistics.median(heard),
     }

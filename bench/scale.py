@@ -40,11 +40,11 @@ from kraftd.wire.batch import iter_batches, values
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import parse_response
 from kraftd.wire.table import table_of
-from tests.kafka.client import Client
-from tests.kafka.java import AS_KAFKA_STARTS
-from tests.kafka.node import Controller, Kind
-from tests.kafka.process import HOST, wait_until
-from tests.kafka.quorum.controllers import Quorum
+from testkit.client import Client
+from testkit.java import AS_KAFKA_STARTS
+from testkit.node import Controller, Kind
+from testkit.process import HOST, wait_until
+from testkit.quorum import Quorum
 
 NODE_ID, JOINER_ID, OTHER_JOINER_ID = 100, 101, 102
 PARTITIONS, REPLICAS = 10, 3

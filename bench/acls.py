@@ -1,0 +1,107 @@
+"""100,000 ACLs in one process: how long they take to be loaded, and what a decision costs then."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+
+from bench.figures import Figures
+from bench.measure import Plan
+from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
+from kraftd.metadata.state import AclState
+from kraftd.security.authorizer import StandardAuthorizer
+from kraftd.security.authorizer_settings import AuthorizerSettings
+from kraftd.security.principals import Principal
+from testkit.java import AS_KAFKA_STARTS, classpath, compile_java, find_java, find_javac
+from testkit.node import Kind
+
+ACLS = 100_000
+QUESTIONS = 20_000
+LOADS = 5
+SLICE = 1_200  # as many records are loaded at a time
+
+
+def made_acls() -> list[AclState]:
+    """Half of them literal names, half prefixes, of a thousand principals."""
+    random = Random(1)
+    return [
+        AclState(
+            AclResourceType.TOPIC,
+            f"team-{random.randrange(1_000_000)}-{number}",
+            AclPatternType.PREFIXED if number % 2 else AclPatternType.LITERAL,
+            f"User:u{number % 1000}",
+            "*",
+            AclOperation.READ,
+            AclPermission.ALLOW,
+        )
+        for number in range(ACLS)
+    ]
+
+
+def made_questions(known: list[AclState]) -> list[tuple[str, str]]:
+    """Principal and topic; one in two is allowed."""
+    random = Random(2)
+    asked = []
+    for acl in random.sample(known, QUESTIONS):
+        name = acl.resource_name + (".x" if acl.pattern_type == AclPatternType.PREFIXED else "")
+        asked.append((acl.principal if random.random() < 0.5 else "User:stranger", name))
+    return asked
+
+
+def acls(kind: Kind, _: Plan) -> Figures:
+    """Both sides decide the same questions; RuntimeError if they do not allow as many."""
+    known = made_acls()
+    asked = made_questions(known)
+    load_cpu_ms, decision_us, allowed = (of_kraftd if kind == "kraftd" else of_kafka)(known, asked)
+    wanted = sum(principal != "User:stranger" for principal, _ in asked)
+    if allowed != wanted:
+        raise RuntimeError(f"{allowed} questions were allowed, not {wanted}")
+    return {"acls_load_cpu_ms": load_cpu_ms, "acls_decision_us": decision_us}
+
+
+def of_kraftd(known: list[AclState], asked: list[tuple[str, str]]) -> tuple[float, float, int]:
+    """CPU milliseconds of a load, microseconds of a decision, and how many were allowed."""
+    loads = []
+    for _ in range(LOADS):
+        began = time.process_time()
+        authorizer = StandardAuthorizer(AuthorizerSettings())
+        authorizer.begin_load()
+        for start in range(0, ACLS, SLICE):
+            authorizer.change((), known[start : start + SLICE])
+        authorizer.end_load()
+        loads.append((time.process_time() - began) * 1000)
+    questions = [(Principal("User", principal.removeprefix("User:")), name) for principal, name in asked]
+    began, allowed = time.process_time(), 0
+    for principal, name in questions:
+        allowed += authorizer.allows(principal, "10.0.0.1", AclOperation.READ, AclResourceType.TOPIC, name)
+    return statistics.median(loads), (time.process_time() - began) / QUESTIONS * 1e6, allowed
+
+
+def of_kafka(known: list[AclState], asked: list[tuple[str, str]]) -> tuple[float, float, int]:
+    """The same of Kafka's StandardAuthorizer: the first load of a JVM that has just started."""
+    javac = find_javac()
+    if javac is None:
+        raise RuntimeError("no javac beside the java in use")
+    classes = compile_java(javac, Path(__file__).with_name("java") / "AclBench.java")
+    with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home:
+        file = Path(home, "acls.txt")
+        file.write_text(
+            "".join(f"{acl.resource_name}\t{int(acl.pattern_type)}\t{acl.principal}\n" for acl in known)
+            + "\n"
+            + "".join(f"{principal}\t{name}\n" for principal, name in asked)
+        )
+        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+        path = os.pathsep.join([str(classes), classpath()])
+        done = subprocess.run(
+            [str(find_java()), *AS_KAFKA_STARTS, quiet, "-cp", path, "AclBench", str(file)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    load_cpu_ms, decision_us, allowed = done.stdout.split()
+    return float(load_cpu_ms), float(decision_us), int(allowed)
