@@ -16,9 +16,9 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer
 from rich.console import Console
 
-from tests.kafka.cluster import Cluster
-from tests.kafka.fetch import KAFKA_VERSION, FetchError, kafka_libs
-from tests.kafka.java import JavaMissing, find_java
+from testkit.cluster import Cluster
+from testkit.fetch import KAFKA_VERSION, FetchError, kafka_libs
+from testkit.java import JavaMissing, find_java
 
 RECORDS = 10_000
 

@@ -1,0 +1,100 @@
+"""``python -m tools.circles [PACKAGE_DIRECTORY]``: circles of imports, those under TYPE_CHECKING included.
+
+Import-linter sees layers between packages; two modules of one package may still need each other. A circle
+means that neither can be read, tested or replaced without the other, also where it is for types alone.
+Imports inside functions count, too. Ends with 1 and a line for each circle if there is one.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+Graph = Mapping[str, set[str]]
+
+
+def import_graph(directory: Path) -> dict[str, set[str]]:
+    """Which modules of the package in `directory` each of them imports, wherever in its text."""
+    files = {module_name(path, directory): path for path in directory.rglob("*.py")}
+    return {
+        name: {
+            target
+            for written in imported(ast.parse(path.read_text()), name, is_package=path.stem == "__init__")
+            if (target := nearest(written, files)) is not None and target != name
+        }
+        for name, path in files.items()
+    }
+
+
+def module_name(path: Path, directory: Path) -> str:
+    """``kraftd.raft.core`` for its file; a package for its ``__init__.py``."""
+    parts = path.relative_to(directory.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(tree: ast.AST, importer: str, *, is_package: bool) -> Iterator[str]:
+    """The names that a module imports, from ``a`` import ``b`` as ``a.b``: a module, or a name in one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = importer.split(".")
+                parents = parents[: len(parents) - node.level + is_package]
+                base = ".".join([*parents, base] if base else parents)
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def nearest(name: str, modules: Mapping[str, object]) -> str | None:
+    """The module that a written name is or is in; None for one of another package."""
+    while name:
+        if name in modules:
+            return name
+        name = name.rpartition(".")[0]
+    return None
+
+
+def circles(graph: Graph) -> list[list[str]]:
+    """Sets of modules that need each other, directly or not (strongly connected components, Tarjan)."""
+    found: list[list[str]] = []
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+
+    def visit(name: str) -> None:
+        order[name] = lowest[name] = len(order)
+        stack.append(name)
+        for target in sorted(graph[name]):
+            if target not in order:
+                visit(target)
+                lowest[name] = min(lowest[name], lowest[target])
+            elif target in stack:
+                lowest[name] = min(lowest[name], order[target])
+        if lowest[name] == order[name]:
+            at = stack.index(name)
+            members = stack[at:]
+            del stack[at:]
+            if len(members) > 1:
+                found.append(sorted(members))
+
+    sys.setrecursionlimit(10_000)
+    for name in sorted(graph):
+        if name not in order:
+            visit(name)
+    return sorted(found)
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code."""
+    directory = Path(arguments[0] if arguments else "kraftd")
+    found = circles(import_graph(directory))
+    for members in found:
+        print(f"a circle of imports: {', '.join(members)}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,129 @@
+"""``python -m tools.prose [DIRECTORY]``: the rules of CONTRIBUTING.md for prose that a program can check.
+
+Comments, docstrings and pages name the actor, so they have none of INDEFINITE; a sentence has at most
+MAX_WORDS words; the name of a test has at most MAX_NAME characters and none of INDEFINITE either. The
+docstring of a boolean begins with "Return whether". Code, tables, quoted words and columns of a docstring are
+left out. Ends with 1 and a line for each finding.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("kraftd", "codegen", "tests", "bench", "tools")
+PAGES = ("README.md", "CONTRIBUTING.md", "docs")
+GENERATED = ("kraftd/messages/", "docs/configuration.md", "docs/conformance.md")
+MAX_WORDS = 25
+MAX_NAME = 80
+INDEFINITE = "whoever|whomever|somebody|someone|so manieth"
+WORDS = re.compile(rf"(?<![\"`\w])({INDEFINITE})(?![\"`\w])", re.I)
+WORDS_OF_A_NAME = re.compile(rf"_({INDEFINITE})(_|$)")
+
+SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n\s*\n")
+CODE = re.compile(r"`[^`]*`|\|.*|^ {4,}.*|^[-*#>|].*|^.*\S {3,}\S.*", re.M)
+
+Finding = tuple[str, int, str]
+
+
+def texts_of(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of each docstring and each block of comments."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text:
+                yield getattr(node, "lineno", 1), text
+    block: list[tuple[int, int, str]] = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT and not token.string.startswith("#!"):
+            line, column = token.start
+            ends_code = token.line[:column].strip() != ""
+            if block and (ends_code or (line - 1, column) != block[-1][:2]):
+                yield block[0][0], "\n".join(text for _, _, text in block)
+                block.clear()
+            block.append((line, column, token.string.lstrip("# ")))
+    if block:
+        yield block[0][0], "\n".join(text for _, _, text in block)
+
+
+def booleans(source: str) -> Iterator[tuple[int, str]]:
+    """Line of each docstring of a boolean function that begins with a bare "Whether"."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        is_boolean = isinstance(node.returns, ast.Name) and node.returns.id == "bool"
+        if is_boolean and (ast.get_docstring(node) or "").startswith("Whether "):
+            yield node.lineno, f"begin with 'Return whether': {node.name}"
+
+
+def names_of_tests(source: str) -> Iterator[tuple[int, str]]:
+    """Line of each test whose name breaks a rule, and what is wrong with it."""
+    for node in ast.walk(ast.parse(source)):
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if is_function and node.name.startswith("test_"):
+            if len(node.name) > MAX_NAME:
+                yield node.lineno, f"{len(node.name)} characters: {node.name}"
+            if word := WORDS_OF_A_NAME.search(node.name):
+                yield node.lineno, f"{word[1]!r}: name the actor: {node.name}"
+
+
+def findings_in(name: str, line: int, text: str) -> Iterator[Finding]:
+    for found in WORDS.finditer(text):
+        yield name, line, f"{found[0]!r}: name the actor"
+    for sentence in SENTENCE.split(CODE.sub("", text)):
+        words = len(sentence.split())
+        if words > MAX_WORDS:
+            yield name, line, f"a sentence of {words} words: {' '.join(sentence.split()[:8])} …"
+
+
+def findings(root: Path = ROOT) -> list[Finding]:
+    found: list[Finding] = []
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*.py")):
+            name = str(path.relative_to(root))
+            if name.startswith(GENERATED):
+                continue
+            source = path.read_text()
+            for line, text in texts_of(source):
+                found += findings_in(name, line, text)
+            found += [(name, line, text) for line, text in booleans(source)]
+            if folder == "tests":
+                found += [(name, line, text) for line, text in names_of_tests(source)]
+    for page in PAGES:
+        start = root / page
+        for path in sorted(start.rglob("*.md")) if start.is_dir() else [start]:
+            name = str(path.relative_to(root))
+            if path.exists() and not name.startswith(GENERATED):
+                for number, paragraph in paragraphs(path.read_text()):
+                    found += findings_in(name, number, paragraph)
+    return found
+
+
+def paragraphs(text: str) -> Iterator[tuple[int, str]]:
+    """Line and text of each paragraph outside of fenced code."""
+    line = 1
+    fenced = False
+    for block in re.split(r"(\n\s*\n)", text):
+        fences = block.count("```")
+        if not fenced and not fences and block.strip():
+            yield line, block
+        fenced ^= fences % 2 == 1
+        line += block.count("\n")
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code."""
+    found = findings(Path(arguments[0]) if arguments else ROOT)
+    for name, line, text in found:
+        print(f"{name}:{line}: {text}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
