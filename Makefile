@@ -3,44 +3,61 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
+SPARK_READY := .venv/.spark-ready
 # Two workers: tests with real brokers keep both busy; WORKERS=0 runs everything in one process.
 WORKERS ?= 2
 WORLDS := tests/simulation/test_many_worlds.py
 ARGS ?=
 
-.PHONY: help setup run test demo lint format schemas codegen bench image-test clean
+.PHONY: help setup spark-setup spark-demo run test conformance demo lint format schemas codegen bench audit clients-test image-test
+.PHONY: clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(READY)  ## .venv with the locked dependencies and kraftd itself
 
-$(READY): requirements-dev.lock pyproject.toml setup.py kraftd/wire/_engine.c
+$(READY): requirements-dev.lock pyproject.toml setup.py kraftd/wire/_engine.c kraftd/spark/_columns.c
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	$(BIN)/python -m compileall -q kraftd
 	@touch $@
 
+spark-setup: $(SPARK_READY)  ## the extra kraftd[spark] into .venv
+
+$(SPARK_READY): requirements-spark.lock $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-spark.lock
+	@touch $@
+
 run: setup  ## a controller on 127.0.0.1:9093 with its data in ./data
 	@exec tools/run
 
-# What starts real clusters or breaks real processes runs alone, so that nothing else takes its time from it;
-# what simulates uses every core itself.
-test: setup  ## every test, with real Apache Kafka where Java is there
-	$(BIN)/pytest -n $(WORKERS) -m "not kafka and not container" --ignore=tests/faults --ignore=$(WORLDS) $(ARGS)
+# Real clusters wait more than they compute, so two run side by side, a folder each. What breaks real processes
+# runs alone, so that nothing else takes its time from it; what simulates uses every core itself.
+test: setup spark-setup  ## every test, with real Apache Kafka where Java is there
+	$(BIN)/pytest -n $(WORKERS) -m "not kafka and not container and not spark" --ignore=tests/faults --ignore=$(WORLDS) $(ARGS)
 	$(BIN)/pytest -n 0 $(WORLDS) $(ARGS)
-	$(BIN)/pytest -n 0 -m "kafka or container" --ignore=tests/faults $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) -m "(kafka or container) and not spark" --ignore=tests/faults $(ARGS)
+	$(BIN)/pytest -n 0 -m spark tests/spark $(ARGS)
 	$(BIN)/pytest -n 0 tests/faults $(ARGS)
+
+conformance: setup  ## random sequences beside Apache Kafka's controller, into docs/conformance.md
+	$(BIN)/python -m tests.kafka.conformance --write $(ARGS)
 
 demo: setup  ## kraftd and a stock broker: a topic, records in, records out
 	@$(BIN)/python -m tools.demo
 
-lint: setup  ## style, types, layers, and whether generated code is current
+spark-demo: setup spark-setup  ## a cluster with a history, its tables, validation and report, in ./spark-demo
+	@$(BIN)/python -m tools.spark_demo
+
+lint: setup  ## style, types, layers, circles of imports, prose, and whether generated code is current
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.circles
+	$(BIN)/python -m tools.prose
 	$(BIN)/python -m codegen.generate --check
 	$(BIN)/python -m codegen.configs.generate --check
 
@@ -58,6 +75,12 @@ codegen: setup  ## schemas/ into kraftd/messages/ and kraftd/configdef/
 
 bench: setup  ## kraftd beside Apache Kafka's controller: a table, bench/results/*.json, bench/plots/*.svg
 	$(BIN)/python -m bench $(ARGS)
+
+audit: setup  ## known vulnerabilities of the locked requirements; asks a service on the internet
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/pip-audit --disable-pip --require-hashes --requirement requirements.lock
+clients-test: setup  ## Go's franz-go and its own test suite, with three brokers found by kraftd alone; needs Go 1.26
+	$(BIN)/pytest -n 0 -s -v tests/kafka/clients/franz_go_suite.py $(ARGS)
 
 image-test: setup  ## build the container image and run it for real, with buildah and podman
 	docker/image-test.sh
