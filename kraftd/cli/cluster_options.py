@@ -30,7 +30,7 @@ class Place(click.ParamType[str]):
 
 
 def _secure(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    """Have the command's connections made as a client's file says."""
+    """Have the connections of this command, and of no later one, made as a client's file says."""
     if path is None:
         return
     from kraftd.client.connection import default_setup
@@ -38,9 +38,10 @@ def _secure(context: click.Context, _: click.Parameter, path: Path | None) -> No
     from kraftd.config.errors import ConfigError
 
     try:
-        default_setup.set(Secured(load_client_security(path)))
+        token = default_setup.set(Secured(load_client_security(path)))
     except ConfigError as error:
         raise click.BadParameter(str(error), context, param_hint="--command-config") from None
+    context.call_on_close(lambda: default_setup.reset(token))
 
 
 command_config_option = click.option(

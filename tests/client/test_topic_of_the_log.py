@@ -124,3 +124,11 @@ def test_tls_at_a_plaintext_listener_is_told_as_what_it_is(daemon: tuple[int, in
     refused = run(*command, file)
     assert refused.code == 5 and "in the TLS handshake; is its listener a TLS one?" in refused.err
     assert "there is no such file; give the path of a .properties file" in run(*command, tmp_path / "x").err
+
+
+def test_a_clients_file_is_of_one_command_alone(daemon: tuple[int, int], tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SSL\n")
+    command = ("topics", "--bootstrap", f"127.0.0.1:{daemon[1]}")
+    assert run(*command, "--command-config", file).code == 5
+    assert run(*command).code == 0
