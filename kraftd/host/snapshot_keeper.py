@@ -126,6 +126,17 @@ class SnapshotKeeper:
         except StorageError as error:
             self.log.error("snapshots cannot be looked after", error=str(error))
 
+    def _guarded(self, ended: Callable[[Any], None]) -> Callable[[Any], None]:
+        """What follows the end of a child process: an error there ends this one, as an error in a step does."""
+
+        def follow(result: Any) -> None:
+            try:
+                ended(result)
+            except Exception as error:
+                self._executor.fail(error)
+
+        return follow
+
     @property
     def is_making(self) -> bool:
         return self._writer is not None
@@ -172,7 +183,7 @@ class SnapshotKeeper:
         self._started_ms, self._overdue = now_ms, False
         self._answering, self._asked = self._asked, []
         self.log.info("making a snapshot", snapshot=name_of(order.snapshot_id), because=reason)
-        self._writer = self._processes.make_checkpoint(order, self._written)
+        self._writer = self._processes.make_checkpoint(order, self._guarded(self._written))
 
     def order(self, min_changed_ratio: float = 0.0) -> CheckpointOrder | None:
         """A checkpoint of what is committed; None while that is not all on disk and in the image."""
@@ -352,7 +363,7 @@ class SnapshotKeeper:
             self.log.error("checking the files takes longer than the time between two checks")
             return
         log = self.storage.log
-        self._scrubber = self._processes.check_files(log.directory, log.synced_end, self._scrubbed)
+        self._scrubber = self._processes.check_files(log.directory, log.synced_end, self._guarded(self._scrubbed))
 
     def _scrubbed(self, checked: FilesChecked) -> None:
         self._scrubber = None

@@ -12,6 +12,7 @@ from kraftd.host.executor import BatchSplit
 from kraftd.host.ports import FilesChecked
 from kraftd.host.snapshot_request import SnapshotAnswer, ask, take_answer
 from kraftd.log.errors import StorageFailure
+from kraftd.metadata_dir.checkpoint import checkpoint_name
 from kraftd.raft.effects import TruncateLog
 from kraftd.simulation.files import PATH
 from kraftd.simulation.options import draw_options
@@ -125,6 +126,21 @@ def test_damage_is_counted_by_files(replica: Replica) -> None:
     rows = [{"path": "/a.log", "position": at, "offset": at, "reason": "damaged"} for at in range(3)]
     keeper._scrubbed(FilesChecked(rows))
     assert keeper.damaged_files == 1
+
+
+def test_an_error_of_the_disk_behind_a_check_of_the_files_ends_the_process(
+    replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise StorageFailure("cannot sync the directory")
+
+    process = replica.process
+    monkeypatch.setattr("kraftd.host.snapshot_keeper.set_aside", fails)
+    monkeypatch.setattr(process.keeper.storage.log, "snapshots", [OffsetAndEpoch(5, 1)])
+    row = {"path": f"/{checkpoint_name(OffsetAndEpoch(5, 1))}", "position": 0, "offset": 0, "reason": "rot"}
+    vars(process.keeper._processes)["check_files"] = lambda *order: order[-1](FilesChecked([row]))
+    process.keeper.scrub()
+    assert process.ended and replica.host.process is None
 
 
 def test_an_error_of_the_disk_ends_the_process_and_no_other(replica: Replica) -> None:
