@@ -91,7 +91,9 @@ class Subscription:
             self.dirty[self._name(one)] = None
         for key in forgotten:
             self._forget(key)
-        changed, self.dirty = self.dirty, {}
+        # Their errors are told by every answer. Where an id had no topic, it may have one by now.
+        changed = self.dirty | self._failed | self._not_served
+        self.dirty = {}
         for slot in changed:
             if slot.topic is None:
                 self._resolve(slot)

@@ -363,7 +363,9 @@ class SnapshotKeeper:
             self.log.error("checking the files takes longer than the time between two checks")
             return
         log = self.storage.log
-        self._scrubber = self._processes.check_files(log.directory, log.synced_end, self._guarded(self._scrubbed))
+        self._scrubber = self._processes.check_files(
+            log.directory, log.synced_end, self._guarded(self._scrubbed)
+        )
 
     def _scrubbed(self, checked: FilesChecked) -> None:
         self._scrubber = None

@@ -408,8 +408,11 @@ def test_slots_take_no_more_memory_than_they_are_counted_for() -> None:
     assert session.cached_bytes / 2 < taken_bytes <= session.cached_bytes
 
 
-def test_unknown_topic_id_is_told_until_it_is_known_and_then_resolved() -> None:
+@pytest.mark.parametrize("is_told", [True, False])
+def test_unknown_topic_id_is_told_until_it_is_known_and_then_resolved(is_told: bool) -> None:
     house = House()
+    if not is_told:
+        house.world.changed = lambda _: None  # a fetch finds out by itself
     new = topic_id(len(house.world.ids))
     first = house.fetch(asking(0, 0, {(new, 0): 0}))
     assert first is not None

@@ -13,8 +13,8 @@ import pytest
 from kraftd.simulation.options import ACTS, ADMIN_ACTS, FAULTS, OUTCOMES
 from kraftd.simulation.run import Summary, run_seeds
 
-SEEDS = 690
-HOURS = 14
+SEEDS = 1000
+HOURS = 20
 
 
 @pytest.mark.timeout(1800)
