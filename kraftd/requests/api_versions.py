@@ -1,0 +1,77 @@
+"""What every listener answers to ApiVersions: the APIs that it serves, and the levels of features (KIP-584)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from kraftd.controller.decision import Refusal
+from kraftd.messages.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from kraftd.metadata.features import supported_features
+from kraftd.metadata.metadata_version import KRAFT_VERSION, METADATA_VERSION
+from kraftd.wire.api import ApiKey, is_valid
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.requests.boundary import Boundary
+    from kraftd.requests.call import Call
+    from kraftd.requests.registry import Registry
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
+# The order in which Kafka's controllers list finalized levels.
+_FINALIZED_ORDER = (
+    "group.version",
+    KRAFT_VERSION,
+    "share.version",
+    METADATA_VERSION,
+    "streams.version",
+    "transaction.version",
+    "eligible.leader.replicas.version",
+)
+
+
+def answer(boundary: Boundary, call: Call, described: Callable[[], ApiVersionsResponse]) -> None:
+    """Answer a call with what `described` returns, or in version 0 where its own is unknown (KIP-511).
+
+    Raises Refusal (INVALID_REQUEST) for a name or version of the software that is none.
+    """
+    if not is_valid(call.key, call.version):
+        own = boundary.registry.routes[ApiKey.API_VERSIONS]
+        call.version = 0
+        keys = [ApiVersion(own.key, own.first, own.last)]
+        boundary.answer(call, ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, keys))
+        return
+    request = call.message
+    if call.version >= 3 and not (
+        _SOFTWARE.fullmatch(request.client_software_name)
+        and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        raise Refusal(ErrorCode.INVALID_REQUEST)
+    boundary.answer(call, described())
+
+
+def response(
+    registry: Registry, version: int, levels: Mapping[str, int], epoch: int, *, unstable_features: bool
+) -> ApiVersionsResponse:
+    """The answer for finalized `levels` as of `epoch`, -1 where they are not known.
+
+    Below v4 features whose lowest level is 0 are left out: older clients cannot read them.
+    """
+    order = [name for name in _FINALIZED_ORDER if levels.get(name)]
+    order += sorted(name for name, level in levels.items() if level and name not in _FINALIZED_ORDER)
+    return ApiVersionsResponse(
+        api_keys=[ApiVersion(*versions) for versions in registry.versions()],
+        supported_features=[
+            SupportedFeatureKey(name, low, high)
+            for name, (low, high) in supported_features(unstable=unstable_features).items()
+            if version >= 4 or low > 0
+        ],
+        finalized_features_epoch=epoch,
+        finalized_features=[FinalizedFeatureKey(name, levels[name], levels[name]) for name in order],
+    )
