@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftd.acl import AclOperation
-from kraftd.client_node.refused_changes import refuse_or_pass_on
-from kraftd.metadata.state import TOPIC_RESOURCE
-from kraftd.types import METADATA_TOPIC
+from kraftd.client_node.refused_changes import refuse_or_pass_on_configs
 
 if TYPE_CHECKING:
     from kraftd.client_node.node import ClientNode
@@ -20,10 +17,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: ClientNode, call: Call) -> None:
-    metadata_topic = (TOPIC_RESOURCE, METADATA_TOPIC)
-    refuse_or_pass_on(
-        node,
-        call,
-        AclOperation.ALTER_CONFIGS,
-        [(one.resource_type, one.resource_name) == metadata_topic for one in call.message.resources],
-    )
+    refuse_or_pass_on_configs(node, call)

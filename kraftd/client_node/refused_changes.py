@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node import to_controller
+from kraftd.metadata.state import TOPIC_RESOURCE
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
@@ -31,3 +32,10 @@ def refuse_or_pass_on(
         node.boundary.refuse(call, ErrorCode.POLICY_VIOLATION, TEXT)
     else:
         to_controller.handle(node, call)
+
+
+def refuse_or_pass_on_configs(node: ClientNode, call: Call) -> None:
+    """The same for a request that changes configs of its `resources`, whether given whole or one by one."""
+    metadata_topic = (TOPIC_RESOURCE, METADATA_TOPIC)
+    named = [(one.resource_type, one.resource_name) == metadata_topic for one in call.message.resources]
+    refuse_or_pass_on(node, call, AclOperation.ALTER_CONFIGS, named)
