@@ -1,20 +1,21 @@
 """Produce (0), v3-13: refused, for the metadata log is written by the quorum alone (KIP-630).
 
 Authorization: WRITE on each topic. Sent by: producers. Answered at once. Errors, per partition:
-TOPIC_AUTHORIZATION_FAILED; POLICY_VIOLATION for the metadata topic; NOT_LEADER_OR_FOLLOWER for any other, so
-that the producer asks for its leader again.
+TOPIC_AUTHORIZATION_FAILED; POLICY_VIOLATION for the metadata topic; NOT_LEADER_OR_FOLLOWER for any other that
+exists, so that the producer asks for its leader again; UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID.
 A request that wants no answer (acks=0) costs its sender the connection, as an error does on a broker.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node.current_leaders import CurrentLeaders
 from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from kraftd.requests.effects import CloseConnection
-from kraftd.types import METADATA_TOPIC
+from kraftd.types import METADATA_TOPIC, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -29,12 +30,33 @@ def handle(node: ClientNode, call: Call) -> None:
         return
     topics = []
     for topic in request.topic_data:
-        name = topic.name or node.source.topic_name(topic.topic_id) or ""
-        error = ErrorCode.POLICY_VIOLATION if name == METADATA_TOPIC else ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if not node.boundary.allows(call, AclOperation.WRITE, AclResourceType.TOPIC, name):
-            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        partitions = [PartitionProduceResponse(one.index, error, -1) for one in topic.partition_data]
+        error_of = _judge(node, call, topic.name, topic.topic_id)
+        partitions = [
+            PartitionProduceResponse(one.index, error_of(one.index), -1) for one in topic.partition_data
+        ]
         topics.append(TopicProduceResponse(topic.name, topic.topic_id, partitions))
     response = ProduceResponse(topics)
     CurrentLeaders(node.view, node.settings, call).add_to_produce(response)
     node.boundary.answer(call, response)
+
+
+def _judge(node: ClientNode, call: Call, name: str, topic_id: bytes) -> Callable[[int], ErrorCode]:
+    """The error for each partition of a topic, by its index."""
+    image = node.view.image
+    if topic_id == ZERO_UUID:
+        topic_id = image.topic_names().get(name, ZERO_UUID)
+    else:
+        known = node.source.topic_name(topic_id)
+        if known is None:
+            return lambda _: ErrorCode.UNKNOWN_TOPIC_ID
+        name = known
+    if not node.boundary.allows(call, AclOperation.WRITE, AclResourceType.TOPIC, name):
+        return lambda _: ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if name == METADATA_TOPIC:
+        return lambda _: ErrorCode.POLICY_VIOLATION
+
+    def of_broker(index: int) -> ErrorCode:
+        exists = image.partition(topic_id, index) is not None
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    return of_broker

@@ -37,7 +37,7 @@ _NOT_NAMES = frozenset(
     }
 )
 # Kafka repeats the error in the elements of these, beside the one for the whole.
-_ERRORS_EVERYWHERE = frozenset({ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS})
+_ERRORS_EVERYWHERE = frozenset({ApiKey.METADATA, ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS})
 _BY_THEMSELVES = frozenset(
     {
         ApiKey.FETCH,

@@ -251,6 +251,20 @@ def test_producer_of_a_brokers_topic_learns_its_leader__kip951(house: ClientHous
     assert [(node.node_id, node.port) for node in answer.node_endpoints] == [(1, 9093)]
 
 
+def test_producer_of_what_does_not_exist_is_told_what_is_unknown(house: ClientHouse) -> None:
+    def error(version: int, **topic: object) -> int:
+        data = TopicProduceData(partition_data=[PartitionProduceData(7, b"")], **topic)  # type: ignore[arg-type]
+        answer = house.client_ask(ApiKey.PRODUCE, version, ProduceRequest(None, -1, 100, [data]))
+        return int(answer.responses[0].partition_responses[0].error_code)
+
+    known = house.node.image.topic_names()["t"]
+    assert error(12, name="nothing") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert error(12, name="t") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "it has no partition 7"
+    assert error(13, topic_id=known) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert error(13, topic_id=b"?" * 16) == ErrorCode.UNKNOWN_TOPIC_ID
+    assert error(13, topic_id=METADATA_TOPIC_ID) == ErrorCode.POLICY_VIOLATION
+
+
 @pytest.mark.parametrize(
     ("epoch", "error"), [(0, ErrorCode.FENCED_LEADER_EPOCH), (99, ErrorCode.UNKNOWN_LEADER_EPOCH)]
 )

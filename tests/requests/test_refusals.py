@@ -11,6 +11,7 @@ from kraftd.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
+from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.requests.refusals import refuse
 from kraftd.wire.api import ApiKey
 from kraftd.wire.codec import encode_bytes
@@ -31,6 +32,17 @@ def test_a_refused_fetch_names_its_session_and_before_v13_its_partitions(version
     ]
     assert partitions == ([(0, DENIED, -1, b""), (3, DENIED, -1, b"")] if named else [])
     encode_bytes(answer, max(version, 7))
+
+
+@pytest.mark.parametrize("version", [1, 12, 13])
+def test_refused_metadata_names_each_topic_that_was_asked_for(version: int) -> None:
+    request = MetadataRequest([MetadataRequestTopic(name="a"), MetadataRequestTopic(bytes(16), None)])
+    answer: Any = refuse(ApiKey.METADATA, version, request, ErrorCode.INVALID_REQUEST)
+    assert [(one.name, one.error_code) for one in answer.topics] == [
+        ("a", ErrorCode.INVALID_REQUEST),
+        ("", ErrorCode.INVALID_REQUEST),
+    ]
+    encode_bytes(answer, version)
 
 
 def test_a_refused_listing_of_reassignments_names_the_partitions_that_were_asked_for() -> None:
