@@ -127,7 +127,7 @@ class SnapshotKeeper:
             self.log.error("snapshots cannot be looked after", error=str(error))
 
     def _guarded(self, ended: Callable[[Any], None]) -> Callable[[Any], None]:
-        """What follows the end of a child process: an error there ends this one, as an error in a step does."""
+        """What follows the end of a child process: an error there ends this one, as one in a step does."""
 
         def follow(result: Any) -> None:
             try:

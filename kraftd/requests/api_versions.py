@@ -1,4 +1,4 @@
-"""What every listener answers to ApiVersions: the APIs that it serves, and the levels of features (KIP-584)."""
+"""What every listener answers to ApiVersions: its APIs, and the levels of features (KIP-584)."""
 
 from __future__ import annotations
 
