@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kraftd.client_node.effects import AnswerFetch
 from kraftd.controller_node import effects, events
 from kraftd.controller_node.node import Node
 from kraftd.controller_node.registration import AskController
@@ -17,6 +16,9 @@ from kraftd.host.storage import Storage
 from kraftd.log.errors import CorruptStorage, DiskFull
 from kraftd.requests.effects import AuditLine
 from kraftd.wire.primitives import Buffer
+
+if TYPE_CHECKING:
+    from kraftd.client_node.effects import AnswerFetch
 
 
 class NodeExecutor(EffectExecutor):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kraftd.client_node.node import ClientNode
 from kraftd.controller_node.node import Node
 from kraftd.histogram import Histogram
 from kraftd.host.storage import Storage
 from kraftd.net.listener import Connections
 from kraftd.net.outbound import Traffic
 from kraftd.raft.metrics import RaftMetrics
+
+if TYPE_CHECKING:
+    from kraftd.client_node.node import ClientNode
 
 
 @dataclass(frozen=True, kw_only=True)

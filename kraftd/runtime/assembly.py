@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import socket
-from typing import TYPE_CHECKING
 
 from kraftd.config import DaemonConfig
 from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
@@ -29,11 +28,6 @@ from kraftd.runtime.runner import Runner
 from kraftd.runtime.security import Security, SecurityProblem
 from kraftd.security.authorizer import Authorizer
 from kraftd.types import Endpoint
-
-if TYPE_CHECKING:
-    pass
-
-# Collections are rare: nearly everything that lives long is frozen, or a struct without cycles.
 
 
 class StartupError(Exception):

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from time import monotonic_ns
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from kraftd.client_node import effects as client_effects
 from kraftd.client_node.node import ClientNode
 from kraftd.host.cluster_view import NodeView
 from kraftd.log.partition_log import PartitionLog
 from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
-from kraftd.net.outbound import Address, Failure, Outbound, Times, Wiring
+from kraftd.net.outbound import Address, Failure, Outbound, Times
 from kraftd.raft.events import DeadlineReached, Event
 from kraftd.requests.call import Call
 from kraftd.requests.effects import TakeTurn
 from kraftd.requests.events import CallHandedOver, ConnectionClosed, FramesReceived, TurnCame
 from kraftd.runtime.clock import Clock
-from kraftd.security.sasl import ClientExchange
+from kraftd.runtime.peers import SOFTWARE, Road
 from kraftd.wire.message import Message
-
-SOFTWARE = ("kraftd", "1")
 
 Perform = Callable[[Any], None]
 
@@ -31,13 +29,6 @@ class Loop(Protocol):
     def call_soon(self, function: Callable[..., object], *arguments: Any) -> object: ...
 
     def call_later(self, delay_s: float, function: Callable[[], object]) -> Any: ...
-
-
-class Road(NamedTuple):
-    """How connections to other nodes are opened, and what begins a login there."""
-
-    wiring: Wiring
-    login: Callable[[], ClientExchange] | None = None
 
 
 class ClientSide:

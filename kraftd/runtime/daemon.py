@@ -17,13 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from kraftd.client_node.node import ClientNode
-from kraftd.client_node.settings import ClientSettings
 from kraftd.config import DaemonConfig
 from kraftd.controller_node.credentials import NodeCredentials
 from kraftd.controller_node.node import Node
-from kraftd.fetch.session_cache import CacheLimits
-from kraftd.host.cluster_view import NodeView
 from kraftd.host.storage import Storage, open_storage
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import CheckpointMissing, StorageError
@@ -38,7 +34,6 @@ from kraftd.runtime.assembly import (
     make_security,
 )
 from kraftd.runtime.binding import listening_socket, remedy
-from kraftd.runtime.client_side import ClientSide
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.dice import SystemDice
 from kraftd.runtime.peer_watch import CannotJoin
@@ -54,7 +49,6 @@ if TYPE_CHECKING:
 # Collections are rare: nearly everything that lives long is frozen, or a struct without cycles.
 GC_THRESHOLDS = (15_000, 70, 50)  # a young collection takes about 3 ms then, others are rarer
 STOPPING = "stopping"
-FORWARD_TIMEOUT_MS = 10_000  # until another node that was asked for a client counts as gone
 
 Announce = Callable[[str, tuple[Endpoint, ...]], None]
 
@@ -192,38 +186,12 @@ class Daemon:
                 config.ssl_handshake_timeout_ms,
             )
             if config.client_listener_names:
-                self._serve_clients()
+                from kraftd.runtime.client_listeners import serve_clients
+
+                serve_clients(self.runner, config, self.clock, self.dice)
         except BaseException:
             self.storage.close()
             raise
-
-    def _serve_clients(self) -> None:
-        """Serve ordinary clients beside the quorum."""
-        config, runner, node = self.config, self.runner, self.runner.node
-        names = [name.upper() for name in config.client_listener_names]
-        view = NodeView(node, self.storage.log)
-        settings = ClientSettings(
-            {one.listener: one for one in node.identity.endpoints if one.listener in names},
-            config.client_broker_listener_name.upper() or None,
-            CacheLimits(slots=config.fetch_session_slots),
-            config.fetch_max_bytes,
-        )
-        clients = ClientNode(view, settings, self.dice.session_id, self.security.authorizer)
-        clients.boundary.authorizations.allowances = config.audit_allowances
-        runner.serve(
-            ClientSide(
-                clients,
-                view,
-                self.storage.log,
-                names,
-                self.clock,
-                self.loop,
-                runner.roads(),
-                FORWARD_TIMEOUT_MS,
-                runner.step,
-                runner.fail,
-            )
-        )
 
     def _open_storage(self) -> Storage:
         disk, now_ms = RealDisk(), self.clock.now_ms()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from kraftd.client_node.effects import AnswerFetch
+if TYPE_CHECKING:
+    from kraftd.client_node.effects import AnswerFetch
 
 CALLBACK_BYTES = 4 << 20  # read and answered in about 3 ms
 

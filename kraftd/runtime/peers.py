@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 from kraftd.controller_node.registration import AskController, ControllerAnswered
 from kraftd.host.peer_troubles import PeerTroubles
-from kraftd.net.outbound import Address, Failure, Link, Outbound, Timer, Times
+from kraftd.net.outbound import Address, Failure, Link, Outbound, Timer, Times, Wiring
 from kraftd.net.tls.source import TlsSource
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
@@ -30,6 +30,13 @@ _ERRORS = {
 
 Step = Callable[[Any], None]
 NewLogin = Callable[[], ClientExchange] | None
+
+
+class Road(NamedTuple):
+    """How connections to other nodes are opened, and what begins a login there."""
+
+    wiring: Wiring
+    login: Callable[[], ClientExchange] | None = None
 
 
 class LoopWiring:

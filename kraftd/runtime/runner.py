@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from time import monotonic_ns, thread_time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kraftd.client_node.effects import AnswerFetch
 from kraftd.config.security import SecurityConfig
 from kraftd.controller_node import effects
 from kraftd.controller_node.node import Node
@@ -29,19 +28,22 @@ from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine
 from kraftd.requests.events import ConnectionClosed, FramesReceived
 from kraftd.runtime.audit_stream import AuditStream
-from kraftd.runtime.client_side import ClientSide, Road
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.holds import LoopHolds
 from kraftd.runtime.idle import IdleRatio
 from kraftd.runtime.logins import Logins
 from kraftd.runtime.paced_reads import PacedReads
 from kraftd.runtime.peer_watch import PeerWatch
-from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers
+from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers, Road
 from kraftd.runtime.security import Security
 from kraftd.runtime.threads import LoopThreads, RealDiskThread
 from kraftd.runtime.wire import ConnectionWire
 from kraftd.security.principals import Principal
 from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.client_node.effects import AnswerFetch
+    from kraftd.runtime.client_side import ClientSide
 
 SWEEP_S = 5.0
 
@@ -143,11 +145,11 @@ class Runner(NodeExecutor):
             roads[listener] = Road(wiring, own.login)
         return roads
 
-    def serve(self, clients: ClientSide) -> None:
-        """Serve ordinary clients besides."""
+    def serve(self, clients: ClientSide, fetch: type[AnswerFetch]) -> None:
+        """Serve ordinary clients besides; `fetch` is the effect of their reads."""
         self.clients = clients
         self._perform |= clients.performers()
-        self._perform[AnswerFetch] = self.client_reads.begin
+        self._perform[fetch] = self.client_reads.begin
         clients.carry_out = self._carry_out_for_clients
         clients.note_hold = self.holds.note
 

@@ -1,0 +1,51 @@
+"""A daemon's listeners for ordinary clients: a client node beside the controller, on the same loop.
+
+Loaded only where such a listener is configured: a controller alone starts without it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.client_node.effects import AnswerFetch
+from kraftd.client_node.node import ClientNode
+from kraftd.client_node.settings import ClientSettings
+from kraftd.fetch.session_cache import CacheLimits
+from kraftd.host.cluster_view import NodeView
+from kraftd.runtime.client_side import ClientSide
+
+if TYPE_CHECKING:
+    from kraftd.config import DaemonConfig
+    from kraftd.runtime.clock import Clock
+    from kraftd.runtime.dice import SystemDice
+    from kraftd.runtime.runner import Runner
+
+FORWARD_TIMEOUT_MS = 10_000  # until another node that was asked for a client counts as gone
+
+
+def serve_clients(runner: Runner, config: DaemonConfig, clock: Clock, dice: SystemDice) -> None:
+    """Have the runner serve the ordinary clients that come by `config.client_listener_names`."""
+    node, log = runner.node, runner.storage.log
+    names = [name.upper() for name in config.client_listener_names]
+    view = NodeView(node, log)
+    settings = ClientSettings(
+        {one.listener: one for one in node.identity.endpoints if one.listener in names},
+        config.client_broker_listener_name.upper() or None,
+        CacheLimits(slots=config.fetch_session_slots),
+        config.fetch_max_bytes,
+    )
+    clients = ClientNode(view, settings, dice.session_id, runner.security.authorizer)
+    clients.boundary.authorizations.allowances = config.audit_allowances
+    side = ClientSide(
+        clients,
+        view,
+        log,
+        names,
+        clock,
+        runner.loop,
+        runner.roads(),
+        FORWARD_TIMEOUT_MS,
+        runner.step,
+        runner.fail,
+    )
+    runner.serve(side, AnswerFetch)
