@@ -25,7 +25,7 @@ _NO_PARTITIONS = HostedPartitions()
 _SETTLED_A_CALL = 4_000  # about 2 ms
 
 # What two images must agree on to be equal.
-_TABLES = (
+STATE = (
     "features",
     "brokers",
     "controllers",
@@ -204,7 +204,7 @@ class Image(Tables):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Image):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in _TABLES)
+        return all(getattr(self, name) == getattr(other, name) for name in STATE)
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -12,7 +12,7 @@ from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
 from kraftd.messages.registry import METADATA_RECORDS
 from kraftd.metadata.errors import ReplayError
-from kraftd.metadata.image import Image
+from kraftd.metadata.image import STATE, Image
 from kraftd.metadata.partition_index import PartitionSet
 from kraftd.metadata.replay import REPLAY
 from kraftd.wire.message import Message
@@ -21,6 +21,20 @@ from tests.metadata.checks import check, same
 from tests.metadata.histories import LATEST, history, next_record, replayed
 
 seeds = st.integers(0, 2**32)
+# Public fields of an image that are no part of its state: offsets, indexes, counts.
+BESIDE_STATE = {
+    "acl_changes",
+    "broker_offsets",
+    "elections_from_elr",
+    "epoch",
+    "known_partitions",
+    "offset",
+    "partition_count",
+    "registration_offsets",
+    "sharing",
+    "transaction_offset",
+    "unclean_elections",
+}
 
 
 def play(seed: int, steps: int) -> None:
@@ -167,3 +181,8 @@ def test_a_planted_fault_is_seen(mutant: object, monkeypatch: pytest.MonkeyPatch
 
 def test_the_dispatch_knows_every_metadata_record() -> None:
     assert {message.__name__ for message in REPLAY} == {name for _, name, *_ in METADATA_RECORDS.values()}
+
+
+def test_images_are_compared_by_all_of_their_state() -> None:
+    public = {name for name in vars(Image()) if not name.startswith("_")}
+    assert public - set(STATE) == BESIDE_STATE
