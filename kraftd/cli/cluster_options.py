@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +15,8 @@ from kraftd.cli.values import SECONDS
 if TYPE_CHECKING:
     from kraftd.cli.sources.source import Source
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+    Cluster = AbstractAsyncContextManager[Source]
+
 Result = TypeVar("Result")
 
 BOOTSTRAP_NAMES = ("--bootstrap", "--bootstrap-server", "--bootstrap-controller")
@@ -53,8 +55,16 @@ command_config_option = click.option(
 )
 
 
-def of_cluster(command: Command) -> Command:
-    """Add --bootstrap, --directory and --timeout: exactly one of the first two is given."""
+def of_cluster(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
+    """Give a command its cluster, and run it to its end: exactly one of --bootstrap and --directory is given.
+
+    The command is a coroutine function; its first argument is what `opened_source` returns.
+    """
+
+    @wraps(command)
+    def started(bootstrap: str | None, path: str | None, timeout_s: float, **options: Any) -> int:
+        return run(command(opened_source(bootstrap, path, timeout_s), **options))
+
     for option in (
         command_config_option,
         click.option(
@@ -80,8 +90,8 @@ def of_cluster(command: Command) -> Command:
             help="Controllers or brokers of a running cluster, kraftd's or Apache Kafka's.",
         ),
     ):
-        command = option(command)
-    return command
+        started = option(started)
+    return started
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="A JSON object a line, for scripts.")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kraftd.cli.as_of import AsOf
-from kraftd.cli.cluster_options import json_option, of_cluster, opened_source, run
+from kraftd.cli.cluster_options import json_option, of_cluster
 from kraftd.cli.failures import OK
 from kraftd.cli.sources.source import Limit
+
+if TYPE_CHECKING:
+    from kraftd.cli.cluster_options import Cluster
 
 
 @click.command()
@@ -26,24 +29,16 @@ from kraftd.cli.sources.source import Limit
     help="The state to compare with; default: now.",
 )
 @json_option
-def diff(
-    bootstrap: str | None, path: str | None, timeout_s: float, before: Limit, after: Limit, as_json: bool
-) -> int:
+async def diff(cluster: Cluster, before: Limit, after: Limit, as_json: bool) -> int:
     """Show what differs between two states of a cluster.
 
     A line begins with + for what is new, - for what is gone, ~ for what changed.
     """
-    return run(_diff(bootstrap, path, timeout_s, before, after, as_json))
-
-
-async def _diff(
-    bootstrap: str | None, path: str | None, timeout_s: float, before: Limit, after: Limit, as_json: bool
-) -> int:
     from kraftd.cli.replaying import load
     from kraftd.history.difference import differences
 
     # Read twice: either may need a beginning of its own, and an open transaction is left out of each.
-    async with opened_source(bootstrap, path, timeout_s) as source:
+    async with cluster as source:
         first = await load(source, before)
         second = await load(source, after)
     count = 0

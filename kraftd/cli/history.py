@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftd.cli.as_of import AsOf
-from kraftd.cli.cluster_options import json_option, of_cluster, opened_source, run
+from kraftd.cli.cluster_options import json_option, of_cluster
 from kraftd.cli.failures import FAILED, OK, CommandFailure
 from kraftd.cli.sources.source import Limit
 
 if TYPE_CHECKING:
+    from kraftd.cli.cluster_options import Cluster
     from kraftd.history.event import Event
     from kraftd.history.story import Story
     from kraftd.wire.batch import Batch
@@ -33,10 +34,8 @@ EVERYTHING = Limit(offset=-1)
     "--to", "until", type=AsOf(), default=Limit(), metavar="OFFSET|TIME", help="End there; default: now."
 )
 @json_option
-def history(
-    bootstrap: str | None,
-    path: str | None,
-    timeout_s: float,
+async def history(
+    cluster: Cluster,
     topic: str | None,
     partition: int | None,
     since: Limit | None,
@@ -46,26 +45,13 @@ def history(
     """Tell what happened, in words, from as far back as the log still reaches."""
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs --topic.")
-    return run(_history(bootstrap, path, timeout_s, topic, partition, since, until, as_json))
-
-
-async def _history(
-    bootstrap: str | None,
-    path: str | None,
-    timeout_s: float,
-    topic: str | None,
-    partition: int | None,
-    since: Limit | None,
-    until: Limit,
-    as_json: bool,
-) -> int:
     from kraftd.cli.feed import echo_events, wants
     from kraftd.cli.replaying import batches_within, begun, load
     from kraftd.history.story import Story
 
     wanted = wants(topic, partition)
     told = 0
-    async with opened_source(bootstrap, path, timeout_s) as source:
+    async with cluster as source:
         if since is not None:
             state = await load(source, since)
         else:

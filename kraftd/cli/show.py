@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import click
 
 from kraftd.cli.as_of import AsOf
-from kraftd.cli.cluster_options import json_option, of_cluster, opened_source, run
+from kraftd.cli.cluster_options import json_option, of_cluster
 from kraftd.cli.failures import FAILED, OK, CommandFailure
 from kraftd.cli.sources.source import Limit
+
+if TYPE_CHECKING:
+    from kraftd.cli.cluster_options import Cluster
 
 MOST_CHILDREN = 100  # of one directory, for people; --json shows all
 
@@ -29,36 +33,16 @@ MOST_CHILDREN = 100  # of one directory, for people; --json shows all
     "--depth", type=click.IntRange(1, 16), help="How many levels to show. Default: 1, and all below a topic."
 )
 @json_option
-def show(
-    path_in_tree: str,
-    bootstrap: str | None,
-    path: str | None,
-    timeout_s: float,
-    as_of: Limit,
-    depth: int | None,
-    as_json: bool,
-) -> int:
+async def show(cluster: Cluster, path_in_tree: str, as_of: Limit, depth: int | None, as_json: bool) -> int:
     """Show a cluster's state as a tree.
 
     PATH is one of Kafka's metadata-shell, such as /topics/byName/orders; *, ? and [...] stand for names.
     Without a PATH the top of the tree is shown.
     """
-    return run(_show(path_in_tree, bootstrap, path, timeout_s, as_of, depth, as_json))
-
-
-async def _show(
-    path_in_tree: str,
-    bootstrap: str | None,
-    path: str | None,
-    timeout_s: float,
-    as_of: Limit,
-    depth: int | None,
-    as_json: bool,
-) -> int:
     from kraftd.cli.replaying import load
     from kraftd.history.tree import Leaf, find, leaves, tree_of
 
-    async with opened_source(bootstrap, path, timeout_s) as source:
+    async with cluster as source:
         state = await load(source, as_of)
     root = tree_of(state.image, state.provenance)
     found = 0

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftd.cli.as_of import AsOf
-from kraftd.cli.cluster_options import json_option, of_cluster, opened_source, run
+from kraftd.cli.cluster_options import json_option, of_cluster
 from kraftd.cli.failures import FAILED, OK, CommandFailure
 from kraftd.cli.sources.source import Limit
 
 if TYPE_CHECKING:
+    from kraftd.cli.cluster_options import Cluster
     from kraftd.metadata.image import Image
     from kraftd.metadata.state import TopicState
 
@@ -23,32 +24,14 @@ if TYPE_CHECKING:
 @of_cluster
 @click.option("--as-of", type=AsOf(), default=Limit(), metavar="OFFSET|TIME", help="As `kraftd show` has it.")
 @json_option
-def topics(
-    pattern: str | None,
-    bootstrap: str | None,
-    path: str | None,
-    timeout_s: float,
-    as_of: Limit,
-    as_json: bool,
-) -> int:
+async def topics(cluster: Cluster, pattern: str | None, as_of: Limit, as_json: bool) -> int:
     """List the topics of a cluster, with what is wrong with them.
 
     PATTERN is a name; *, ? and [...] stand for parts of names.
     """
-    return run(_topics(pattern, bootstrap, path, timeout_s, as_of, as_json))
-
-
-async def _topics(
-    pattern: str | None,
-    bootstrap: str | None,
-    path: str | None,
-    timeout_s: float,
-    as_of: Limit,
-    as_json: bool,
-) -> int:
     from kraftd.cli.replaying import load
 
-    async with opened_source(bootstrap, path, timeout_s) as source:
+    async with cluster as source:
         state = await load(source, as_of)
     rows = rows_of(state.image, pattern)
     if as_json:

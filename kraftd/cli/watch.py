@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from kraftd.cli.as_of import AsOf
-from kraftd.cli.cluster_options import json_option, of_cluster, opened_source, run
+from kraftd.cli.cluster_options import json_option, of_cluster
 from kraftd.cli.sources.source import Limit
+
+if TYPE_CHECKING:
+    from kraftd.cli.cluster_options import Cluster
 
 
 @click.command()
@@ -24,32 +29,14 @@ from kraftd.cli.sources.source import Limit
     help="Begin after that; default: now.",
 )
 @json_option
-def watch(
-    bootstrap: str | None,
-    path: str | None,
-    timeout_s: float,
-    topic: str | None,
-    kinds: tuple[str, ...],
-    since: Limit,
-    as_json: bool,
+async def watch(
+    cluster: Cluster, topic: str | None, kinds: tuple[str, ...], since: Limit, as_json: bool
 ) -> int:
     """Follow a cluster: topics created, leaders moved, ISRs shrunk, configs changed, with offset and time.
 
     Runs until it is interrupted. What is told is committed, except of a directory: there the last records
     may yet be taken back, and a line says so where they are.
     """
-    return run(_watch(bootstrap, path, timeout_s, topic, kinds, since, as_json))
-
-
-async def _watch(
-    bootstrap: str | None,
-    path: str | None,
-    timeout_s: float,
-    topic: str | None,
-    kinds: tuple[str, ...],
-    since: Limit,
-    as_json: bool,
-) -> int:
     from kraftd.cli.feed import echo_events, wants
     from kraftd.cli.history import events_of
     from kraftd.cli.replaying import load
@@ -57,7 +44,7 @@ async def _watch(
     from kraftd.log.following import LogTruncated
 
     wanted = wants(topic, None, kinds)
-    async with opened_source(bootstrap, path, timeout_s) as source:
+    async with cluster as source:
         while True:
             state = await load(source, since)
             click.echo(f"Following {source.name} from offset {state.next_offset}.", err=True)
