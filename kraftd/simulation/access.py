@@ -29,6 +29,8 @@ USERS = ("alice", "bob")
 SCRAM_SHA_512 = 2
 Then = Callable[[Any], None]
 Ask = Callable[[Process, str, Message, int, Then], None]
+# Pattern type, principal, host, operation and permission of each ACL: only the names differ.
+_RULE = AclPatternType.PREFIXED, "User:alice", "*", AclOperation.READ, AclPermission.ALLOW
 
 
 class AccessOperations:
@@ -61,33 +63,13 @@ class AccessOperations:
 
     def _create_acl(self) -> bool:
         name = self.dice.choice(NAMES)
-        rule = AclCreation(
-            AclResourceType.TOPIC,
-            name,
-            AclPatternType.PREFIXED,
-            "User:alice",
-            "*",
-            AclOperation.READ,
-            AclPermission.ALLOW,
-        )
-        return self._change(
-            f"acl {name}", True, CreateAclsRequest([rule]), 3, lambda answer: answer.results[0]
-        )
+        request = CreateAclsRequest([AclCreation(AclResourceType.TOPIC, name, *_RULE)])
+        return self._change(f"acl {name}", True, request, 3, lambda answer: answer.results[0])
 
     def _delete_acl(self) -> bool:
         name = self.dice.choice(NAMES)
-        wanted = DeleteAclsFilter(
-            AclResourceType.TOPIC,
-            name,
-            AclPatternType.PREFIXED,
-            "User:alice",
-            "*",
-            AclOperation.READ,
-            AclPermission.ALLOW,
-        )
-        return self._change(
-            f"acl {name}", False, DeleteAclsRequest([wanted]), 3, lambda answer: answer.filter_results[0]
-        )
+        request = DeleteAclsRequest([DeleteAclsFilter(AclResourceType.TOPIC, name, *_RULE)])
+        return self._change(f"acl {name}", False, request, 3, lambda answer: answer.filter_results[0])
 
     def _set_user(self) -> bool:
         name = self.dice.choice(USERS)
