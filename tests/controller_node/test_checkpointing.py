@@ -302,17 +302,23 @@ def test_a_damaged_newest_checkpoint_is_set_aside_where_the_log_reaches_back(
     assert any("set aside" in note for note in again.storage.notes)
 
 
+def log_behind_a_checkpoint(house: House) -> CheckpointOrder:
+    """Let the log begin at a checkpoint; the order that made it."""
+    made = order(house)
+    make_checkpoint(house.disk, made, NOW_MS)
+    log = house.storage.log
+    log.add_snapshot(made.snapshot_id)
+    log.roll()
+    house.create("later")
+    assert log.delete_before_snapshot(made.snapshot_id)
+    log.sync()
+    return made
+
+
 def test_a_damaged_checkpoint_that_nothing_replaces_is_refused_with_what_to_do(
     house: House, tmp_path: Path
 ) -> None:
-    first = order(house)
-    make_checkpoint(house.disk, first, NOW_MS)
-    log = house.storage.log
-    log.add_snapshot(first.snapshot_id)
-    log.roll()
-    house.create("later")
-    assert log.delete_before_snapshot(first.snapshot_id)
-    log.sync()
+    first = log_behind_a_checkpoint(house)
     path = checkpoint_path(first.directory, first.snapshot_id)
     house.disk.open(path).write(200, b"rot")
     names = house.disk.list_names(first.directory)
@@ -327,14 +333,7 @@ def test_a_damaged_checkpoint_that_nothing_replaces_is_refused_with_what_to_do(
 def test_nothing_is_changed_where_no_damaged_checkpoint_can_be_done_without(
     house: House, tmp_path: Path
 ) -> None:
-    first = order(house)
-    make_checkpoint(house.disk, first, NOW_MS)
-    log = house.storage.log
-    log.add_snapshot(first.snapshot_id)
-    log.roll()
-    house.create("later")
-    assert log.delete_before_snapshot(first.snapshot_id)
-    log.sync()
+    first = log_behind_a_checkpoint(house)
     second = order(house, first.snapshot_id)
     make_checkpoint(house.disk, second, NOW_MS)
     for each in (first, second):
