@@ -76,31 +76,16 @@ def partition_change(
     and so leaves the ELR.
     """
     target_isr = partition.isr if isr is None else isr
-    if assignment is None:
-        replicas, adding, removing = (
-            partition.replicas,
-            partition.adding_replicas,
-            partition.removing_replicas,
-        )
-    else:
-        replicas, adding, removing = assignment.replicas, assignment.adding, assignment.removing
-    if adding or removing:
-        completed = completed_reassignment(replicas, adding, removing, target_isr)
-        if completed is not None:
-            replicas, target_isr = completed
-            adding = removing = ()
-
+    if assignment is not None or partition.adding_replicas or partition.removing_replicas:
+        assignment, target_isr = _progressed(partition, assignment, target_isr)
+    replicas = partition.replicas if assignment is None else assignment.replicas
     elr = partition.elr
     if rules.elr:
-        if len(target_isr) >= min_isr:
-            elr = ()
-        else:
-            elr = _eligible(partition, target_isr, unclean_shutdown)
+        elr = () if len(target_isr) >= min_isr else _eligible(partition, target_isr, unclean_shutdown)
 
     change = PartitionChangeRecord(index, topic_id)
-    old_leader = partition.leader
     leader, unclean = _elect(rules, partition, election, replicas, target_isr, elr)
-    if leader != old_leader:
+    if leader != partition.leader:
         change.leader = leader
         if leader in elr:
             target_isr = (leader,)
@@ -111,46 +96,64 @@ def partition_change(
             if partition.leader_recovery_state != RECOVERING:
                 change.leader_recovery_state = RECOVERING
     elif replicas is not partition.replicas and not set(partition.replicas).issubset(replicas):
-        change.leader = old_leader  # a replica was dropped: the grown leader epoch fences its fetches
+        change.leader = leader  # a replica was dropped: the grown leader epoch fences its fetches
 
     if change.isr is not None or not rules.elr:
         elr = ()
     if elr != partition.elr:
         change.eligible_leader_replicas = elr
-
     # Without ELR the last member stays in the ISR when it goes: it alone has all the data.
     if change.isr is None and (target_isr or rules.elr) and target_isr != partition.isr:
         change.isr = target_isr
-    if (
-        rules.shrink_bumps_leader_epoch
-        and change.leader == NO_LEADER_CHANGE
-        and change.isr is not None
-        and not set(partition.isr).issubset(change.isr)
-    ):
-        change.leader = old_leader
-
+    if rules.shrink_bumps_leader_epoch and change.leader == NO_LEADER_CHANGE and _shrinks(partition, change):
+        change.leader = leader
     if rules.elr:
-        # The one who led last may be elected again when ISR and ELR are both empty; known while there is no
-        # leader.
-        if change.leader == NO_LEADER:
-            if not partition.last_known_elr:
-                change.last_known_elr = (old_leader,)
-        elif change.leader >= 0 and partition.last_known_elr:
-            change.last_known_elr = ()
-
+        _set_last_known_elr(change, partition)
+    if assignment is not None:
+        _set_assignment(change, partition, assignment)
     if rules.directories and replicas and (directory is not None or replicas is not partition.replicas):
         directories = _directories(rules, partition, replicas, directory)
         if directories != partition.directories:
             change.directories = directories
-    if replicas and replicas != partition.replicas:
-        change.replicas = replicas
-    if removing != partition.removing_replicas:
-        change.removing_replicas = removing
-    if adding != partition.adding_replicas:
-        change.adding_replicas = adding
     if recovery_state is not None and recovery_state != partition.leader_recovery_state:
         change.leader_recovery_state = recovery_state
     return change if _changes_something(change) else None
+
+
+def _progressed(
+    partition: PartitionState, assignment: Assignment | None, isr: Replicas
+) -> tuple[Assignment, Replicas]:
+    """The assignment and ISR that are aimed at, with a reassignment completed where that ISR lets it."""
+    if assignment is None:
+        assignment = Assignment(partition.replicas, partition.adding_replicas, partition.removing_replicas)
+    if assignment.adding or assignment.removing:
+        completed = completed_reassignment(assignment.replicas, assignment.adding, assignment.removing, isr)
+        if completed is not None:
+            return Assignment(completed[0]), completed[1]
+    return assignment, isr
+
+
+def _shrinks(partition: PartitionState, change: PartitionChangeRecord) -> bool:
+    return change.isr is not None and not set(partition.isr).issubset(change.isr)
+
+
+def _set_last_known_elr(change: PartitionChangeRecord, partition: PartitionState) -> None:
+    """Keep the last leader while there is none: it may be elected again when ISR and ELR are both empty."""
+    if change.leader == NO_LEADER:
+        if not partition.last_known_elr:
+            change.last_known_elr = (partition.leader,)
+    elif change.leader >= 0 and partition.last_known_elr:
+        change.last_known_elr = ()
+
+
+def _set_assignment(change: PartitionChangeRecord, partition: PartitionState, assignment: Assignment) -> None:
+    """Note in the change what of the assignment is new."""
+    if assignment.replicas and assignment.replicas != partition.replicas:
+        change.replicas = assignment.replicas
+    if assignment.removing != partition.removing_replicas:
+        change.removing_replicas = assignment.removing
+    if assignment.adding != partition.adding_replicas:
+        change.adding_replicas = assignment.adding
 
 
 def _elect(
