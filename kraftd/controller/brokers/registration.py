@@ -58,25 +58,9 @@ def register_broker(
     BROKER_ID_NOT_REGISTERED (a broker that migrates from ZooKeeper); INVALID_REGISTRATION (directories, no
     metadata.version), UNSUPPORTED_VERSION (a finalized feature is outside of the broker's range).
     """
-    if request.cluster_id != ctx.settings.cluster_id:
-        raise Refusal(
-            ErrorCode.INCONSISTENT_CLUSTER_ID,
-            f"Broker {request.broker_id} is of cluster {request.cluster_id}, not {ctx.settings.cluster_id}.",
-        )
     existing = ctx.image.brokers.get(request.broker_id)
     same_incarnation = existing is not None and existing.incarnation_id == request.incarnation_id
-    if (
-        existing is not None
-        and not same_incarnation
-        and ctx.heartbeats.has_valid_session(existing.id, existing.epoch, ctx.now_ms)
-    ):
-        raise Refusal(
-            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
-            f"Broker {existing.id} is registered and alive with another incarnation; "
-            "after a restart, its old session ends by itself.",
-        )
-    if request.is_migrating_zk_broker:
-        raise Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, "Brokers of a ZooKeeper cluster cannot register.")
+    _check_incarnation(ctx, request, existing)
     level = ctx.image.metadata_version
     if allows_directory_assignment(level):
         _check_directories(ctx, request)
@@ -114,6 +98,29 @@ def register_broker(
 
     answer = BrokerRegistrationResponse(broker_epoch=record.broker_epoch)
     return Decision(answer, records, atomic=False, after=forget_old_heartbeat)
+
+
+def _check_incarnation(
+    ctx: Context, request: BrokerRegistrationRequest, existing: BrokerState | None
+) -> None:
+    """Raises Refusal for a broker of another cluster or kind, or beside an incarnation that is alive."""
+    if request.cluster_id != ctx.settings.cluster_id:
+        raise Refusal(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"Broker {request.broker_id} is of cluster {request.cluster_id}, not {ctx.settings.cluster_id}.",
+        )
+    if (
+        existing is not None
+        and existing.incarnation_id != request.incarnation_id
+        and ctx.heartbeats.has_valid_session(existing.id, existing.epoch, ctx.now_ms)
+    ):
+        raise Refusal(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+            f"Broker {existing.id} is registered and alive with another incarnation; "
+            "after a restart, its old session ends by itself.",
+        )
+    if request.is_migrating_zk_broker:
+        raise Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, "Brokers of a ZooKeeper cluster cannot register.")
 
 
 @InTurns
