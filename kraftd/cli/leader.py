@@ -23,7 +23,7 @@ TRIES = 4  # of the user's time one controller gets a part: another may lead onc
 class Quorum(NamedTuple):
     """What the leader says: of the quorum, where it is itself, and where each voter is by its id.
 
-    `refused` are the nodes that a kraftd leader refuses, a line each.
+    `refused` are the nodes that a kraftd leader refuses, and those that are ahead of it, a line each.
     """
 
     cluster_id: str

@@ -44,7 +44,8 @@ def describe(bootstrap: str, replication: bool, as_json: bool, timeout_s: float)
     """Describe the quorum as its leader sees it.
 
     Where none leads, each kraftd controller that is asked says which peers do not help, why, and what to do.
-    A kraftd leader also names, on standard error, the nodes that it refused within the last minute.
+    A kraftd leader also names, on standard error, the nodes that it refused within the last minute. So it
+    does with replicas that have applied metadata which the quorum has lost.
     """
     import json
 

@@ -59,6 +59,10 @@ class CoreAnswers:
         waiting.add(call)
         self._driver.perform(effects)
 
+    def replicas_ahead(self) -> list[str]:
+        """Of a leader, the replicas that have applied what the quorum has lost, a line each."""
+        return self._ahead.lines() if self._driver.core.is_leader else []
+
     def abandon(self, connection_id: int) -> None:
         """The connection is gone: the core may forget its calls."""
         for call in self.waiting.pop(connection_id, ()):
@@ -75,6 +79,7 @@ class CoreAnswers:
     def _on_respond_records(self, effect: raft_effects.RespondRecords) -> None:
         call: Call = effect.request_id  # type: ignore[assignment]
         if self._claim(call):
+            self._ahead.follows(call)
             records = AnswerRecords(call, effect.message, effect.offset, effect.end_offset, effect.max_bytes)
             self._outbox.emit(records)
 
@@ -103,6 +108,10 @@ class CoreAnswers:
                 boundary.refusals.note(call, boundary.stats.count_errors(FETCH, message))
             elif partition is not None and partition.diverging_epoch.epoch >= 0:
                 self._ahead.note(call, partition.diverging_epoch.end_offset)
+            elif partition is not None and partition.snapshot_id.epoch >= 0:
+                self._ahead.note(call, partition.snapshot_id.end_offset)
+            else:
+                self._ahead.follows(call)
             boundary.send(call, call.frame_repeated(message, self._empty_fetches))
         else:
             errors = boundary.stats.count_errors(call.key, message)
@@ -115,14 +124,16 @@ class CoreAnswers:
     def _tell_troubles(self, call: Call, message: DescribeQuorumResponse) -> None:
         """Have the texts of errors tell, on lines of their own, why no leader is found.
 
-        The leader's text tells, beside the code NONE, which nodes it refuses. Clients look at the code first.
+        The leader's text tells, beside the code NONE, which nodes are ahead of it and which it refuses.
+        Clients look at the code first.
         """
         for topic in message.topics:
             for partition in topic.partitions:
                 if partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                     partition.error_message = _text_of((partition.error_message or "", *self.troubles()))
                 elif partition.error_code == ErrorCode.NONE:
-                    message.error_message = _text_of(self._boundary.refusals.lines(call.arrived_ns))
+                    refused = self._boundary.refusals.lines(call.arrived_ns)
+                    message.error_message = _text_of((*self.replicas_ahead(), *refused))
 
     def __repr__(self) -> str:
         return f"<CoreAnswers {sum(map(len, self.waiting.values()))} calls wait>"

@@ -1,8 +1,10 @@
 """Replicas that have applied what this quorum has lost: named at once, then once a minute with a count.
 
 A fetch tells the high watermark that the replica knows (v18, KIP-1166). Where the logs part below that, the
-replica has applied records that the leader does not have. Without a lost majority or a restored backup that
-cannot happen.
+replica has applied records that the leader does not have. So it has where it is told to go on from a snapshot
+that ends below that. Without a lost majority or a restored backup that cannot happen. `lines` tells of those
+that have not fetched as followers of this log since: such a replica mostly ends, and stays down until it is
+mended. /readyz and DescribeQuorum pass them on.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.refusal_log import node_id_of
-from kraftd.requests.repeats import Repeats
+from kraftd.requests.repeats import MAX_PEERS, Repeats
 
 TOLD_FROM_VERSION = 18
 UNKNOWN = (1 << 63) - 1  # what a fetch has for a high watermark that it leaves out
@@ -29,14 +31,22 @@ class ReplicasAhead:
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._repeats = Repeats()
+        self._ahead: dict[int | None, str] = {}
 
     def note(self, call: Call, parted_at: int) -> None:
-        """A Fetch was answered with a diverging epoch: up to the offset `parted_at` the logs are the same."""
+        """A Fetch was answered with a diverging epoch or a snapshot: from the offset `parted_at` on, at the
+        latest, the logs differ.
+        """
         message: Any = call.message
         asked = message.topics[0].partitions[0]
         if call.version < TOLD_FROM_VERSION or not parted_at < asked.high_watermark < UNKNOWN:
             return
         node_id = node_id_of(call)
+        self._name(
+            node_id,
+            f"node {node_id} at {call.host} is ahead of this quorum: their logs part at offset {parted_at}, "
+            f"and it has applied the records before {asked.high_watermark}; {REMEDY}",
+        )
         count = self._repeats.due((node_id, call.host), call.arrived_ns)
         if not count:
             return
@@ -54,5 +64,20 @@ class ReplicasAhead:
         self._outbox.say("warning", "a replica is ahead of this quorum", **fields)
         self._outbox.emit(AuditLine("replica ahead", -1, fields))
 
+    def follows(self, call: Call) -> None:
+        """A Fetch was answered with what follows the replica's log: it is ahead no more."""
+        if self._ahead:
+            self._ahead.pop(node_id_of(call), None)
+
+    def lines(self) -> list[str]:
+        """The replicas that are ahead, a line each: what is wrong; what to do."""
+        return list(self._ahead.values())
+
+    def _name(self, node_id: int | None, line: str) -> None:
+        self._ahead.pop(node_id, None)
+        if len(self._ahead) >= MAX_PEERS:
+            del self._ahead[next(iter(self._ahead))]
+        self._ahead[node_id] = line
+
     def __repr__(self) -> str:
-        return f"<ReplicasAhead {self._repeats!r}>"
+        return f"<ReplicasAhead {len(self._ahead)}>"

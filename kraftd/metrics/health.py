@@ -30,7 +30,8 @@ class Health(Struct, frozen=True):
     stopping.
 
     `records` and `bytes` are those of the newest snapshot and of the log behind it. `troubles` say why no
-    leader is found, a line a peer; `refused` which nodes this one refused within the last minute.
+    leader is found, a line a peer; `refused` which nodes this one refused within the last minute; `ahead`
+    which replicas have applied metadata that this quorum has lost.
     """
 
     ready: bool
@@ -44,6 +45,7 @@ class Health(Struct, frozen=True):
     bytes: Progress
     troubles: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    ahead: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Health {self.state}, {self.bytes!r} bytes>"
@@ -64,6 +66,7 @@ def health(readings: Readings) -> Health:
         bytes=_bytes(readings),
         troubles=tuple(readings.troubles),
         refused=tuple(readings.refused),
+        ahead=tuple(readings.ahead),
     )
 
 

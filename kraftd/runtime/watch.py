@@ -124,6 +124,7 @@ class Watch:
             events=runner.audit.recent,
             troubles=runner.troubles.lines(),
             refused=node.boundary.refusals.lines(monotonic_ns()),
+            ahead=node.core_answers.replicas_ahead(),
             logins=runner.logins.counts(),
             certificates=runner.security.certificate_expiries(),
             authorizations=(

@@ -17,7 +17,6 @@ from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTop
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest
 from kraftd.messages.describe_quorum_request import PartitionData as DescribedPartition
 from kraftd.messages.describe_quorum_request import TopicData as DescribedTopic
-from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -26,12 +25,12 @@ from kraftd.messages.incremental_alter_configs_request import (
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.metadata.snapshot_records import broker_record
 from kraftd.metadata.state import TOPIC_RESOURCE
-from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 from tests.controller.cluster import Cluster
-from tests.controller_node.house import CLUSTER_ID, House
+from tests.controller_node.house import House
 
 
 def events(house: House, name: str) -> list[dict[str, Any]]:
@@ -119,28 +118,6 @@ def test_a_second_broker_of_an_id_is_told_to_those_who_describe_the_quorum(house
     assert answer.error_code == 0
     assert "node 1 at" in answer.error_message
     assert "give one of them its own" in answer.error_message
-
-
-@pytest.mark.parametrize(("version", "beyond", "told"), [(18, 5, 1), (18, 0, 0), (17, 5, 0)])
-def test_a_replica_that_has_applied_what_is_not_in_the_log_is_named(
-    house: House, version: int, beyond: int, told: int
-) -> None:
-    core = house.node.core
-    end = core.log_end_offset
-    partition = FetchPartition(0, core.epoch, end + 7, core.epoch, high_watermark=end + beyond)
-    for _ in range(3):
-        request = FetchRequest(
-            cluster_id=CLUSTER_ID,
-            replica_state=ReplicaState(7),
-            topics=[FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
-        )
-        house.send(ApiKey.FETCH, version, request)
-    found = events(house, "replica ahead")
-    assert [(one["from_node"], one["seen"]) for one in found] == [(7, 1)] * told
-    assert house.said.count("a replica is ahead of this quorum") == told
-    if told:
-        assert (found[0]["same_before"], found[0]["its_high_watermark"]) == (end, end + beyond)
-        assert "delete its __cluster_metadata-0" in found[0]["remedy"]
 
 
 def test_every_kind_of_change_names_no_secret() -> None:

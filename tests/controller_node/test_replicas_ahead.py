@@ -1,0 +1,97 @@
+"""A replica that has applied what this quorum has lost is named, until it follows the quorum's log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftd.cli.doctor.judge_quorum import judge_refused
+from kraftd.host.checkpointing import MADE, CheckpointOrder, make_checkpoint
+from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraftd.metrics.health import health
+from kraftd.raft.events import LogStartMoved, SnapshotTaken
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
+from kraftd.wire.api import ApiKey
+from tests.controller_node.house import CLUSTER_ID, START_MS, House
+from tests.metrics.watched import readings
+
+AHEAD = "a replica is ahead of this quorum"
+DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path).start()
+
+
+def fetch(house: House, offset: int, high_watermark: int, node_id: int = 7, version: int = 18) -> None:
+    """Send the Fetch of a replica, whose log ends in an epoch of before this leader's."""
+    epoch = house.node.core.epoch
+    asked = FetchPartition(0, epoch, offset, epoch, high_watermark=high_watermark)
+    topics = [FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [asked])]
+    request = FetchRequest(CLUSTER_ID, replica_state=ReplicaState(node_id), topics=topics)
+    house.send(ApiKey.FETCH, version, request)
+
+
+def told(house: House) -> list[str]:
+    """What DescribeQuorum and /readyz tell, which is the same."""
+    answer = house.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
+    assert answer.error_code == 0
+    lines = (answer.error_message or "").splitlines()
+    found = readings(house, ahead=house.node.core_answers.replicas_ahead())
+    assert list(health(found).ahead) == lines
+    return lines
+
+
+@pytest.mark.parametrize(("version", "beyond", "count"), [(18, 5, 1), (18, 0, 0), (17, 5, 0)])
+def test_a_replica_that_has_applied_what_is_not_in_the_log_is_named(
+    house: House, version: int, beyond: int, count: int
+) -> None:
+    end = house.node.core.log_end_offset
+    for _ in range(3):
+        fetch(house, end + 7, end + beyond, version=version)
+    found = [one.fields for one in house.audited if one.event == "replica ahead"]
+    assert [(one["from_node"], one["seen"]) for one in found] == [(7, 1)] * count
+    assert house.said.count(AHEAD) == count
+    assert len(told(house)) == count
+    if count:
+        assert (found[0]["same_before"], found[0]["its_high_watermark"]) == (end, end + beyond)
+        assert "delete its __cluster_metadata-0" in found[0]["remedy"]
+        (warned,) = judge_refused(told(house), "node 100")
+        assert warned.text.startswith("node 7 at ") and str(end + beyond) in warned.text
+        assert "delete its __cluster_metadata-0" in warned.remedy
+
+
+def test_a_replica_is_named_as_ahead_until_it_follows_this_log(house: House) -> None:
+    end = house.node.core.log_end_offset
+    fetch(house, end + 7, end + 7)
+    fetch(house, end, -1, node_id=8)
+    assert [line.split(" at ")[0] for line in told(house)] == ["node 7"]
+    fetch(house, end - 1, -1)
+    assert told(house) == []
+    assert house.said.count(AHEAD) == 1
+
+
+def test_a_replica_that_needs_a_snapshot_of_less_than_it_has_applied_is_ahead(house: House) -> None:
+    begin_with_a_snapshot(house)
+    (snapshot,) = house.node.core.log.snapshots
+    fetch(house, snapshot.offset - 1, snapshot.offset - 1)
+    assert told(house) == []
+    fetch(house, snapshot.offset - 1, snapshot.offset + 1)
+    assert len(told(house)) == 1
+
+
+def begin_with_a_snapshot(house: House) -> None:
+    """Let the log begin where a snapshot ends."""
+    log, end = house.storage.log, house.node.core.high_watermark
+    position = log.position_near(0)
+    order = CheckpointOrder(directory=log.directory, end_offset=end, epoch=1, base=None, position=position)
+    made = make_checkpoint(house.disk, order, START_MS)
+    assert made.outcome == MADE
+    taken = OffsetAndEpoch(end, 1)
+    log.add_snapshot(taken)
+    house.step(SnapshotTaken(taken, made.size_bytes))
+    assert log.delete_before_snapshot(taken)
+    house.step(LogStartMoved(end))
