@@ -21,6 +21,7 @@ from kraftd.host.checkpointing import (
 from kraftd.host.retention import KeptSnapshot, RetentionRules, new_start
 from kraftd.host.snapshot_policy import AFTER_FAILURE_MS, AFTER_TRANSACTION_MS, SnapshotPolicy
 from kraftd.host.snapshot_request import (
+    Leftovers,
     SnapshotAnswer,
     answer,
     name_of,
@@ -93,6 +94,7 @@ class SnapshotKeeper:
         self._order: CheckpointOrder | None = None
         self._started_ms = 0
         self._overdue = False  # the writer was told to end
+        self._leftovers = Leftovers()
         self._asked: list[str] = []  # the requests that wait for the next snapshot
         self._answering: list[str] = []  # the requests that the one under way answers
         self._timestamps: dict[OffsetAndEpoch, int] = {}
@@ -149,6 +151,7 @@ class SnapshotKeeper:
             # In this order: where a snapshot is due all the time, nothing would ever go otherwise.
             if now_ms >= self._next_clean_ms:
                 self.clean(now_ms)
+                self._remove_leftovers(now_ms)
             self._make_if_due(now_ms)
         elif not self._overdue and now_ms - self._started_ms >= self.settings.timeout_ms:
             self._overdue = True
@@ -311,6 +314,12 @@ class SnapshotKeeper:
             _nothing,
             lambda error: self.log.error("a request for a snapshot cannot be answered", error=str(error)),
         )
+
+    def _remove_leftovers(self, now_ms: int) -> None:
+        try:
+            self._leftovers.remove_old(self.storage.disk, self.storage.directory.path, now_ms)
+        except StorageError as error:
+            self.log.warning("the answer of a command that has ended cannot be removed", error=str(error))
 
     # -- letting them go
 

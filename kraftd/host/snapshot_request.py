@@ -2,7 +2,8 @@
 
 Kafka's protocol has no such request, and a user with write access to the directory may do worse than ask.
 `kraftd snapshot` writes `snapshot.request.NAME` and waits for `snapshot.answer.NAME`; a running daemon looks
-for requests twice a second. Each request has files of its own, so several may wait at the same time.
+for requests twice a second. Each request has files of its own, so several may wait at the same time. A
+command that is killed takes no answer: the daemon lets go of one that has been there for ten minutes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from kraftd.types import OffsetAndEpoch
 
 REQUEST = "snapshot.request."
 ANSWER = "snapshot.answer."
+UNFINISHED = ".tmp"
+KEPT_MS = 600_000  # a command looks for its answer ten times a second
 
 
 class SnapshotAnswer(Struct, frozen=True, kw_only=True):
@@ -34,11 +37,39 @@ def ask(disk: Disk, directory: str, name: str) -> None:
 def take_requests(disk: Disk, directory: str) -> list[str]:
     """The names of the requests that wait, which wait no more."""
     found = [
-        name for name in disk.list_names(directory) if name.startswith(REQUEST) and not name.endswith(".tmp")
+        name
+        for name in disk.list_names(directory)
+        if name.startswith(REQUEST) and not name.endswith(UNFINISHED)
     ]
     for name in found:
         disk.remove(f"{directory}/{name}")
     return [name.removeprefix(REQUEST) for name in found]
+
+
+class Leftovers:
+    """Files that a killed command leaves: its answer, and whatever it, or the daemon, had half written.
+
+    Ages are counted from when this process saw the file first, so clocks and restarts cannot shorten them.
+    """
+
+    def __init__(self) -> None:
+        self._seen_ms: dict[str, int] = {}
+
+    def remove_old(self, disk: Disk, directory: str, now_ms: int) -> None:
+        """Remove those that have been there for KEPT_MS. Raises StorageError; tried again after KEPT_MS."""
+        names = [name for name in disk.list_names(directory) if _may_be_left(name)]
+        self._seen_ms = {name: self._seen_ms.get(name, now_ms) for name in names}
+        for name, seen_ms in self._seen_ms.items():
+            if now_ms - seen_ms >= KEPT_MS:
+                self._seen_ms[name] = now_ms
+                disk.remove(f"{directory}/{name}")
+
+    def __repr__(self) -> str:
+        return f"<Leftovers {len(self._seen_ms)}>"
+
+
+def _may_be_left(name: str) -> bool:
+    return name.startswith(ANSWER) or (name.startswith(REQUEST) and name.endswith(UNFINISHED))
 
 
 def answer(disk: Disk, directory: str, given: SnapshotAnswer) -> None:

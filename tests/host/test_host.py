@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from kraftd.controller_node.effects import AnswerRecords, OpenSnapshot
+from kraftd.host import snapshot_request
 from kraftd.host.executor import BatchSplit
 from kraftd.host.ports import FilesChecked
 from kraftd.host.snapshot_request import SnapshotAnswer, ask, take_answer
+from kraftd.log.disk import write_atomically
 from kraftd.log.errors import StorageFailure
 from kraftd.metadata_dir.checkpoint import checkpoint_name
 from kraftd.raft.effects import TruncateLog
@@ -103,6 +105,25 @@ def test_requests_that_wait_together_are_answered_with_one_snapshot(replica: Rep
     answers = replica.answers("first", "second")
     assert answers["first"].path
     assert answers["first"].path == answers["second"].path
+
+
+def test_what_killed_commands_have_left_is_removed_once_it_is_old(
+    replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_request, "KEPT_MS", 20_000)
+    keeper = replica.process.keeper
+    keeper.settings = keeper.settings._replace(clean_interval_ms=1_000)
+    disk = replica.host.disk
+    for name in ("snapshot.request.half.tmp", "snapshot.answer.half.tmp", "snapshot.answers"):
+        write_atomically(disk, f"{PATH}/{name}", b"")
+    replica.ask("killed")
+    replica.run(15 * SECOND)
+    assert disk.exists(f"{PATH}/snapshot.answer.killed")
+    replica.ask("later")
+    replica.run(10 * SECOND)
+    left = [name for name in disk.list_names(PATH) if name.startswith("snapshot.")]
+    assert left == ["snapshot.answer.later", "snapshot.answers"]
+    assert take_answer(disk, PATH, "later")
 
 
 def test_a_snapshot_that_cannot_be_opened_ends_the_process(controller: Replica) -> None:
