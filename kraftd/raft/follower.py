@@ -15,7 +15,7 @@ from kraftd.raft import checks, snapshots
 from kraftd.raft.becoming import become_prospective, move_leader, on_common_response
 from kraftd.raft.effects import Destination, HighWatermarkMoved, TruncateLog
 from kraftd.raft.reconfiguration import join_or_update
-from kraftd.raft.replica import TURN_MS, ConsensusBroken, Replica
+from kraftd.raft.replica import COMMITTED_IS_LOST, TURN_MS, ConsensusBroken, Replica
 from kraftd.raft.roles import Follower
 from kraftd.raft.transitions import Cause
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
@@ -145,8 +145,7 @@ def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
     if min(offset, diverging.offset) < replica.high_watermark:
         raise ConsensusBroken(
             f"{replica!r} is asked to truncate to {offset}, below its high watermark "
-            f"{replica.high_watermark}: the quorum was recovered, or restored, without records that this "
-            "node knows as committed. Format its directory anew and let it join"
+            f"{replica.high_watermark}: {COMMITTED_IS_LOST}"
         )
     if offset >= replica.log.end_offset:
         return

@@ -141,6 +141,14 @@ class LogView:
         end = self.end_offset_for_epoch(epoch)
         return Position(DIVERGING, end) if end.epoch != epoch or end.offset < offset else _CONTINUES
 
+    def may_hold(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Return whether a snapshot may be of this log's records, by their epochs."""
+        if snapshot_id.offset > self.start_offset:
+            end = self.end_offset_for_epoch(snapshot_id.epoch)
+            return end.epoch == snapshot_id.epoch and snapshot_id.offset <= end.offset
+        earliest = self.earliest_snapshot
+        return earliest is None or snapshot_id.epoch <= earliest.epoch
+
     def truncation_offset(self, diverging: OffsetAndEpoch) -> int:
         """Where to cut this log when the leader's ended `diverging.epoch` (or the last below it) at its
         offset."""

@@ -34,6 +34,12 @@ CHECK_QUORUM_FACTOR = 1.5  # of the fetch timeout
 TURN_MS = 15  # between voters that stand for the same reason: a few round trips
 
 
+COMMITTED_IS_LOST = (
+    "the quorum was recovered, or restored, without records that this node knows as committed. Format its "
+    "directory anew and let it join"
+)
+
+
 class ConsensusBroken(RuntimeError):
     """Something that can never happen among correct replicas did: stop, before it spreads."""
 

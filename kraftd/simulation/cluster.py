@@ -125,9 +125,10 @@ class Cluster:
         self.directories: dict[tuple[int, bytes], LogMirror] = {}  # those that are gone, too
         self.lost: set[ReplicaKey] = set()
         self.buried: set[ReplicaKey] = set()  # voters of before a majority was lost: their sets count no more
+        self.ahead: set[tuple[int, bytes]] = set()  # directories that know lost records as committed
         self.bootstrap_ports: dict[int, int] = {}  # that every host was started with, after all had moved
         self.processes: list[Process] = []  # all that ever ran
-        self.mended = 0  # directories that were damaged, and formatted anew
+        self.mended = 0  # directories that were damaged, or ahead of the quorum, and formatted anew
         for host in self.hosts.values():
             self.directories[host.id, host.directory_id] = host.mirror
 
@@ -255,6 +256,16 @@ class Cluster:
             self.mend_by_hand(host)
         self.kill(host)
 
+    def is_ahead(self, host: Host) -> bool:
+        """Return whether its directory knows as committed what the quorum has lost."""
+        return (host.id, host.directory_id) in self.ahead
+
+    def ended_ahead(self, host: Host) -> None:
+        """It has met the leader of a quorum that was recovered without what it knows as committed."""
+        self.world.note("ended ahead of the quorum", host.id)
+        self.mend_by_hand(host)
+        self.kill(host)
+
     def mend_by_hand(self, host: Host) -> None:
         """The operator reads the log of the daemon, and does what it says: the directory is formatted
         anew.
@@ -263,8 +274,10 @@ class Cluster:
         self.world.schedule.after(delay_us, self._format_anew, host, host.directory_id)
 
     def _format_anew(self, host: Host, directory_id: bytes) -> None:
-        if host.directory_id == directory_id and host.was_damaged and not self.world.ending:
-            self.world.note("damaged directory formatted anew", host.id)
+        beyond_use = host.was_damaged or self.is_ahead(host)
+        if host.directory_id == directory_id and beyond_use and not self.world.ending:
+            which = "damaged directory" if host.was_damaged else "directory ahead"
+            self.world.note(f"{which} formatted anew", host.id)
             self.mended += 1
             if host.process is not None:
                 self.kill(host)

@@ -5,7 +5,8 @@ voters are gone. The survivor becomes the only voter, by the code of the command
 of it. A second world begins with the survivor, with observers, and with new controllers in the place of the
 lost ones. Now and then a lost voter comes back on its old directory. What was committed before may be lost,
 so the checkers begin anew there: committed is what the survivor's log holds. From then on every invariant
-holds.
+holds. A directory that comes back with a checkpoint of lost records is ahead: it has to end, or to begin anew
+with a snapshot of the leader's, and the operator formats it as the daemon's last line says.
 """
 
 from __future__ import annotations
@@ -77,7 +78,10 @@ def draw_first(seed: int) -> Options:
 def _run(first: World, second: World) -> None:
     first.begin()
     _lose_power(first)
-    remains = Remains(first, second)
+    remains = Remains.of(first, second)
+    if remains is None:
+        second.note("no voter's log begins with offset 0")  # as the checkers of a second world need it
+        return
     epoch = remains.recover()
     try:
         remains.move_in(epoch)
@@ -97,22 +101,27 @@ def _lose_power(world: World) -> None:
 class Remains:
     """What is left of the first world, and goes into the second."""
 
-    def __init__(self, first: World, second: World) -> None:
-        self.first, self.second = first, second
+    def __init__(self, first: World, second: World, surveys: dict[int, Survey], voters: list[Host]) -> None:
+        self.first, self.second, self.surveys = first, second, surveys
         self.dice = second.dice("lost majority")
-        hosts = first.cluster.hosts
-        self.surveys = {host.id: survey(host.disk, PATH) for host in hosts.values() if _has_log(host.disk)}
-        voters = [
-            host
-            for host in hosts.values()
-            if host.id in self.surveys
-            and _epochs_from_start(self.surveys[host.id])
-            and _keys(self.surveys[host.id]).count(host.key)
-        ]
         # Often the one that knows the least: then the lost ones were in epochs of which it has never heard.
         voters.sort(key=self._knows)
         self.survivor: Host = voters[0] if self.dice.chance(0.5) else self.dice.choice(voters)
         self.returning = self._choose_returning()
+
+    @classmethod
+    def of(cls, first: World, second: World) -> Remains | None:
+        """None where no voter is left whose log tells everything."""
+        hosts = first.cluster.hosts
+        surveys = {host.id: survey(host.disk, PATH) for host in hosts.values() if _has_log(host.disk)}
+        voters = [
+            host
+            for host in hosts.values()
+            if host.id in surveys
+            and _epochs_from_start(surveys[host.id])
+            and _keys(surveys[host.id]).count(host.key)
+        ]
+        return cls(first, second, surveys, voters) if voters else None
 
     def _knows(self, host: Host) -> tuple[int, int]:
         return self.surveys[host.id].epoch, self.surveys[host.id].end.offset
@@ -130,15 +139,14 @@ class Remains:
         chosen = [host for host in others if host.key not in known]
         if lost and self.dice.chance(0.7):
             chosen.append(max(lost, key=self._knows))
-        chosen = [
-            host
-            for host in chosen
-            # What a checkpoint holds counts as committed: a node with a newer one is to be formatted anew.
-            if self.surveys[host.id].committed <= compare(mine, self.surveys[host.id]).common
-        ]
         while any(self._could_elect(self.surveys[host.id], chosen) for host in chosen):
             chosen.pop()
         return chosen
+
+    def _is_ahead(self, host: Host) -> bool:
+        """Return whether a checkpoint of it, all of which counts as committed, holds what was lost."""
+        found = self.surveys[host.id]
+        return found.committed > compare(self.surveys[self.survivor.id], found).common
 
     def _could_elect(self, found: Survey, chosen: list[Host]) -> bool:
         keys = _keys(found)
@@ -174,6 +182,9 @@ class Remains:
             new.mirror = LogMirror()
             new.has_voted = True
             second.directories[new.id, new.directory_id] = new.mirror
+            if self._is_ahead(old):
+                self.second.note("comes back ahead of the quorum", old.id)
+                second.ahead.add((new.id, new.directory_id))
         kept = {host.key for host in (self.survivor, *self.returning)}
         for found in self.surveys.values():
             second.buried.update(set(_keys(found)) - kept)

@@ -37,6 +37,7 @@ from kraftd.raft.events import (
     SnapshotTaken,
     Started,
 )
+from kraftd.raft.replica import ConsensusBroken
 from kraftd.simulation.files import PATH, Files
 from kraftd.simulation.network import Link, Request
 from kraftd.simulation.operator import Operator
@@ -172,6 +173,9 @@ class Process:
         """What the daemon ends for."""
         if isinstance(error, BatchSplit):
             self.world.checks.fail("S9", f"{self!r}: {error}")
+        if isinstance(error, ConsensusBroken) and self.world.cluster.is_ahead(self.host):
+            self.world.cluster.ended_ahead(self.host)
+            return
         if not isinstance(error, StorageError):
             raise error
         self.world.cluster.failed(self.host, error)

@@ -108,7 +108,8 @@ class SessionReader:
 
     def move(self) -> None:
         """Go to any node that runs; the session at the former one is left behind."""
-        alive = [host.process for host in self.world.cluster.alive()]
+        cluster = self.world.cluster  # a node that is ahead may tell what was lost, until it ends
+        alive = [host.process for host in cluster.alive() if not cluster.is_ahead(host)]
         self._hang_up()
         self.side = self.readers.side_of(self.dice.choice(alive)) if alive else None
         self._forget_session()

@@ -190,6 +190,20 @@ def test_snapshot_behind_which_the_log_begins_by_now_is_not_asked_for(follower: 
     assert follower.asked(effects).message.topics[0].partitions[0].fetch_offset == WANTED.offset  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("log_start", [0, 120])
+def test_snapshot_of_other_records_than_those_known_as_committed_ends_the_process(log_start: int) -> None:
+    """The quorum was recovered without them; the leader's log begins behind where both part."""
+    log = LogView(log_start, 130, [(2, log_start)], {OffsetAndEpoch(120, 2): 10})
+    addresses = {one: (f"n{one}", 9000 + one) for one in (1, 2, 3)}
+    history = ControlRecordHistory(VoterSet.from_static(LISTENER, addresses))
+    durable = DurableState(QuorumStateData(leader_id=2, leader_epoch=3), log, history)
+    ahead = Follower(RaftCore(node_config(1), durable, SeededDice(1), Purgatory(), Purgatory()))
+    asked = ahead.asked(ahead.step(Started()))
+    effects = ahead.is_told_of(OffsetAndEpoch(110, 2), asked)
+    with pytest.raises(ConsensusBroken, match="recovered, or restored, without records"):
+        ahead.is_told_of(OffsetAndEpoch(110, 3), ahead.asked(effects))
+
+
 # --- whose answers count ------------------------------------------------------------------------------
 
 

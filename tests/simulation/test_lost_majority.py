@@ -11,7 +11,16 @@ from kraftd.metadata_dir import new_epoch, sole_voter
 from kraftd.simulation.lost_majority import run_lost_majority
 
 SEEDS = 40
-HAPPENS = ("majority lost", "crash in recovery", "lost voter comes back", "voter added", "snapshot loaded")
+HAPPENS = (
+    "majority lost",
+    "crash in recovery",
+    "lost voter comes back",
+    "comes back ahead of the quorum",
+    "ended ahead of the quorum",
+    "directory ahead formatted anew",
+    "voter added",
+    "snapshot loaded",
+)
 
 
 def take_the_next_epoch(patch: Any) -> None:

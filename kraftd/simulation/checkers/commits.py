@@ -38,7 +38,9 @@ class CommitChecker(Checker):
         return self._shown.get(epoch, -1)
 
     def _resetting(self, process: Process, effect: raft.ResetLog) -> None:
+        """From there on it has what the leader has, and nothing that was lost."""
         self._resets[process] = effect.snapshot_id.offset
+        self.world.cluster.ahead.discard((process.host.id, process.host.directory_id))
 
     def moved(self, process: Process, effect: raft.HighWatermarkMoved) -> None:
         mark = effect.high_watermark
@@ -48,6 +50,8 @@ class CommitChecker(Checker):
         if mark <= before:
             self.fail("S7", f"{process!r}: high watermark from {before} to {mark}")
         self._marks[process] = mark
+        if self.world.cluster.is_ahead(host):
+            return  # it will have to end
         self._by_directory[host.id, host.directory_id] = mark
         core = process.core
         epoch = core.epoch if core.is_leader else process.led_before  # it may have resigned in the same step
