@@ -15,7 +15,7 @@ from kraftd.raft import checks, snapshots
 from kraftd.raft.becoming import become_prospective, move_leader, on_common_response
 from kraftd.raft.effects import Destination, HighWatermarkMoved, TruncateLog
 from kraftd.raft.reconfiguration import join_or_update
-from kraftd.raft.replica import COMMITTED_IS_LOST, TURN_MS, ConsensusBroken, Replica
+from kraftd.raft.replica import TURN_MS, CommittedIsLost, Replica
 from kraftd.raft.roles import Follower
 from kraftd.raft.transitions import Cause
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
@@ -143,10 +143,7 @@ def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
     """Cut the log where it parts from the leader's (S9: never below the high watermark)."""
     offset = replica.log.truncation_offset(diverging)
     if min(offset, diverging.offset) < replica.high_watermark:
-        raise ConsensusBroken(
-            f"{replica!r} is asked to truncate to {offset}, below its high watermark "
-            f"{replica.high_watermark}: {COMMITTED_IS_LOST}"
-        )
+        raise CommittedIsLost(replica, f"is asked to truncate to {offset}")
     if offset >= replica.log.end_offset:
         return
     replica.log.truncate_to(offset)

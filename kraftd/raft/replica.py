@@ -34,14 +34,19 @@ CHECK_QUORUM_FACTOR = 1.5  # of the fetch timeout
 TURN_MS = 15  # between voters that stand for the same reason: a few round trips
 
 
-COMMITTED_IS_LOST = (
-    "the quorum was recovered, or restored, without records that this node knows as committed. Format its "
-    "directory anew and let it join"
-)
-
-
 class ConsensusBroken(RuntimeError):
     """Something that can never happen among correct replicas did: stop, before it spreads."""
+
+
+class CommittedIsLost(ConsensusBroken):
+    """The quorum goes on without records that this replica knows as committed: an operator's doing."""
+
+    def __init__(self, replica: Replica, what: str) -> None:
+        super().__init__(
+            f"{replica!r} {what}, below its high watermark {replica.high_watermark}: the quorum was "
+            "recovered, or restored, without records that this node knows as committed. Format its directory "
+            "anew and let it join"
+        )
 
 
 class Replica:

@@ -42,7 +42,7 @@ from kraftd.raft.events import (
 from kraftd.raft.leader import heard_from
 from kraftd.raft.log_view import BOOTSTRAP_SNAPSHOT
 from kraftd.raft.quorum.voters import replica_key
-from kraftd.raft.replica import COMMITTED_IS_LOST, ConsensusBroken, Replica
+from kraftd.raft.replica import CommittedIsLost, ConsensusBroken, Replica
 from kraftd.raft.roles import Download, Follower, Leader
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
@@ -105,15 +105,12 @@ def begin_download(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch
 
     Snapshots of one id need not be equal byte for byte, so going on begins with a comparison.  Returns false
     when there is nothing to ask for: the snapshot is stored here, one is being named, or the log has begun
-    behind it since that was asked.  Raises ConsensusBroken for one that ends below the high watermark, and is
+    behind it since that was asked.  Raises CommittedIsLost for one that ends below the high watermark, and is
     not of this log.
     """
     held, log = replica.partial, replica.log
     if snapshot_id.offset < replica.high_watermark and not log.may_hold(snapshot_id):
-        raise ConsensusBroken(
-            f"{replica!r} is to go on from snapshot {snapshot_id}, which ends below its high watermark "
-            f"{replica.high_watermark} and is of another log: {COMMITTED_IS_LOST}"
-        )
+        raise CommittedIsLost(replica, f"is to go on from snapshot {snapshot_id} of another log")
     if snapshot_id in log.snapshots or (held is not None and held.finishing):
         return False
     if 0 < snapshot_id.offset <= log.start_offset:

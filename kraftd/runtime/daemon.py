@@ -25,6 +25,7 @@ from kraftd.log.disk import RealDisk
 from kraftd.log.errors import CheckpointMissing, StorageError
 from kraftd.metadata.state import BROKER_RESOURCE
 from kraftd.raft.events import ShutdownRequested, Started
+from kraftd.raft.replica import CommittedIsLost
 from kraftd.runtime import logs
 from kraftd.runtime.assembly import (
     StartupError,
@@ -53,7 +54,7 @@ STOPPING = "stopping"
 Announce = Callable[[str, tuple[Endpoint, ...]], None]
 
 
-CANNOT_JOIN = 3  # the exit code of a directory that is another cluster's, or another node's
+CANNOT_JOIN = 3  # the exit code of a directory that is another cluster's, another node's, or of lost records
 
 # For another voter to lead, once all that was accepted is answered: elections take tens of milliseconds, and
 # without a majority none will ever end.
@@ -387,10 +388,10 @@ class Daemon:
 
     def _failed(self, error: BaseException) -> None:
         # The text of these says it all; anything else is a bug to be traced.
-        expected = isinstance(error, StorageError | CannotJoin)
+        expected = isinstance(error, StorageError | CannotJoin | CommittedIsLost)
         trace = {} if expected else {"exc_info": error}
         self.log.critical("fatal: the process ends", error=str(error) or repr(error), **trace)
-        self.exit_code = CANNOT_JOIN if isinstance(error, CannotJoin) else 1
+        self.exit_code = CANNOT_JOIN if isinstance(error, CannotJoin | CommittedIsLost) else 1
         self._finish()
 
     def __repr__(self) -> str:

@@ -37,7 +37,7 @@ from kraftd.raft.events import (
     SnapshotTaken,
     Started,
 )
-from kraftd.raft.replica import ConsensusBroken
+from kraftd.raft.replica import CommittedIsLost
 from kraftd.simulation.files import PATH, Files
 from kraftd.simulation.network import Link, Request
 from kraftd.simulation.operator import Operator
@@ -173,7 +173,7 @@ class Process:
         """What the daemon ends for."""
         if isinstance(error, BatchSplit):
             self.world.checks.fail("S9", f"{self!r}: {error}")
-        if isinstance(error, ConsensusBroken) and self.world.cluster.is_ahead(self.host):
+        if isinstance(error, CommittedIsLost) and self.world.cluster.is_ahead(self.host):
             self.world.cluster.ended_ahead(self.host)
             return
         if not isinstance(error, StorageError):

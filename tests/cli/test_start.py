@@ -182,3 +182,24 @@ def test_help_and_start_load_little(tmp_path: Path) -> None:
     loaded = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout
     for heavy in ("rich.console", "uvloop", "asyncio", "structlog", "kraftd.metadata.image"):
         assert heavy not in loaded.split(), heavy
+
+
+def test_a_node_that_knows_lost_records_ends_as_its_directory_is_of_no_use(tmp_path: Path) -> None:
+    """Its checkpoint ends beyond the log of the quorum, as after a recovery from a copy that was behind."""
+    port = free_port()
+    leads = formatted(tmp_path, port)
+    (tmp_path / "ahead").mkdir()
+    address = f"127.0.0.1:{port}"
+    ahead = write_config(
+        tmp_path / "ahead", free_port(), node__id="2", controller__quorum__bootstrap__servers=address
+    )
+    assert run("format", "-c", ahead, "-t", CLUSTER, "--no-initial-controllers").code == 0
+    partition = tmp_path / "ahead" / "data" / "__cluster_metadata-0"
+    partition.mkdir(exist_ok=True)
+    with started(leads):
+        made = Path(run_apart("snapshot", leads).out.split()[0])
+        (partition / "00000000000000999999-0000000001.checkpoint").write_bytes(made.read_bytes())
+        ended = run_apart("start", ahead)
+    assert ended.code == 3
+    assert "Format its directory anew" in ended.err
+    assert "Traceback" not in ended.err
