@@ -7,6 +7,7 @@ those of the last minute: /readyz and DescribeQuorum pass them on.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine
@@ -27,7 +28,13 @@ _REMEDIES = {
 }
 _OWN_ID = "it has the id of this node"
 _OWN_ID_REMEDY = "give that node an id of its own (node.id), and format its directory"
-_IDS = ("broker_id", "controller_id", "candidate_id", "voter_id", "replica_id")
+# What these name beside their partitions is the receiver.
+_SENDERS = {
+    int(ApiKey.VOTE): "replica_id",
+    int(ApiKey.BEGIN_QUORUM_EPOCH): "leader_id",
+    int(ApiKey.END_QUORUM_EPOCH): "leader_id",
+}
+_IDS = ("broker_id", "controller_id", "voter_id", "replica_id")
 
 
 class RefusalLog:
@@ -85,7 +92,11 @@ class RefusalLog:
 
 def node_id_of(call: Call) -> int | None:
     """The id that the request gives its sender, None where it gives none."""
-    message = call.message
+    message: Any = call.message
+    sender = _SENDERS.get(call.key)
+    if sender is not None:
+        ids = (getattr(one, sender) for topic in message.topics for one in topic.partitions)
+        return next((one for one in ids if one >= 0), None)
     state = getattr(message, "replica_state", None)
     if state is not None and state.replica_id >= 0:
         return int(state.replica_id)

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from kraftd.messages import begin_quorum_epoch_request as begin
+from kraftd.messages import end_quorum_epoch_request as end
+from kraftd.messages import vote_request as vote
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.types import METADATA_TOPIC
@@ -25,3 +31,34 @@ def test_the_quorum_is_described_however_many_nodes_were_refused(tmp_path: Path)
     lines = told.error_message.splitlines()
     assert len(told.error_message) < 8_100
     assert lines[-1].endswith("more") and len(lines) > 5
+
+
+ELECTIONS: tuple[tuple[ApiKey, int, Any], ...] = (
+    (
+        ApiKey.VOTE,
+        2,
+        vote.VoteRequest("other", 100, [vote.TopicData(METADATA_TOPIC, [vote.PartitionData(0, 1, 7)])]),
+    ),
+    (
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        1,
+        begin.BeginQuorumEpochRequest(
+            "other", 100, [begin.TopicData(METADATA_TOPIC, [begin.PartitionData(0, bytes(16), 7, 1)])]
+        ),
+    ),
+    (
+        ApiKey.END_QUORUM_EPOCH,
+        1,
+        end.EndQuorumEpochRequest("other", [end.TopicData(METADATA_TOPIC, [end.PartitionData(0, 7, 1)])]),
+    ),
+)
+
+
+@pytest.mark.parametrize(("key", "version", "request_"), ELECTIONS, ids=lambda one: getattr(one, "name", ""))
+def test_a_stranger_is_named_by_its_own_id_and_not_by_the_receivers(
+    key: ApiKey, version: int, request_: Any, tmp_path: Path
+) -> None:
+    house = House(tmp_path).start()
+    house.ask(key, version, request_)
+    told = house.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
+    assert told.error_message.startswith("node 7 at ")
