@@ -101,7 +101,7 @@ def decode_quorum_state(data: bytes) -> QuorumStateData:
     if not isinstance(cluster_id, str) or not isinstance(voters, list | None):
         raise ValueError("clusterId or currentVoters is missing")
     state.cluster_id = cluster_id
-    state.applied_offset = _integer(fields, "appliedOffset")
+    state.applied_offset = _integer(fields, "appliedOffset", bits=64)
     if voters is None:
         state.current_voters = None
     elif all(isinstance(voter, dict) for voter in voters):
@@ -111,8 +111,10 @@ def decode_quorum_state(data: bytes) -> QuorumStateData:
     return state
 
 
-def _integer(fields: Mapping[str, object], name: str) -> int:
+def _integer(fields: Mapping[str, object], name: str, bits: int = 32) -> int:
     value = fields.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f"{name} is {'missing' if value is None else 'no integer'}")
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise ValueError(f"{name} is {value}, which has more than {bits} bits")
     return value

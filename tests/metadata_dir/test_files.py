@@ -110,6 +110,7 @@ def test_a_quorum_state_that_is_none_raises_only_value_errors(data: bytes) -> No
         ('{"leaderEpoch":1}', "data_version is missing"),
         ('{"data_version":1,"leaderId":1,"leaderEpoch":true,"votedId":1}', "leaderEpoch is no integer"),
         ('{"data_version":1,"leaderId":1,"leaderEpoch":1,"votedId":1}', "votedDirectoryId is missing"),
+        ('{"data_version":1,"leaderId":1,"leaderEpoch":2147483648,"votedId":1}', "leaderEpoch is 2147483648"),
     ],
 )
 def test_a_damaged_quorum_state_is_refused_with_the_reason_and_the_remedy(text: str, reason: str) -> None:
