@@ -9,7 +9,7 @@ import click
 
 from kraftd.cli.cluster_options import command_config_option, run
 from kraftd.cli.failures import FAILED, CommandFailure
-from kraftd.cli.leader import POLL_S, Quorum, ask_leader, leaders_time_ms
+from kraftd.cli.leader import POLL_S, Quorum, ask_leader, endpoint_address, leaders_time_ms
 from kraftd.cli.voters import bootstrap_option, timeout_option
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 DYNAMIC = 1  # the kraft.version whose voters are in the log
 SILENT_MS = 10_000
+NOT_YET = "INVALID_UPDATE_VERSION"  # how a leader refuses that does not know its voters' directories
+LOOK_S = 0.5  # between two looks at what passes by itself
 VOTERS, SERVERS = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
 
 
@@ -48,12 +50,14 @@ def make_dynamic(bootstrap: str, files: Sequence[str], dry_run: bool, timeout_s:
     """Make a static quorum dynamic (kraft.version 1), so that its voters can change.
 
     First it looks at what could go wrong: voters that are silent, not registered, or do not support it, and
-    what the leader has against it. Then it asks the leader, waits until each voter's directory is known, and
-    says what to change in each file. There is no way back. The exit code is 1 where something is in the way.
+    what the leader has against it. A new leader knows its voters after some seconds, which it waits for. Then
+    it asks the leader, waits until each voter's directory is known, and says what to change in each file:
+    not before, for a node without static voters does not start while the quorum is static. There is no way
+    back. The exit code is 1 where something is in the way.
     """
     from kraftd.cli.doctor.command import show
 
-    seen = run(look(bootstrap, timeout_s))
+    seen = run(look_until_ready(bootstrap, timeout_s))
     found = [*judge(seen), *(finding for file in files for finding in judge_file(file, seen))]
     show(found)
     if any(one.is_wrong and one.area == "quorum" for one in found):
@@ -65,12 +69,56 @@ def make_dynamic(bootstrap: str, files: Sequence[str], dry_run: bool, timeout_s:
     else:
         run(change(bootstrap, timeout_s))
         click.echo("The quorum is dynamic (kraft.version 1).")
-    servers = ",".join(addresses(seen.quorum))
+    where = "In" if not dry_run or seen.kraft_version >= DYNAMIC else "Once it is, and not before: in"
     click.echo(
-        f"In the file of every controller and broker, replace {VOTERS} by\n  {SERVERS}={servers}\n"
+        f"{where} the file of every controller and broker, replace {VOTERS} by\n"
+        f"  {SERVERS}={','.join(addresses(seen.quorum))}\n"
         "and restart one after the other, each once the one before is level (kraftd quorum describe)."
     )
     return 0
+
+
+async def look_until_ready(bootstrap: str, timeout_s: float) -> Seen:
+    """Look again while nothing is in the way but what passes by itself. Raises CommandFailure, Unreachable.
+
+    A leader is told the directory of each voter anew, once a fetch timeout after it was elected.
+    """
+    import asyncio
+    import time
+
+    deadline_s = time.monotonic() + timeout_s
+    seen, has_said = await look(bootstrap, timeout_s), False
+    while passes_by_itself(seen) and time.monotonic() + LOOK_S < deadline_s:
+        if not has_said:
+            click.echo(
+                f"Waiting until the voters have told the leader of themselves ({timeout_s:g} s at most).",
+                err=True,
+            )
+            has_said = True
+        await asyncio.sleep(LOOK_S)
+        seen = await look(bootstrap, timeout_s)
+    return seen
+
+
+def passes_by_itself(seen: Seen) -> bool:
+    """Return whether nothing is in the way but what the leader has yet to be told by voters that run."""
+    voters = {one.replica_id for one in seen.quorum.partition.current_voters}
+    if not voters <= seen.supports or silent_voters(seen):
+        return False
+    if seen.refusal is None:
+        return not voters <= seen.registered
+    return seen.refusal.startswith(NOT_YET)
+
+
+def silent_voters(seen: Seen) -> set[int]:
+    """Those that did not fetch lately."""
+    partition = seen.quorum.partition
+    now_ms = leaders_time_ms(partition)
+    if now_ms is None:
+        return set()
+    return {
+        one.replica_id for one in partition.current_voters if now_ms - one.last_fetch_timestamp > SILENT_MS
+    }
 
 
 async def look(bootstrap: str, timeout_s: float) -> Seen:
@@ -78,15 +126,19 @@ async def look(bootstrap: str, timeout_s: float) -> Seen:
     from kraftd.cli.features import KRAFT_VERSION, UPGRADE, api_versions, feature_levels, update
     from kraftd.cli.registrations import registrations
     from kraftd.client.failures import ClientFailure
-    from kraftd.configdef.addresses import parse_host_port
 
     quorum = await ask_leader(bootstrap, timeout_s)
-    own = feature_levels(await api_versions(quorum.address, timeout_s)).get(KRAFT_VERSION)
+    own = feature_levels(await api_versions(quorum.leaders_address, timeout_s)).get(KRAFT_VERSION)
     supports: set[int] = set()
     silent: dict[int, str] = {}
     for voter in quorum.partition.current_voters:
-        where = [quorum.address] if voter.replica_id == quorum.partition.leader_id else []
-        where += [parse_host_port(one.partition("://")[2]) for one in quorum.endpoints[voter.replica_id]]
+        where = [quorum.leaders_address] if voter.replica_id == quorum.partition.leader_id else []
+        where += [endpoint_address(one) for one in quorum.endpoints.get(voter.replica_id, ())]
+        if not where:
+            silent[voter.replica_id] = (
+                "the leader does not tell where it is, as those before Kafka 3.9 do not"
+            )
+            continue
         try:
             answer = await api_versions(where[0], timeout_s)
         except ClientFailure as failure:
@@ -110,14 +162,13 @@ def judge(seen: Seen) -> Iterator[Finding]:
     """What stands in the way at the quorum, and what is well."""
     from kraftd.cli.doctor.findings import ok, problem
 
-    now_ms = leaders_time_ms(seen.quorum.partition)
+    silent = silent_voters(seen)
     for voter in seen.quorum.partition.current_voters:
         subject, wrong = f"voter {voter.replica_id}", False
-        silent_ms = 0 if now_ms is None else now_ms - voter.last_fetch_timestamp
         if voter.replica_id in seen.asked:
             wrong = True
             yield problem("quorum", subject, f"cannot be asked: {seen.asked[voter.replica_id]}", "start it")
-        elif silent_ms > SILENT_MS:
+        elif voter.replica_id in silent:
             wrong = True
             yield problem("quorum", subject, "does not fetch from the leader", "see the log of that node")
         elif voter.replica_id not in seen.supports:
@@ -132,15 +183,16 @@ def judge(seen: Seen) -> Iterator[Finding]:
         if not wrong:
             yield ok("quorum", subject, "runs, is registered and supports kraft.version 1")
     if seen.refusal is not None:
-        remedy = (
-            "a voter tells the leader its directory within seconds of its start: try again, or restart it"
-        )
+        remedy = "each voter tells a new leader its directory within seconds: see the logs of the voters"
         yield problem("quorum", "leader", f"refuses it: {seen.refusal}", remedy)
 
 
 def judge_file(file: str, seen: Seen) -> Iterator[Finding]:
-    """What is to be changed in a node's file. It holds the change up no more than any other file does."""
-    from kraftd.cli.doctor.findings import ok, problem, warning
+    """What is to be changed in a node's file, once the quorum is dynamic.
+
+    Apache Kafka's nodes end with a fatal error, at the start, where a static quorum is not in their file.
+    """
+    from kraftd.cli.doctor.findings import note, ok, problem, warning
     from kraftd.configdef.properties import parse
 
     servers = ",".join(addresses(seen.quorum))
@@ -151,7 +203,14 @@ def judge_file(file: str, seen: Seen) -> Iterator[Finding]:
         yield problem("file", file, f"cannot be read: {error}", "correct the path")
         return
     lines = {one.key: one for one in keys}
-    if VOTERS in lines:
+    if seen.kraft_version < DYNAMIC:
+        if VOTERS in lines:
+            later = f"leave it until the quorum is dynamic; then replace it by {SERVERS}={servers}"
+            yield note("file", file, f"has {VOTERS}", later)
+        else:
+            restore = f"have {VOTERS} in it until the quorum is dynamic"
+            yield problem("file", file, f"has no {VOTERS}, and the quorum is static", restore)
+    elif VOTERS in lines:
         yield warning(
             "file", file, f"still has {VOTERS}", f"replace it by {SERVERS}={servers}, then restart the node"
         )

@@ -24,6 +24,7 @@ class Quorum(NamedTuple):
     """What the leader says: of the quorum, where it is itself, and where each voter is by its id.
 
     `refused` are the nodes that a kraftd leader refuses, and those that are ahead of it, a line each.
+    `address` is a broker's where one was asked, which passes the leader's answers on.
     """
 
     cluster_id: str
@@ -31,6 +32,13 @@ class Quorum(NamedTuple):
     address: tuple[str, int]
     endpoints: Mapping[int, list[str]]
     refused: Sequence[str] = ()
+    by_broker: bool = False
+
+    @property
+    def leaders_address(self) -> tuple[str, int]:
+        """Where the leader listens itself: what brokers do not pass on is asked there."""
+        own = self.endpoints.get(self.partition.leader_id)
+        return endpoint_address(own[0]) if self.by_broker and own else self.address
 
 
 class NoLeader(CommandFailure):
@@ -113,7 +121,7 @@ async def _find_leader(connection: Connection) -> tuple[str, int]:
     from kraftd.client.failures import NoAnswer
 
     try:
-        cluster = await _describe_cluster(connection)
+        cluster, _ = await _describe_cluster(connection)
     except NoAnswer:
         raise NoLeader from None  # a controller that has not heard of a leader yet lets this wait
     leader = next((node for node in cluster.brokers if node.broker_id == cluster.controller_id), None)
@@ -122,17 +130,19 @@ async def _find_leader(connection: Connection) -> tuple[str, int]:
     return leader.host, leader.port
 
 
-async def _describe_cluster(connection: Connection) -> DescribeClusterResponse:
+async def _describe_cluster(connection: Connection) -> tuple[DescribeClusterResponse, bool]:
+    """What a node says of the cluster, and whether it is a broker."""
     from kraftd.messages.describe_cluster_request import DescribeClusterRequest
     from kraftd.messages.describe_cluster_response import DescribeClusterResponse
     from kraftd.wire.error_code import ErrorCode
 
     request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
     cluster = await connection.ask(request, DescribeClusterResponse)
-    if cluster.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:  # a broker: it passes on all else
+    is_broker = cluster.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+    if is_broker:
         cluster = await connection.ask(DescribeClusterRequest(), DescribeClusterResponse)
     check(cluster.error_code, cluster.error_message)
-    return cluster
+    return cluster, is_broker
 
 
 async def describe_quorum(connection: Connection, address: tuple[str, int]) -> Quorum:
@@ -150,9 +160,9 @@ async def describe_quorum(connection: Connection, address: tuple[str, int]) -> Q
         node.node_id: [endpoint_text(one.name, one.host, one.port) for one in node.listeners]
         for node in answer.nodes
     }
-    cluster = await _describe_cluster(connection)
+    cluster, is_broker = await _describe_cluster(connection)
     refused = (answer.error_message or "").splitlines()
-    return Quorum(cluster.cluster_id, partition, address, endpoints, refused)
+    return Quorum(cluster.cluster_id, partition, address, endpoints, refused, is_broker)
 
 
 def leaders_time_ms(partition: PartitionData) -> int | None:
@@ -166,6 +176,13 @@ def leaders_time_ms(partition: PartitionData) -> int | None:
 def endpoint_text(listener: str, host: str, port: int) -> str:
     """An endpoint as it stands in `listeners`, and as Kafka's tools show it."""
     return f"{listener}://[{host}]:{port}" if ":" in host else f"{listener}://{host}:{port}"
+
+
+def endpoint_address(text: str) -> tuple[str, int]:
+    """The host and port of what `endpoint_text` made. Raises ValueError."""
+    from kraftd.configdef.addresses import parse_host_port
+
+    return parse_host_port(text.partition("://")[2])
 
 
 def check(error_code: int, error_message: str | None) -> None:

@@ -72,7 +72,7 @@ async def registrations(bootstrap: str, timeout_s: float) -> list[Registration]:
     from kraftd.messages.describe_cluster_response import DescribeClusterResponse
 
     quorum = await ask_leader(bootstrap, timeout_s)
-    async with await connect(quorum.address, timeout_s) as connection:
+    async with await connect(quorum.leaders_address, timeout_s) as connection:
         request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
         cluster = await connection.ask(request, DescribeClusterResponse)
     check(cluster.error_code, cluster.error_message)
@@ -115,7 +115,7 @@ async def forget(bootstrap: str, timeout_s: float, controller_id: int) -> None:
         raise CommandFailure(text, FAILED)
     if all(one.controller_id != controller_id for one in await registrations(bootstrap, timeout_s)):
         raise CommandFailure(f"No controller {controller_id} is registered with an endpoint.", FAILED)
-    async with await connect(quorum.address, timeout_s) as connection:
+    async with await connect(quorum.leaders_address, timeout_s) as connection:
         await _register(connection, controller_id, await _supported(connection))
 
 

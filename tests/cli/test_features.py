@@ -72,14 +72,23 @@ def test_what_is_no_level_is_a_usage_error(node: Node) -> None:
 def test_a_static_quorum_is_made_dynamic_with_what_to_change_in_files(node: Node, tmp_path: Path) -> None:
     tried = node.make_dynamic("--dry-run", "--config", node.config)
     assert tried.code == 0, tried.err
-    assert f"still has {VOTERS}" in tried.out
+    assert "leave it until the quorum is dynamic" in tried.out
+    assert (
+        f"Once it is, and not before: in the file of every controller and broker, replace {VOTERS}"
+        in tried.out
+    )
     assert f"controller.quorum.bootstrap.servers={node.bootstrap}" in tried.out
     assert node.finalized("kraft.version") == 0
-    wait_until(lambda: node.make_dynamic().code == 0, "the leader knows its directory")
+    nothing_yet = write_config(tmp_path)
+    early = node.make_dynamic("--dry-run", "--config", nothing_yet)
+    assert f"has no {VOTERS}, and the quorum is static" in early.out
+    assert node.make_dynamic().code == 0
     assert node.finalized("kraft.version") == 1
-    mended = write_config(tmp_path)
-    again = node.make_dynamic("--config", mended, "--config", tmp_path / "absent")
+    again = node.make_dynamic(
+        "--config", node.config, "--config", nothing_yet, "--config", tmp_path / "absent"
+    )
     assert (again.code, "dynamic already" in again.out) == (0, True)
+    assert f"still has {VOTERS}" in again.out
     assert f"and no {VOTERS}" in again.out
     assert "cannot be read" in again.out
 

@@ -15,7 +15,7 @@ from kraftd.cli.doctor.judge_peers import (
     judge_versions,
 )
 from kraftd.cli.doctor.judge_quorum import Member, judge_cluster_id
-from kraftd.cli.leader import parse_addresses
+from kraftd.cli.leader import endpoint_address, parse_addresses
 
 if TYPE_CHECKING:
     from kraftd.cli.doctor.peer_probe import Address
@@ -208,13 +208,11 @@ class _Examination:
 
 def endpoints_of(leader: quorum_probe.Leader) -> list[Address]:
     """Where the voters are, as the leader has it; the first endpoint of each."""
-    from kraftd.configdef.addresses import parse_host_port
-
     found = []
     for texts in leader.quorum.endpoints.values():
         for text in texts[:1]:
             try:
-                found.append(parse_host_port(text.partition("://")[2]))
+                found.append(endpoint_address(text))
             except ValueError:
                 continue  # what no connection can be made to is told by who tries
     return found
