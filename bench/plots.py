@@ -27,6 +27,7 @@ GROUPS = {
     "clients": ("Ordinary clients", ("clients_",)),
     "codec": ("Codecs", ("codec_",)),
 }
+Bar = tuple[str, float, str]  # name, times better, both figures in words
 _BETTER, _WORSE, _LINE = "#2a6f97", "#c1666b", "#555555"
 _STYLE = {"svg.fonttype": "none", "svg.hashsalt": "kraftd", "font.size": 8, "font.family": "sans-serif"}
 
@@ -52,14 +53,21 @@ def draw(report: dict[str, Any], folder: Path) -> list[Path]:
                 ours, theirs = report["kraftd"][key], report["apache"][key]
                 times = figure.times_better(ours, theirs)
                 if times is not None and figure.compared:
-                    name = figure.name.split(": ", 1)[-1]
-                    bars.append((name, times, f"{figure.written(ours)}  |  {figure.written(theirs)}"))
+                    written = f"{figure.written(ours)}  |  {figure.written(theirs)}"
+                    bars.append((figure.name, times, written))
         if bars:
-            drawn.append(_draw(title, bars, folder / f"{group}.svg"))
+            drawn.append(_draw(title, _shortened(bars), folder / f"{group}.svg"))
     return drawn
 
 
-def _draw(title: str, bars: list[tuple[str, float, str]], path: Path) -> Path:
+def _shortened(bars: list[Bar]) -> list[Bar]:
+    """Without the words before a colon, where all names begin with the same."""
+    if len({name.partition(": ")[0] for name, *_ in bars}) > 1:
+        return bars
+    return [(name.partition(": ")[2] or name, times, written) for name, times, written in bars]
+
+
+def _draw(title: str, bars: list[Bar], path: Path) -> Path:
     """Bars from top to bottom on a logarithmic axis, 1 being as good as Apache Kafka."""
     with pyplot.rc_context(_STYLE):
         drawing, axes = pyplot.subplots(figsize=(9, 0.9 + 0.24 * len(bars)), layout="constrained")
