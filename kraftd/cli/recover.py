@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from kraftd.types import Uuid
 
 
+PROBE_S = 2.0  # that another voter has to answer
+
+
 @click.command()
 @click.option(
     "-c", "--config", "file", required=True, metavar="FILE", help="The survivor's .properties file."
@@ -31,8 +34,9 @@ def recover(file: str, others: tuple[str, ...], typed: str | None) -> None:
     """Make the only surviving controller the only voter.
 
     For a quorum whose majority is lost for good. Run it on the survivor with the longest log, kraftd's or
-    Apache Kafka's, while it is stopped. It says what is lost before it changes anything. Of a static quorum,
-    controller.quorum.voters must name this node alone before. Never start a lost voter on its old directory
+    Apache Kafka's, while it is stopped. It says what is lost before it changes anything, and refuses where a
+    majority of the voters answers. Of a static quorum, controller.quorum.voters must name this node alone
+    before. Never start a lost voter on its old directory
     again: format it anew.
     """
     from kraftd.config import load
@@ -72,6 +76,7 @@ def _recover(
     check_same_cluster(disk, cluster_id, others)
     epoch = recovered_epoch([mine, *copies.values()])
     tell(config, cluster_id, mine, copies)
+    check_majority_is_lost(config, cluster_id, mine)
     if typed is None:
         typed = click.prompt("Type the cluster id to go on", type=str)
     if typed.strip() != cluster_id:
@@ -126,6 +131,39 @@ def check_same_cluster(disk: RealDisk, cluster_id: str, others: tuple[str, ...])
         found = read_meta_properties(disk, data_directory(other))
         if found is not None:
             check_meta_properties({other: found}, cluster_id=cluster_id)
+
+
+def check_majority_is_lost(config: DaemonConfig, cluster_id: str, mine: Survey) -> None:
+    """Ask the other voters. Raise CommandFailure where so many answer that they may go on without this one.
+
+    Both quorums would then take decisions, each for brokers that find it first.
+    """
+    from kraftd.cli.cluster_options import run
+    from kraftd.cli.doctor.examine import log_in_as
+    from kraftd.cli.doctor.peer_probe import probe_all
+    from kraftd.wire.api import ApiKey
+
+    voters = [] if mine.voters is None else mine.voters.voters
+    others = {
+        (one.endpoints[0].host, one.endpoints[0].port): one.voter_id
+        for one in voters
+        if one.voter_id != config.node_id and one.endpoints
+    }
+    log_in_as(config, [])
+    answers = zip(others.values(), run(probe_all(others, PROBE_S)), strict=True)
+    there = [
+        f"{node_id} at {one.at}"
+        for node_id, one in answers
+        if not one.failure and one.cluster_id == cluster_id and ApiKey.VOTE in one.served
+    ]
+    if 2 * len(there) > len(voters):
+        raise CommandFailure(
+            f"A majority of the voters is not lost: {', '.join(there)} answer. Start this controller, and it "
+            "joins them; or stop them for good first. Nothing was changed.",
+            FAILED,
+        )
+    for one in there:
+        click.echo(f"  Controller {one} answers: with this one, the quorum may have its majority.")
 
 
 def own_voter(config: DaemonConfig) -> str:

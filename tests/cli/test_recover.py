@@ -111,7 +111,8 @@ def test_an_old_voter_that_has_committed_more_ends_and_says_what_to_do(tmp_path:
     assert done.code == 0
     with started(configs[survivor]):
         old = run_apart("start", configs[leader])
-        assert old.code == 1
+        assert old.code == 3
+        assert "Traceback" not in old.err
         assert "Format its directory anew and let it join" in old.err
         assert [one["id"] for one in described(ports[survivor])["CurrentVoters"]] == [survivor]
 
@@ -147,3 +148,25 @@ def test_a_directory_that_is_not_formatted_is_no_survivor(tmp_path: Path) -> Non
     said = run("quorum", "recover", "--config", write_config(tmp_path), "--cluster-id-confirm", CLUSTER_ID)
     assert said.code == 3
     assert "meta.properties" in said.err
+
+
+def test_nothing_is_recovered_while_the_others_are_a_majority(tmp_path: Path) -> None:
+    configs, ports = three(tmp_path)
+    with contextlib.ExitStack() as stack:
+        processes = {n: stack.enter_context(started(config))[0] for n, config in configs.items()}
+        leader = described(ports[1])["LeaderId"]
+        stopped, other = (number for number in configs if number != leader)
+        register_broker(ports[leader], CLUSTER_ID)
+        processes[stopped].terminate()
+        processes[stopped].wait(30)
+        before = tree(tmp_path / str(stopped))
+        recover = ("quorum", "recover", "--config", configs[stopped], "--cluster-id-confirm")
+        refused = run(*recover, CLUSTER_ID)
+        assert refused.code == 1
+        for number in (leader, other):
+            assert f"{number} at 127.0.0.1:{ports[number]}" in refused.err
+        processes[other].kill()
+        processes[other].wait(30)
+        warned = run(*recover, "another")
+        assert f"Controller {leader} at 127.0.0.1:{ports[leader]} answers" in warned.out
+        assert tree(tmp_path / str(stopped)) == before
