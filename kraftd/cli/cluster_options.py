@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kraftd.cli.patience import waiting
 from kraftd.cli.values import SECONDS
 
 if TYPE_CHECKING:
@@ -111,7 +112,8 @@ async def opened_source(bootstrap: str | None, path: str | None, timeout_s: floa
         from kraftd.cli.sources.quorum import find_quorum
 
         assert bootstrap is not None
-        source = await find_quorum(bootstrap, timeout_s)
+        async with waiting(f"for an answer, {timeout_s:g} s at most"):
+            source = await find_quorum(bootstrap, timeout_s)
     try:
         yield source
     finally:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from kraftd.cli.failures import FAILED, CommandFailure
+from kraftd.cli.patience import waiting
 
 if TYPE_CHECKING:
     from kraftd.client.connection import Connection
@@ -60,13 +61,14 @@ async def ask_leader(bootstrap: str, timeout_s: float) -> Quorum:
 
     deadline_s = time.monotonic() + timeout_s
     addresses = parse_addresses(bootstrap)
-    while True:
-        try:
-            return await _ask_once(addresses, timeout_s / TRIES)
-        except (NoLeader, NoAnswer):
-            if time.monotonic() + POLL_S > deadline_s:
-                raise
-        await asyncio.sleep(POLL_S)
+    async with waiting(f"for a leader, {timeout_s:g} s at most"):
+        while True:
+            try:
+                return await _ask_once(addresses, timeout_s / TRIES)
+            except (NoLeader, NoAnswer):
+                if time.monotonic() + POLL_S > deadline_s:
+                    raise
+            await asyncio.sleep(POLL_S)
 
 
 def parse_addresses(bootstrap: str) -> list[tuple[str, int]]:

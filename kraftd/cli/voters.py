@@ -10,6 +10,7 @@ import click
 from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, run
 from kraftd.cli.failures import DIRECTORY, FAILED, UNREACHABLE, CommandFailure
 from kraftd.cli.leader import POLL_S, Quorum, ask_leader, check, connect, endpoint_text
+from kraftd.cli.patience import waiting
 from kraftd.cli.values import NODE_ID, SECONDS
 
 if TYPE_CHECKING:
@@ -138,21 +139,22 @@ async def change(
 
     deadline_s = time.monotonic() + timeout_s
     left_s, voted = timeout_s, None
-    while True:
-        found = await ask_leader(bootstrap, left_s)
-        votes = is_voter(found, request.voter_id, request.voter_directory_id)
-        voted = votes if voted is None else voted
-        if was_made(key, voted, votes):
-            return  # and the answer did not come, or came too early
-        try:
-            await ask_once(found, left_s, key, request)
-        except NotYet:
-            left_s = deadline_s - time.monotonic()
-            if left_s <= POLL_S:
-                raise
-        else:
-            return
-        await asyncio.sleep(POLL_S)
+    async with waiting(f"until the leader can make the change, {timeout_s:g} s at most"):
+        while True:
+            found = await ask_leader(bootstrap, left_s)
+            votes = is_voter(found, request.voter_id, request.voter_directory_id)
+            voted = votes if voted is None else voted
+            if was_made(key, voted, votes):
+                return  # and the answer did not come, or came too early
+            try:
+                await ask_once(found, left_s, key, request)
+            except NotYet:
+                left_s = deadline_s - time.monotonic()
+                if left_s <= POLL_S:
+                    raise
+            else:
+                return
+            await asyncio.sleep(POLL_S)
 
 
 def was_made(key: ApiKey, voted: bool, votes: bool) -> bool:

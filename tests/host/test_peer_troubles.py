@@ -42,6 +42,7 @@ def test_a_line_comes_soon_and_then_once_a_minute_with_a_count() -> None:
         ("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] required", "this node's certificate", "ssl.keystore"),
         ("login by PLAIN: invalid credentials", "cannot log in (login by PLAIN", "sasl.jaas.config"),
         ("the other side speaks TLS on a plaintext connection", "it speaks TLS", "security protocol"),
+        ("it does not speak Kafka's protocol", "does not speak Kafka", "correct the address"),
     ],
 )
 def test_what_fails_between_secured_nodes_is_named(reason: str, text: str, remedy: str) -> None:

@@ -9,6 +9,7 @@ import click
 
 from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, json_option, run
 from kraftd.cli.failures import FAILED, OK
+from kraftd.cli.patience import waiting
 from kraftd.cli.values import SECONDS
 
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ def doctor(file: str | None, bootstrap: str | None, timeout_s: float, as_json: b
     """
     if file is None and bootstrap is None:
         raise click.UsageError("Give --config FILE, --bootstrap HOST:PORT, or both.")
-    from kraftd.cli.doctor.examine import examine
-
-    found = run(examine(file, bootstrap, timeout_s))
+    found = run(examined(file, bootstrap, timeout_s))
     if as_json:
         import json
 
@@ -56,6 +55,14 @@ def doctor(file: str | None, bootstrap: str | None, timeout_s: float, as_json: b
     else:
         show(found)
     return FAILED if any(one.is_wrong for one in found) else OK
+
+
+async def examined(file: str | None, bootstrap: str | None, timeout_s: float) -> list[Finding]:
+    """All findings."""
+    from kraftd.cli.doctor.examine import examine
+
+    async with waiting(f"for addresses that do not answer; each has {timeout_s:g} s"):
+        return await examine(file, bootstrap, timeout_s)
 
 
 def show(found: Iterable[Finding]) -> None:

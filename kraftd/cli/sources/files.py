@@ -40,6 +40,8 @@ class FileSource:
             return self._from_checkpoint(usable[-1])
         if start == 0:
             return Beginning(0, 0, -1, iter(()), past.size_bytes)
+        if start is None and not past.checkpoints():
+            raise CommandFailure(f"{self.name} holds no metadata yet: its node has never run.", FAILED)
         ends = [one.id.offset for one in past.checkpoints() if one.id.offset >= (start or 0)]
         if ends:
             raise CommandFailure(not_covered(limit, min(ends)), FAILED)

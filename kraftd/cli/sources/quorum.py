@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kraftd.cli.failures import DIRECTORY, FAILED, UNREACHABLE, CommandFailure
 from kraftd.cli.leader import parse_addresses
+from kraftd.cli.patience import waiting
 from kraftd.cli.sources.source import Beginning, Limit, not_covered
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
@@ -82,6 +83,7 @@ class QuorumSource:
     def __init__(self, name: str, controllers: list[Address], timeout_s: float) -> None:
         self.name = name
         self._log = QuorumLog(controllers, timeout_s)
+        self._timeout_s = timeout_s
         self._epoch = 0  # of the record before the one that is read next
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -91,7 +93,7 @@ class QuorumSource:
     async def is_allowed(self) -> bool:
         """Return whether the controllers let this user read: they ask for CLUSTER_ACTION."""
         try:
-            await self._log.bounds()
+            await self._bounds()
         except Refused as error:
             return error.code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         except ClientFailure:
@@ -99,7 +101,7 @@ class QuorumSource:
         return True
 
     async def begin(self, limit: Limit) -> Beginning:
-        bounds = await self._log.bounds()
+        bounds = await self._bounds()
         if bounds.latest is None:
             return Beginning(0, 0, -1, iter(()), 0)
         if limit.offset is None or bounds.latest.offset - 1 <= limit.offset:
@@ -112,8 +114,12 @@ class QuorumSource:
         return beginning
 
     async def begin_earliest(self) -> Beginning:
-        bounds = await self._log.bounds()
+        bounds = await self._bounds()
         return Beginning(0, 0, -1, iter(()), 0) if bounds.latest is None else await self._earliest(bounds)
+
+    async def _bounds(self) -> LogBounds:
+        async with waiting(f"for a leader, {self._timeout_s:g} s at most"):
+            return await self._log.bounds()
 
     async def _earliest(self, bounds: LogBounds) -> Beginning:
         assert bounds.latest is not None

@@ -1,0 +1,53 @@
+"""A command that waits for an answer says so, and a directory of a node that never ran is told as one."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kraftd.cli import patience
+from tests.cli.run import run, write_config
+
+CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An address that takes connections and answers nothing; commands are soon out of patience."""
+    monkeypatch.setattr(patience, "SILENT_S", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "quorum describe",
+        "quorum remove-controller -i 1 -d PJ0y2k0hRWuT2vVYJ9yS1Q",
+        "topics",
+        "watch",
+        "backup -o /nowhere/backup",
+    ],
+)
+def test_a_command_says_once_that_it_waits(silent: str, words: str) -> None:
+    done = run(*words.split(), "--bootstrap", silent, "--timeout", "0.2")
+    assert done.code == 5
+    assert done.err.count("Waiting ") == 1, done.err
+
+
+def test_doctor_says_that_it_waits_and_keeps_its_output_clean(silent: str) -> None:
+    done = run("doctor", "--bootstrap", silent, "--timeout", "0.2", "--json")
+    assert done.code == 1
+    assert done.err.startswith("Waiting for addresses that do not answer")
+    assert "Waiting" not in done.out
+
+
+def test_a_directory_whose_node_never_ran_is_told_as_one(tmp_path: Path) -> None:
+    config = write_config(tmp_path)
+    assert run("format", "-c", config, "-t", CLUSTER_ID, "--standalone").code == 0
+    shown = run("show", "--directory", tmp_path / "data")
+    assert shown.code == 1
+    assert "its node has never run" in shown.err
