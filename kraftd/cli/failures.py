@@ -65,6 +65,8 @@ def explain(error: Exception) -> tuple[str, int]:
         return str(error), FAILED
     if isinstance(error, ValueError) and "null byte" in str(error):
         return "A path holds a NUL character, which no file name can.", USAGE
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object!a} holds a character that is none in UTF-8.", USAGE
     if isinstance(error, MemoryError):
         return "There is not enough memory for this.", FAILED
     if os.environ.get("KRAFTD_TRACEBACK"):

@@ -72,6 +72,11 @@ def words_of(start: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
     return more.map(lambda parts: [*start, *quick, *(one for part in parts for one in part)])
 
 
+def test_a_path_that_no_file_can_have_is_a_usage_error() -> None:
+    for path in ("\ud800", "a\x00b"):
+        assert told(run("dump", path)).code == 2
+
+
 @settings(max_examples=LINES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(words=st.sampled_from(sorted(COMMANDS)).flatmap(words_of))
 def test_any_command_line_is_answered_in_words(words: Sequence[str]) -> None:
