@@ -4,7 +4,7 @@ Authorization: none for oneself, CREATE_TOKENS on the user for another. Sent by:
 commit. Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED over PLAINTEXT, for ANONYMOUS over SSL, and for a sender
 that came in with a token; DELEGATION_TOKEN_AUTHORIZATION_FAILED, DELEGATION_TOKEN_AUTH_DISABLED,
 INVALID_PRINCIPAL_TYPE, UNSUPPORTED_VERSION (before metadata.version 3.6-IV2).
-Differs from Apache Kafka: an owner without a type is INVALID_PRINCIPAL_TYPE, not UNKNOWN_SERVER_ERROR.
+Differs from Apache Kafka: an owner whose type is null is INVALID_PRINCIPAL_TYPE, not UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations

@@ -22,10 +22,13 @@ NO_TIME_MS: Final = -1  # in the answer to a request that is not allowed
 def may_ask_for_tokens(node: Node, call: Call) -> bool:
     """Return whether the sender has proved who it is, by something else than a token.
 
-    A request in an Envelope is judged by the listener that the Envelope came in by, as Kafka does.
+    A request in an Envelope came to a broker, which has looked at its own listener: that of the controllers
+    may be PLAINTEXT.
     """
     if call.principal.token_authenticated:
         return False
+    if call.envelope is not None:
+        return True
     protocol = node.identity.security_protocol(call.listener)
     return protocol != PLAINTEXT and not (protocol == SSL and call.principal == ANONYMOUS)
 

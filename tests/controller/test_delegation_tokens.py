@@ -92,6 +92,13 @@ def test_a_token_for_another_owner_names_who_asked_for_it(tokens: Tokens) -> Non
     assert tokens.cluster.image.delegation_tokens[made.token_id].owner == "User:carol"
 
 
+def test_an_owner_may_have_an_empty_type(tokens: Tokens) -> None:
+    request = CreateDelegationTokenRequest("", "bob")
+    made = tokens.take(create_delegation_token(tokens.ctx, request, 3, ("User", "alice")))
+    assert made.error_code == 0
+    assert tokens.cluster.image.delegation_tokens[made.token_id].owner == ":bob"
+
+
 def test_a_renewer_that_is_no_user_is_refused(tokens: Tokens) -> None:
     assert tokens.create("bob", kind="Group").error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
     typeless = CreateDelegationTokenRequest(None, "bob")

@@ -145,6 +145,17 @@ def test_over_plaintext_nobody_asks_for_tokens(house: House) -> None:
     assert token_answers(house, b"") == [ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED] * 4
 
 
+def test_a_broker_forwards_token_requests_over_plaintext(house: House) -> None:
+    for key, version, request in (
+        (ApiKey.CREATE_DELEGATION_TOKEN, 3, CreateDelegationTokenRequest(None, None)),
+        (ApiKey.RENEW_DELEGATION_TOKEN, 2, RenewDelegationTokenRequest(b"")),
+        (ApiKey.EXPIRE_DELEGATION_TOKEN, 2, ExpireDelegationTokenRequest(b"")),
+    ):
+        outer = house.ask(ApiKey.ENVELOPE, 0, carried(request, key, version))
+        _, answer = parse_response(key, version, bytes(outer.response_data))
+        assert answer.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED  # no secret key, but allowed
+
+
 def test_a_token_is_created_renewed_described_and_expired(secured: House) -> None:
     made = secured.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, CreateDelegationTokenRequest(None, None))
     assert (made.error_code, made.principal_name) == (0, "ANONYMOUS")

@@ -40,7 +40,7 @@ def create_delegation_token(
     """A new token with its HMAC, of the requester (type and name) where the request names no owner.
 
     Errors: DELEGATION_TOKEN_AUTH_DISABLED without a secret key, UNSUPPORTED_VERSION before metadata.version
-    3.6-IV2, INVALID_PRINCIPAL_TYPE for a renewer that is no User, or an owner without a type.
+    3.6-IV2, INVALID_PRINCIPAL_TYPE for a renewer that is no User, or an owner whose type is null.
     """
     owner = requester
     if request.owner_principal_name:
@@ -55,7 +55,8 @@ def create_delegation_token(
     answer.error_code = _unavailable(ctx)
     if answer.error_code:
         return Decision(answer)
-    if not owner[0] or any(renewer.principal_type != USER for renewer in request.renewers):
+    without_type = request.owner_principal_name and request.owner_principal_type is None
+    if without_type or any(renewer.principal_type != USER for renewer in request.renewers):
         answer.error_code = ErrorCode.INVALID_PRINCIPAL_TYPE
         return Decision(answer)
     settings = ctx.settings.tokens
