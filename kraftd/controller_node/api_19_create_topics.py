@@ -4,7 +4,7 @@ Authorization: CREATE on the cluster or the topic; DESCRIBE_CONFIGS to see confi
 brokers for their internal topics. Answered after commit. Errors, per topic: TOPIC_ALREADY_EXISTS,
 INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
 INVALID_CONFIG, INVALID_REQUEST (named twice), POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED (v6 and later);
-POLICY_VIOLATION for the whole.
+POLICY_VIOLATION and REQUEST_TIMED_OUT (no time left) for the whole.
 Differs from Apache Kafka: a throttled connection is not muted meanwhile.
 """
 

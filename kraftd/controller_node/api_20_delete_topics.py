@@ -2,7 +2,7 @@
 
 Authorization: DELETE on the cluster or the topic. Sent by: admin clients. Answered after commit. Errors, per
 topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, THROTTLING_QUOTA_EXCEEDED (v5 and
-later); TOPIC_DELETION_DISABLED for the whole.
+later); TOPIC_DELETION_DISABLED and REQUEST_TIMED_OUT (no time left) for the whole.
 Differs from Apache Kafka: answers come in order, not shuffled.
 """
 

@@ -2,7 +2,7 @@
 
 Authorization: ALTER on the topic. Sent by: admin clients. Answered after commit. Errors, per topic:
 UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR,
-INVALID_REQUEST, THROTTLING_QUOTA_EXCEEDED (v3).
+INVALID_REQUEST, THROTTLING_QUOTA_EXCEEDED (v3); REQUEST_TIMED_OUT (no time left) for all.
 Differs from Apache Kafka: a throttled connection is not muted meanwhile.
 """
 

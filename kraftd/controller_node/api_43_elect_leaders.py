@@ -2,7 +2,7 @@
 
 Authorization: ALTER on the cluster. Sent by: admin clients. Answered after commit. Errors, per partition:
 UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE,
-ELIGIBLE_LEADERS_NOT_AVAILABLE; INVALID_REQUEST for the whole.
+ELIGIBLE_LEADERS_NOT_AVAILABLE; INVALID_REQUEST and REQUEST_TIMED_OUT (no time left) for the whole.
 Differs from Apache Kafka: nowhere.
 """
 

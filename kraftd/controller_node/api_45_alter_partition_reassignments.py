@@ -2,7 +2,7 @@
 
 Authorization: ALTER on the cluster. Sent by: admin clients. Answered after commit. Errors, per partition:
 UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT,
-INVALID_REPLICATION_FACTOR.
+INVALID_REPLICATION_FACTOR; REQUEST_TIMED_OUT (no time left) for the whole.
 Differs from Apache Kafka: nowhere.
 """
 

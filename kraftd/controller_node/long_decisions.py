@@ -81,7 +81,7 @@ class LongDecisions:
         self._answer: list[Buffer] | None = None
         self._end_offset = 0
         self._applied_end: int | None = None
-        self._behind: deque[Call] = deque()
+        self._behind: deque[tuple[Call, int]] = deque()  # with the time, in ms, since which it waits
         self._handling = False
 
     @property
@@ -98,7 +98,7 @@ class LongDecisions:
         """Return whether the call has to wait its turn: it is handled again then."""
         if self._steps is None and (self._handling or not self._behind):
             return False
-        self._behind.append(call)
+        self._behind.append((call, self._context.now_ms))
         return True
 
     def begin(self, call: Call, rest: Deciding | Decision[Any]) -> None:
@@ -145,7 +145,7 @@ class LongDecisions:
         elif call is not None:
             self._boundary.refuse(call, refusal.code, refusal.message)
         behind, self._behind = self._behind, deque()
-        for waiting in behind:
+        for waiting, _ in behind:
             self._boundary.refuse(waiting, refusal.code, refusal.message)
         return applied_end
 
@@ -158,7 +158,9 @@ class LongDecisions:
         for _ in range(CALLS_A_TURN):
             if not self._behind or self._steps is not None:
                 break
-            self._boundary.handle(self._behind.popleft())
+            call, since_ms = self._behind.popleft()
+            take_time_off(call, self._context.now_ms - since_ms)
+            self._boundary.handle(call)
         self._handling = False
 
     def _run(self, call: Call, rest: Deciding | Decision[Any]) -> Iterator[Sequence[Any]]:
@@ -220,6 +222,13 @@ class LongDecisions:
     def __repr__(self) -> str:
         now = f"{self._call!r}" if self._call is not None else "none"
         return f"<LongDecisions {now} under way, {len(self._behind)} calls behind>"
+
+
+def take_time_off(call: Call, waited_ms: int) -> None:
+    """Take the time that a call has waited off the timeout that its request allows."""
+    timeout_ms = getattr(call.message, "timeout_ms", None)
+    if timeout_ms is not None:
+        call.message.timeout_ms = timeout_ms - waited_ms
 
 
 def first_turn(deciding: Deciding) -> Deciding | Decision[Any]:

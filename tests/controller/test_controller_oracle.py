@@ -193,7 +193,7 @@ class Match:
         # With partitions of several replication factors, Kafka takes that of any one of them.
         factors = {len(partition.replicas) for partition in topic.partitions.values()} if topic else set()
         if present < 12 and len(factors) < 2:
-            self.request("create_partitions", create_partitions, m.CreatePartitionsRequest([wanted]), 3)
+            self.request("create_partitions", create_partitions, m.CreatePartitionsRequest([wanted], 1), 3)
 
     def alter_partition(self) -> None:
         m = alter_partition_request

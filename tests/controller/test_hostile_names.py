@@ -32,8 +32,8 @@ def test_an_error_about_any_name_fits_into_its_answer(name: str) -> None:
     asked = [
         (create_topics, CreateTopicsRequest([CreatableTopic(name, 1, 1)]), 7),
         *[(create_topics, CreateTopicsRequest([CreatableTopic("a", 1, 1, [], c)]), 7) for c in configs],
-        (delete_topics, DeleteTopicsRequest([DeleteTopicState(name)]), 6),
-        (create_partitions, CreatePartitionsRequest([CreatePartitionsTopic(name, 2, None)]), 3),
+        (delete_topics, DeleteTopicsRequest([DeleteTopicState(name)], (), 1), 6),
+        (create_partitions, CreatePartitionsRequest([CreatePartitionsTopic(name, 2, None)], 1), 3),
         (elect_leaders, ElectLeadersRequest(0, [TopicPartitions(name, (0,))]), 2),
         (
             alter_partition_reassignments,

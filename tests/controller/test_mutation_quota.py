@@ -164,7 +164,7 @@ def test_deletions_and_more_partitions_are_charged(charged: Charged) -> None:
     answer = charged.decide(create_partitions, request, 3)
     assert [result.error_code for result in answer.results] == [0, THROTTLED]
     assert answer.throttle_time_ms == 1_500
-    deleted = charged.decide(delete_topics, DeleteTopicsRequest([DeleteTopicState("a")]), 6)
+    deleted = charged.decide(delete_topics, DeleteTopicsRequest([DeleteTopicState("a")], (), 1_000), 6)
     assert [(one.name, one.error_code) for one in deleted.responses] == [("a", THROTTLED)]
     assert charged.cluster.image.topic_named("a") is not None
 

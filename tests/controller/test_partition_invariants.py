@@ -105,13 +105,13 @@ class Life:
     def delete(self) -> None:
         if self.rng.random() < 0.3 and self.image.topics:
             topic_id = self.rng.choice(list(self.image.topics))
-            self.decide(delete_topics, DeleteTopicsRequest([DeleteTopicState(None, topic_id)]), 6)
+            self.decide(delete_topics, DeleteTopicsRequest([DeleteTopicState(None, topic_id)], (), 1), 6)
 
     def grow(self) -> None:
         if self.image.topics:
             topic = self.rng.choice(list(self.image.topics.values()))
             wanted = CreatePartitionsTopic(topic.name, len(topic.partitions) + 1, None)
-            self.decide(create_partitions, CreatePartitionsRequest([wanted]), 3)
+            self.decide(create_partitions, CreatePartitionsRequest([wanted], 1), 3)
 
     def alter_isr(self) -> None:
         found = self.some_partition()

@@ -204,7 +204,7 @@ def delete(cluster: Cluster, *topics: Any, **more: Any) -> Any:
         DeleteTopicState(topic) if isinstance(topic, str) else DeleteTopicState(None, topic)
         for topic in topics
     ]
-    return cluster.decide(delete_topics, DeleteTopicsRequest(states), 6, **more).responses
+    return cluster.decide(delete_topics, DeleteTopicsRequest(states, (), 1000), 6, **more).responses
 
 
 def test_topics_are_deleted_by_name_and_by_id_with_their_configs(cluster: Cluster) -> None:
@@ -218,7 +218,7 @@ def test_topics_are_deleted_by_name_and_by_id_with_their_configs(cluster: Cluste
 
 def test_old_versions_delete_by_a_list_of_names(cluster: Cluster) -> None:
     cluster.topic("a", (0, 1))
-    request = DeleteTopicsRequest(topic_names=("a", "none"))
+    request = DeleteTopicsRequest(topic_names=("a", "none"), timeout_ms=1000)
     results = cluster.decide(delete_topics, request, 5).responses
     assert codes(results) == {"a": ErrorCode.NONE, "none": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
@@ -236,7 +236,7 @@ def test_what_is_not_named_clearly_is_not_deleted(cluster: Cluster) -> None:
         DeleteTopicState(None, ZERO_UUID),
         DeleteTopicState(None, b"\7" * 16),
     ]
-    decision = delete_topics(cluster.ctx, DeleteTopicsRequest(states), 6)
+    decision = delete_topics(cluster.ctx, DeleteTopicsRequest(states, (), 1000), 6)
     invalid = ErrorCode.INVALID_REQUEST
     assert {(r.name, r.topic_id, r.error_code) for r in decision.answer.responses} == {
         ("a", ZERO_UUID, invalid),
@@ -274,7 +274,7 @@ def test_no_topic_is_deleted_where_deletion_is_disabled(version: int, code: Erro
 
 def grow(cluster: Cluster, name: str, count: int, *assignments: tuple[int, ...], **more: Any) -> Any:
     assigned = [CreatePartitionsAssignment(replicas) for replicas in assignments] or None
-    request = CreatePartitionsRequest([CreatePartitionsTopic(name, count, assigned)], **more)
+    request = CreatePartitionsRequest([CreatePartitionsTopic(name, count, assigned)], 1000, **more)
     (result,) = cluster.decide(create_partitions, request, 3).results
     return ErrorCode(result.error_code)
 
@@ -306,7 +306,7 @@ def test_a_topic_named_twice_or_not_authorized_does_not_grow(cluster: Cluster) -
     for name in "abc":
         cluster.topic(name, (0,))
     topics = [CreatePartitionsTopic(name, 2, None) for name in ("a", "b", "c", "a")]
-    request = CreatePartitionsRequest(topics)
+    request = CreatePartitionsRequest(topics, 1000)
     results = cluster.decide(create_partitions, request, 3, alterable=lambda names: {"b"}).results
     assert codes(results) == {
         "a": ErrorCode.INVALID_REQUEST,

@@ -79,16 +79,16 @@ def test_deletion_hides_names_from_a_caller_that_may_not_describe_them(house: Ho
     topic_id = house.node.image.topic_names()["a"]
     guard(house)
     asked = [DeleteTopicState(None, topic_id), DeleteTopicState(None, ONE_UUID), DeleteTopicState("absent")]
-    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=asked))
+    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=asked, timeout_ms=1000))
     told = {(one.name, bytes(one.topic_id)): one.error_code for one in answer.responses}
     assert told[None, topic_id] == TOPIC_DENIED
     assert told[None, ONE_UUID] == ErrorCode.UNKNOWN_TOPIC_ID
     assert told["absent", bytes(16)] == TOPIC_DENIED
     guard(house, allow(TOPIC, "a", AclOperation.DESCRIBE))
-    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=asked[:1]))
+    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=asked[:1], timeout_ms=1000))
     assert [(one.name, one.error_code) for one in answer.responses] == [("a", TOPIC_DENIED)]
     guard(house, allow(TOPIC, "a", AclOperation.DELETE))
-    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=asked[:1]))
+    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=asked[:1], timeout_ms=1000))
     assert [one.error_code for one in answer.responses] == [0]
 
 

@@ -128,6 +128,22 @@ def _shutdown(house: House) -> Any:
     return BrokerHeartbeatRequest(1, house.epoch, house.epoch, want_shut_down=True)  # type: ignore[attr-defined]
 
 
+def test_a_request_that_waits_longer_than_its_timeout_is_not_decided(house: House) -> None:
+    from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+
+    def asked(name: str, timeout_ms: int, connection_id: int) -> tuple[int, int]:
+        request = CreateTopicsRequest([CreatableTopic(name, 1, 1)], timeout_ms)
+        return house.send(ApiKey.CREATE_TOPICS, 7, request, connection_id)
+
+    large(house)
+    late, early = asked("late", 100, 2), asked("early", 101, 3)
+    house.advance(100)
+    turns(house)
+    assert codes(house.answer(late)) == {ErrorCode.REQUEST_TIMED_OUT}
+    assert codes(house.answer(early)) == {ErrorCode.NONE}
+    assert house.node.image.topic_named("late") is None
+
+
 def test_what_is_validated_only_leaves_nothing(house: House) -> None:
     from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 

@@ -9,6 +9,7 @@ from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.partitions.change import Election
 from kraftd.controller.partitions.edits import A_CHANGE, PartitionEdits
 from kraftd.controller.record_limit import check_record_count
+from kraftd.controller.time_left import check_time_left
 from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest
 from kraftd.messages.elect_leaders_response import (
@@ -34,14 +35,16 @@ def elect_leaders(
 ) -> Turns[Decision[ElectLeadersResponse]]:
     """Elect leaders of the given partitions, or of all when none are given (KIP-183, KIP-460).
 
-    Raises Refusal: INVALID_REQUEST for an unknown type of election, POLICY_VIOLATION for more than 10,000 new
-    leaders.  Per partition: UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE,
-    ELIGIBLE_LEADERS_NOT_AVAILABLE.  Where all are asked for, those that need none are left out of the answer.
+    Raises Refusal: REQUEST_TIMED_OUT, INVALID_REQUEST for an unknown type of election, POLICY_VIOLATION for
+    more than 10,000 new leaders.  Per partition: UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED,
+    PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE.  Where all are asked for, those that need
+    none are left out of the answer.
     """
     wanted = request.topic_partitions
     answer = ElectLeadersResponse(replica_election_results=[])
     if wanted is not None and not wanted:
         return Decision(answer, atomic=False)
+    check_time_left(request.timeout_ms)
     election = _ELECTIONS.get(request.election_type)
     if election is None:
         raise Refusal(

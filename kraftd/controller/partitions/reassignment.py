@@ -13,6 +13,7 @@ from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.partitions.change import Assignment, Election, Replicas
 from kraftd.controller.partitions.edits import A_CHANGE, PartitionEdits
 from kraftd.controller.record_limit import check_record_count
+from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.assignment import check_assignment
 from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
@@ -37,12 +38,13 @@ def alter_partition_reassignments(
 ) -> Turns[Decision[AlterPartitionReassignmentsResponse]]:
     """Start, change or (with replicas null) cancel reassignments; per partition why one cannot be.
 
-    Raises Refusal(POLICY_VIOLATION) for more than 10,000 changes.  Per partition: UNKNOWN_TOPIC_OR_PARTITION,
-    NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR (where it may not
-    change).
+    Raises Refusal: REQUEST_TIMED_OUT, POLICY_VIOLATION for more than 10,000 changes.  Per partition:
+    UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR (where it may not change).
     """
     if not request.topics:
         return Decision(AlterPartitionReassignmentsResponse())  # Kafka looks no further either
+    check_time_left(request.timeout_ms)
     answer = AlterPartitionReassignmentsResponse(
         error_message=None,
         responses=[],

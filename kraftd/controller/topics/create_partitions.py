@@ -8,6 +8,7 @@ from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.quotas.mutation import UNLIMITED, Charge
 from kraftd.controller.record_limit import MAX_RECORDS_PER_REQUEST
+from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.assignment import NewPartitions, Replicas, assigned_isr, check_assignment
 from kraftd.controller.topics.names import NameFilter, everything
 from kraftd.controller.topics.placement import Racks, rounds
@@ -34,13 +35,15 @@ def create_partitions(
     """The new partitions of all topics that can have them, in one batch; per topic why one cannot.
 
     With validate_only the same answer and no records.  alterable leaves those names that the sender may
-    alter. Per topic: INVALID_REQUEST (named twice), TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION,
-    INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR. POLICY_VIOLATION from where on
-    the request would add more than 10,000 partitions (Kafka answers UNKNOWN_SERVER_ERROR then, and adds
-    some).
+    alter.  Raises Refusal(REQUEST_TIMED_OUT). Per topic: INVALID_REQUEST (named twice),
+    TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR. POLICY_VIOLATION from where on the request would add more than 10,000
+    partitions (Kafka answers UNKNOWN_SERVER_ERROR then, and adds some).
     """
     counts = Counter([topic.name for topic in request.topics])
     authorized = alterable([name for name, count in counts.items() if count == 1])
+    if authorized:
+        check_time_left(request.timeout_ms)
     answer = CreatePartitionsResponse(results=[])
     for name, count in counts.items():
         if count > 1:

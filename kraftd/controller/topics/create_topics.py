@@ -12,6 +12,7 @@ from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.policies import NewTopic
 from kraftd.controller.quotas.mutation import UNLIMITED, Charge
 from kraftd.controller.record_limit import MAX_PARTITIONS_PER_REQUEST, check_record_count
+from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.assignment import NewPartitions, Replicas, assigned_isr, check_assignment
 from kraftd.controller.topics.names import NameFilter, everything, may_collide, topic_name_problem
 from kraftd.controller.topics.placement import Racks, rounds
@@ -42,7 +43,7 @@ def create_topics(
 
     With validate_only the same answer and no records, and the charge counts as well.  creatable and
     describable leave those names that the sender may create, and whose configs it may see.  Raises
-    Refusal(POLICY_VIOLATION) for more than 10,000 partitions or records in a request.
+    Refusal: REQUEST_TIMED_OUT, POLICY_VIOLATION for more than 10,000 partitions or records in a request.
     """
     answer = CreateTopicsResponse(topics=[])
     counts = _counts([topic.name for topic in request.topics])
@@ -50,6 +51,8 @@ def create_topics(
     authorized = creatable(allowed)
     described = describable(allowed)
     topics = [topic for topic in request.topics if counts[topic.name] == 1 and topic.name in authorized]
+    if topics:
+        check_time_left(request.timeout_ms)
     _check_partition_count(topics, ctx.settings.num_partitions)
     creation = _Creation(ctx, described, charge)
     for topic in topics:

@@ -8,6 +8,7 @@ from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.quotas.mutation import UNLIMITED, Charge
 from kraftd.controller.record_limit import check_record_count
+from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.names import NameFilter, everything
 from kraftd.controller.topics.work import DELETED_US
 from kraftd.controller.turns import InTurns, Pace, Turns
@@ -33,7 +34,7 @@ def delete_topics(
 
     deletable and describable leave those names that the sender may delete, and may know of.  Raises Refusal:
     TOPIC_DELETION_DISABLED (INVALID_REQUEST before version 3) where delete.topic.enable is false,
-    POLICY_VIOLATION for more than 10,000 topics.
+    REQUEST_TIMED_OUT, POLICY_VIOLATION for more than 10,000 topics.
     """
     if not ctx.settings.topic_deletion:
         if version < 3:
@@ -47,6 +48,8 @@ def delete_topics(
     names, ids = _asked(request, answer)
     by_id = {id_: image.topics[id_].name for id_, count in ids.items() if count == 1 and id_ in image.topics}
     single_names = [name for name, count in names.items() if count == 1]
+    if single_names or 1 in ids.values():
+        check_time_left(request.timeout_ms)
     asked = {*single_names, *by_id.values()}
     may_delete, may_describe = deletable(asked), describable(asked)
 

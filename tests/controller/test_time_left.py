@@ -1,0 +1,76 @@
+"""Requests whose timeout has passed are not decided; what needs no decision is answered all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftd.controller.decision import Refusal
+from kraftd.controller.partitions.election import elect_leaders
+from kraftd.controller.partitions.reassignment import alter_partition_reassignments
+from kraftd.controller.topics.create_partitions import create_partitions
+from kraftd.controller.topics.create_topics import create_topics
+from kraftd.controller.topics.delete_topics import delete_topics
+from kraftd.messages import alter_partition_reassignments_request as reassign
+from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from kraftd.wire.error_code import ErrorCode
+from tests.controller.cluster import Cluster
+
+MOVE = reassign.ReassignableTopic("a", [reassign.ReassignablePartition(0, (1,))])
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    cluster = Cluster().brokers(0, 1)
+    cluster.topic("a", (0, 1))
+    return cluster
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, -(2**31)])
+@pytest.mark.parametrize(
+    ("decide", "request_"),
+    [
+        (create_topics, CreateTopicsRequest([CreatableTopic("b", 1, 1)])),
+        (create_topics, CreateTopicsRequest([CreatableTopic("", 1, 1)])),
+        (delete_topics, DeleteTopicsRequest([DeleteTopicState("a")])),
+        (delete_topics, DeleteTopicsRequest([DeleteTopicState(None, b"\7" * 16)])),
+        (create_partitions, CreatePartitionsRequest([CreatePartitionsTopic("a", 3, None)])),
+        (elect_leaders, ElectLeadersRequest(0, None)),
+        (elect_leaders, ElectLeadersRequest(9, [TopicPartitions("a", (0,))])),
+        (alter_partition_reassignments, reassign.AlterPartitionReassignmentsRequest(topics=[MOVE])),
+    ],
+)
+def test_a_request_without_time_left_is_refused_as_a_whole(
+    cluster: Cluster, decide: Any, request_: Any, timeout_ms: int
+) -> None:
+    request_.timeout_ms = timeout_ms
+    with pytest.raises(Refusal) as refused:
+        decide(cluster.ctx, request_, 2)
+    assert refused.value.code is ErrorCode.REQUEST_TIMED_OUT
+    request_.timeout_ms = 1
+    try:
+        decide(cluster.ctx, request_, 2)
+    except Refusal as other:
+        assert other.code is ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("decide", "request_"),
+    [
+        (create_topics, CreateTopicsRequest([])),
+        (create_topics, CreateTopicsRequest([CreatableTopic("b", 1, 1)] * 2)),
+        (create_topics, CreateTopicsRequest([CreatableTopic("__cluster_metadata", 1, 1)])),
+        (delete_topics, DeleteTopicsRequest([DeleteTopicState("a")] * 2)),
+        (delete_topics, DeleteTopicsRequest([DeleteTopicState(None, bytes(16))])),
+        (create_partitions, CreatePartitionsRequest([CreatePartitionsTopic("a", 3, None)] * 2)),
+        (elect_leaders, ElectLeadersRequest(0, [])),
+        (alter_partition_reassignments, reassign.AlterPartitionReassignmentsRequest(topics=[])),
+    ],
+)
+def test_what_needs_no_decision_needs_no_time(cluster: Cluster, decide: Any, request_: Any) -> None:
+    request_.timeout_ms = 0
+    assert decide(cluster.ctx, request_, 2).records == []
