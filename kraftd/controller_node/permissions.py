@@ -58,8 +58,8 @@ def refused_configs(
 ) -> dict[int, ErrorCode]:
     """The denials among the resources of a request about configs, by their place in it.
 
-    What is named twice, or of a type that is not known, is refused for that, not here; so are loggers where
-    the API has none, and all that DescribeConfigs asks for together with such a type.
+    What is named twice (but for loggers), or of a type that is not known, is refused for that, not here; so
+    are loggers where the API has none, and all that DescribeConfigs asks for together with such a type.
     """
     if not node.boundary.has_authorizer:
         return {}
@@ -69,9 +69,10 @@ def refused_configs(
         return {}
     refused = {}
     for at, (type, name) in enumerate(asked):
-        if type not in _OWNERS or (altering and counts[type, name] > 1):
+        is_logger = type == ResourceType.BROKER_LOGGER
+        if type not in _OWNERS or (is_logger and not loggers):
             continue
-        if type == ResourceType.BROKER_LOGGER and not loggers:
+        if altering and counts[type, name] > 1 and not is_logger:
             continue
         resource_type, code = _OWNERS[ResourceType(type)]
         operation = AclOperation.ALTER_CONFIGS if altering else AclOperation.DESCRIBE_CONFIGS

@@ -66,7 +66,7 @@ def refuse(
     whole = "error_code" in fields and _has(response, "error_code", version)
     if whole:
         answer.error_code = int(code)  # type: ignore[attr-defined]
-        if message is not None and "error_message" in fields:
+        if "error_message" in fields and (message is not None or _may_be_none(fields["error_message"])):
             answer.error_message = message  # type: ignore[attr-defined]
     if request is not None and (not whole or key in _ERRORS_EVERYWHERE):
         build = _elements(type(request), response)
@@ -125,6 +125,10 @@ def _element_class(annotation: Any) -> type | None:
     return None
 
 
+def _may_be_none(annotation: Any) -> bool:
+    return types.NoneType in typing.get_args(annotation)
+
+
 def _primitive_array(annotation: Any) -> bool:
     options = typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
     return any(typing.get_origin(option) is tuple for option in options)
@@ -157,6 +161,7 @@ def _elements(request: type, response: type) -> tuple[str, Builder] | None:
     copied = _copied_fields(source_class, target_class)
     own_error = "error_code" in _types(target_class)
     own_message = "error_message" in _types(target_class)
+    no_text = own_message and _may_be_none(_types(target_class)["error_message"])
     inner = None if own_error or source_class is None else _elements(source_class, target_class)
     only = next(iter(msgspec.structs.fields(target_class))).name if source_class is None else None
 
@@ -172,7 +177,7 @@ def _elements(request: type, response: type) -> tuple[str, Builder] | None:
                 setattr(element, name, getattr(item, name))
             if own_error:
                 element.error_code = code
-                if own_message and message is not None:
+                if own_message and (message is not None or no_text):
                     element.error_message = message
             elif inner is not None:
                 setattr(element, inner[0], inner[1](item, code, message))

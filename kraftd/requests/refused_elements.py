@@ -55,9 +55,9 @@ def refused_scram(request: Any, code: int, message: str | None) -> Message:
 
 
 def refused_quotas(request: Any, code: int, message: str | None) -> Message:
-    """An entity is known by its parts, which the answer repeats; the last part of a type counts."""
-    entries = []
-    for asked in request.entries:
-        parts = {part.entity_type: part.entity_name for part in asked.entity}
-        entries.append(EntryData(code, message, [EntityData(*part) for part in parts.items()]))
+    """An entity is known by its parts, which the answer repeats as they were sent."""
+    entries = [
+        EntryData(code, message, [EntityData(part.entity_type, part.entity_name) for part in asked.entity])
+        for asked in request.entries
+    ]
     return AlterClientQuotasResponse(entries=entries)

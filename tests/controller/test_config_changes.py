@@ -110,6 +110,15 @@ def test_an_unknown_kind_of_resource_is_of_a_version_that_is_not_supported(clust
     assert codes(decide(cluster, change((99, "t", [])))) == [ErrorCode.UNSUPPORTED_VERSION]
 
 
+def test_what_is_no_resource_to_decide_on_is_answered_as_often_as_it_is_named(cluster: Cluster) -> None:
+    own = str(CONTROLLER_ID)
+    answered = codes(
+        decide(cluster, change((99, "x", []), (LOGGER, own, []), (99, "x", []), (LOGGER, own, [])))
+    )
+    unknown = ErrorCode.UNSUPPORTED_VERSION
+    assert answered == [unknown, ErrorCode.NONE, unknown, ErrorCode.NONE]
+
+
 def test_only_validating_writes_nothing(cluster: Cluster) -> None:
     decided = decide(cluster, change((TOPIC, "t", [("retention.ms", SET, "5")]), validate_only=True))
     assert (codes(decided), decided.records) == ([ErrorCode.NONE], [])

@@ -51,6 +51,14 @@ def test_levels_go_up_together() -> None:
     assert decision.atomic
 
 
+def test_of_a_feature_that_is_named_twice_the_last_level_counts_and_each_is_answered() -> None:
+    decision = update(
+        Cluster(metadata_version=30), ("group.version", 9, UP), ("group.version", 1, UP), version=1
+    )
+    assert levels(decision) == {"group.version": 1}
+    assert [(one.feature, one.error_code) for one in decision.answer.results] == [("group.version", 0)] * 2
+
+
 def test_one_that_cannot_be_updated_keeps_all_from_it() -> None:
     decision = update(Cluster(metadata_version=21), ("metadata.version", 30, UP), ("group.version", 2, UP))
     assert decision.records == []

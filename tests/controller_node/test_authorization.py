@@ -101,14 +101,15 @@ def test_partitions_are_added_to_topics_that_the_caller_may_alter(house: House) 
 
 def test_configs_are_denied_by_the_kind_of_their_resource(house: House) -> None:
     guard(house, allow(TOPIC, "a", AclOperation.ALTER_CONFIGS))
-    resources = [(2, "a"), (2, "b"), (4, "1"), (16, "m"), (32, "g"), (8, "100")]
+    resources = [(2, "a"), (2, "b"), (4, "1"), (16, "m"), (32, "g"), (8, "100"), (8, "100")]
     config = AlterableConfig("retention.ms", 0, "1000")
     request = IncrementalAlterConfigsRequest([AlterConfigsResource(*one, [config]) for one in resources])
     answer = house.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
     told = {(one.resource_type, one.resource_name): one.error_code for one in answer.responses}
     group_denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    codes = [0, TOPIC_DENIED, CLUSTER_DENIED, CLUSTER_DENIED, group_denied, CLUSTER_DENIED]
+    codes = [0, TOPIC_DENIED, CLUSTER_DENIED, CLUSTER_DENIED, group_denied, CLUSTER_DENIED, CLUSTER_DENIED]
     assert [told[one] for one in resources] == codes
+    assert len(answer.responses) == len(resources)
     assert house.node.image.config(2, "a") == {"retention.ms": "1000"}
     assert not house.node.image.config(2, "b")
     # ALTER_CONFIGS implies DESCRIBE_CONFIGS.

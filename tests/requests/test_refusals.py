@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.elect_leaders_request import ElectLeadersRequest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
@@ -56,3 +58,12 @@ def test_a_refused_listing_of_reassignments_names_the_partitions_that_were_asked
         ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, ListPartitionReassignmentsRequest(1, None), DENIED
     )
     assert everything.topics == []
+
+
+def test_a_refusal_without_a_text_says_null_as_kafkas_do() -> None:
+    request = CreateTopicsRequest([CreatableTopic("a", 1, 1)])
+    answer: Any = refuse(ApiKey.CREATE_TOPICS, 7, request, ErrorCode.REQUEST_TIMED_OUT)
+    (topic,) = answer.topics
+    assert (topic.error_code, topic.error_message) == (ErrorCode.REQUEST_TIMED_OUT, None)
+    whole: Any = refuse(ApiKey.ELECT_LEADERS, 2, ElectLeadersRequest(0, None), ErrorCode.REQUEST_TIMED_OUT)
+    encode_bytes(whole, 2)

@@ -137,26 +137,31 @@ def alter(
     keep_others: bool,
 ) -> Turns[tuple[list[VersionedRecord], list[Outcome]]]:
     """Records and outcomes of a request's resources, in their order; what is named twice is changed by
-    none of both.
+    none of both, and answered once.
+
+    Of a type that is not known, and of loggers where they are changed (`keep_others`), each is answered.
     """
     records: list[VersionedRecord] = []
     outcomes: list[Outcome] = []
     counts: dict[Resource, int] = {}
-    by_resource: dict[Resource, Asked] = {}
+    to_answer: list[tuple[Resource, Asked]] = []
     pace = Pace()
     for asked in asked_resources:
         if pace.spent(1):
             yield
         resource = Resource(asked.resource_type, asked.resource_name)
-        counts[resource] = counts.get(resource, 0) + 1
-        by_resource[resource] = asked
-    for resource, asked in by_resource.items():
+        is_logger = resource.type == ResourceType.BROKER_LOGGER
+        if is_resource_type(resource.type) and not (is_logger and keep_others):
+            counts[resource] = counts.get(resource, 0) + 1
+        if counts.get(resource, 1) == 1:
+            to_answer.append((resource, asked))
+    for resource, asked in to_answer:
         if pace.spent(A_RESOURCE + A_CONFIG * len(asked.configs)):
             yield
         try:
             if not is_resource_type(resource.type):
                 raise Refusal(ErrorCode.UNSUPPORTED_VERSION, f"There is no resource type {resource.type}.")
-            if counts[resource] > 1:
+            if counts.get(resource, 1) > 1:
                 raise invalid_request(DUPLICATE_RESOURCE)
             changes = changes_of(resource, asked)
             if resource.type != ResourceType.BROKER_LOGGER:

@@ -45,8 +45,9 @@ class FeatureUpdate(Decision[UpdateFeaturesResponse]):
 
 
 def update_features(ctx: Context, request: UpdateFeaturesRequest, version: int) -> FeatureUpdate:
-    """All updates or none.  Errors stand in the answer: INVALID_UPDATE_VERSION with the feature and the
-    reason.
+    """All updates or none; of a feature that is named twice, the last counts.
+
+    Errors stand in the answer: INVALID_UPDATE_VERSION with the feature and the reason.
     """
     updates = {update.feature: update for update in request.feature_updates}
     proposed = {**ctx.image.features, METADATA_VERSION: ctx.image.metadata_version}
@@ -71,7 +72,9 @@ def update_features(ctx: Context, request: UpdateFeaturesRequest, version: int) 
         records = elr_safety_records(ctx) + records
     answer = UpdateFeaturesResponse(error_message=None)
     if version <= 1:
-        answer.results = [UpdatableFeatureResult(name, 0, _NO_ERROR_TEXT) for name in updates]
+        answer.results = [
+            UpdatableFeatureResult(update.feature, 0, _NO_ERROR_TEXT) for update in request.feature_updates
+        ]
     if request.validate_only:
         records = []
     return FeatureUpdate(answer, records, kraft_version=kraft_version, validate_only=request.validate_only)
