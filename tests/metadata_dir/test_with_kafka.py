@@ -16,7 +16,7 @@ from kraftd.messages.leader_change_message import LeaderChangeMessage, Voter
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.features import bootstrap_records, format_levels
-from kraftd.metadata.metadata_version import parse_version
+from kraftd.metadata.metadata_version import LATEST_PRODUCTION, MINIMUM_VERSION, parse_version, version_name
 from kraftd.metadata_dir.checkpoint import BOOTSTRAP_ID, CheckpointReader, CheckpointWriter, checkpoint_path
 from kraftd.metadata_dir.directory import open_directory
 from kraftd.metadata_dir.dump import dump, find_dumpable, verify
@@ -130,6 +130,25 @@ def test_format_writes_what_kafkas_storage_tool_writes(name: str, tmp_path: Path
         if "=" in line
     ]
     assert "Found problem" not in tools().run("storage", "info", "-c", ours.properties_file).out
+
+
+def test_every_release_is_formatted_as_kafkas_storage_tool_formats_it(tmp_path: Path) -> None:
+    for level in range(MINIMUM_VERSION, LATEST_PRODUCTION + 1):
+        theirs = controller_with(tmp_path / f"theirs-{level}", 3, static=True)
+        theirs.format(CLUSTER, "--release-version", version_name(level))
+        plan = FormatPlan(
+            node_id=3,
+            cluster_id=CLUSTER,
+            directories=(f"{tmp_path}/ours-{level}",),
+            metadata_directory=f"{tmp_path}/ours-{level}",
+            controller_listener="CONTROLLER",
+            records=tuple(bootstrap_records(format_levels({}, level, dynamic_quorum=False))),
+            kraft_version=0,
+            initial_voters=None,
+        )
+        format_directories(DISK, plan, new_uuid=new_uuid, now_ms=1795233650000)
+        name = "bootstrap.checkpoint"
+        assert records_of(f"{plan.metadata_directory}/{name}") == records_of(f"{theirs.data}/{name}")
 
 
 def test_kafkas_controller_runs_on_a_directory_formatted_here_which_opens_here_again(

@@ -116,7 +116,7 @@ def alter_client_quotas(dice: Dice) -> Message:
                 dice.odds(0.3),
             )
             for key in dict.fromkeys(dice.some(KEYS, 2))
-        ]
+        ] * (not dice.odds(0.03))
         if ops and dice.odds(0.05):
             ops.append(ops[0])
         named = [quotas.EntityData(kind, name) for kind, name in entity.items()]

@@ -322,8 +322,11 @@ class Pair:
     def apache(self) -> Side:
         return self.sides[0]
 
-    def start(self, *format_arguments: str) -> Self:
-        """Each formats its own directory (the addresses of the voters differ); start both."""
+    def start(self, *format_arguments: str, registers: bool = True) -> Self:
+        """Each formats its own directory (the addresses of the voters differ); start both.
+
+        Before metadata.version 3.7-IV0 no controller `registers` itself.
+        """
         for side in self.sides:
             side.controller.format(
                 self.cluster_id, *(["--standalone"] if self.absent is None else []), *format_arguments
@@ -336,7 +339,8 @@ class Pair:
                 side.patience_s = 1.0
                 continue
             side.controller.wait_ready()
-            side.controller.wait(side.is_registered, "registers itself")
+            if registers:
+                side.controller.wait(side.is_registered, "registers itself")
         return self
 
     def ask(self, request: Message, version: int) -> tuple[list[Any], list[LogPart]]:

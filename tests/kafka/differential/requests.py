@@ -121,6 +121,10 @@ class RandomRequests:
         """Mostly the number itself."""
         return number if not self.odds(chance) else number + self.one((-1, 1, 1000, -number - 1))
 
+    def timeout_ms(self) -> int:
+        """Nearly always enough."""
+        return 30_000 if self.odds(0.97) else self.one((0, -1, -(2**31)))
+
     # -- what there is
     def broker(self) -> int:
         return self.one(BROKERS) if self.odds(0.95) else self.one((-1, 7, CONTROLLER_ID))
@@ -237,19 +241,19 @@ class RandomRequests:
             if self.odds(0.3):
                 topic.configs = [m.CreatableTopicConfig(*pair) for pair in self.configs()]
             topics.append(topic)
-        return m.CreateTopicsRequest(topics, 30000, self.odds(0.1))
+        return m.CreateTopicsRequest(topics, self.timeout_ms(), self.odds(0.1))
 
     def delete_topics(self) -> Message:
         m = delete_topics_request
         if self.odds(0.3):
-            return m.DeleteTopicsRequest([], tuple(self.some((*TOPICS, "missing", ""), 2)), 30000)
+            return m.DeleteTopicsRequest([], tuple(self.some((*TOPICS, "missing", ""), 2)), self.timeout_ms())
         states = []
         for _ in range(self.random.randint(0, 2)):
             by_id = m.DeleteTopicState(None, self.topic_id())
             by_name = m.DeleteTopicState(self.topic())
             both = m.DeleteTopicState(self.topic(), self.topic_id())
             states.append(self.one((by_id, by_name, by_name, both, m.DeleteTopicState())))
-        return m.DeleteTopicsRequest(states, (), 30000)
+        return m.DeleteTopicsRequest(states, (), self.timeout_ms())
 
     def create_partitions(self) -> Message:
         m = create_partitions_request
@@ -271,7 +275,7 @@ class RandomRequests:
                 rows[-1].broker_ids = self.replicas()
             if rows or count <= have:
                 topics.append(m.CreatePartitionsTopic(name, count, rows if rows or self.odds(0.5) else None))
-        return m.CreatePartitionsRequest(topics, 30000, self.odds(0.1))
+        return m.CreatePartitionsRequest(topics, self.timeout_ms(), self.odds(0.1))
 
     def alter_partition(self) -> Message:
         m = alter_partition_request
@@ -312,27 +316,25 @@ class RandomRequests:
     def elect_leaders(self) -> Message:
         m = elect_leaders_request
         topics = [
-            m.TopicPartitions(self.topic(), tuple(self.some((0, 1, 2, 3, 9, -1), 3)))
+            m.TopicPartitions(self.topic(), tuple(self.some((0, 1, 2, 3, 9, -1), 3)) * self.one((1, 1, 1, 0)))
             for _ in range(self.random.randint(0, 2))
         ]
         kind = self.one((0, 0, 0, 1, 1, 2, -1))
-        return m.ElectLeadersRequest(kind, None if self.odds(0.2) else topics, 30000)
+        return m.ElectLeadersRequest(kind, None if self.odds(0.2) else topics, self.timeout_ms())
 
     def reassign(self) -> Message:
         m = alter_partition_reassignments_request
         topics = []
         for name in dict.fromkeys(self.topic() for _ in range(self.random.randint(0, 2))):
-            indexes = self.random.sample((0, 1, 2, 9), self.random.randint(1, 2))
-            topics.append(
-                m.ReassignableTopic(
-                    name,
-                    [
-                        m.ReassignablePartition(index, None if self.odds(0.3) else self.replicas())
-                        for index in indexes
-                    ],
-                )
-            )
-        return m.AlterPartitionReassignmentsRequest(30000, self.odds(0.8), topics)
+            moves = [
+                m.ReassignablePartition(index, None if self.odds(0.3) else self.replicas())
+                for index in self.random.sample((0, 1, 2, 9, -1), self.random.randint(1, 2))
+            ]
+            cut = self.one((0, 1)) if self.odds(0.1) else len(moves)  # one topic in two parts
+            topics += [
+                m.ReassignableTopic(name, part) for part in (moves[:cut], moves[cut:]) if part or cut == 0
+            ]
+        return m.AlterPartitionReassignmentsRequest(self.timeout_ms(), self.odds(0.8), topics)
 
     def list_reassignments(self) -> Message:
         m = list_partition_reassignments_request
@@ -340,11 +342,19 @@ class RandomRequests:
             m.ListPartitionReassignmentsTopics(self.topic(), tuple(self.some((0, 1, 2, 9), 2)))
             for _ in range(self.random.randint(0, 2))
         ]
-        return m.ListPartitionReassignmentsRequest(30000, None if self.odds(0.5) else topics)
+        return m.ListPartitionReassignmentsRequest(self.timeout_ms(), None if self.odds(0.5) else topics)
 
     def configs(self) -> list[tuple[str, str | None]]:
         chosen = self.random.sample(_CONFIGS, self.random.randint(1, 2))
-        return [(name, self.one(values)) for name, values in chosen]
+        named_twice = chosen[:1] if self.odds(0.05) else []
+        return [(name, self.one(values)) for name, values in (*chosen, *named_twice)]
+
+    def resources(self) -> list[tuple[int, str]]:
+        """What has configs, seldom twice."""
+        drawn = [self.resource() for _ in range(self.random.randint(0, 2))]
+        if self.odds(0.05):
+            drawn *= 2
+        return drawn
 
     def resource(self) -> tuple[int, str]:
         return self.one(
@@ -360,14 +370,14 @@ class RandomRequests:
                 (16, "metrics"),
                 (32, "group"),
                 (99, "x"),
-                (0, "y"),  # two unknown types with one name are one to Kafka, which then never answers
+                (0, "y"),
             )
         )
 
     def incremental_alter_configs(self) -> Message:
         m = incremental_alter_configs_request
         resources = []
-        for resource in dict.fromkeys(self.resource() for _ in range(self.random.randint(0, 2))):
+        for resource in self.resources():
             changes = [
                 m.AlterableConfig(name, self.one((0, 0, 0, 1, 2, 3)), value) for name, value in self.configs()
             ]
@@ -376,10 +386,14 @@ class RandomRequests:
         return m.IncrementalAlterConfigsRequest(resources, self.odds(0.1))
 
     def alter_configs(self) -> Message:
+        """Kafka's controller never answers one that names a resource of an unknown type twice."""
         m = alter_configs_request
+        drawn = self.resources()
+        if any(type in (0, 99) for type, _ in drawn):
+            drawn = list(dict.fromkeys(drawn))
         resources = [
             m.AlterConfigsResource(*resource, [m.AlterableConfig(*pair) for pair in self.configs()])
-            for resource in dict.fromkeys(self.resource() for _ in range(self.random.randint(0, 2)))
+            for resource in drawn
         ]
         return m.AlterConfigsRequest(resources, self.odds(0.1))
 
@@ -403,10 +417,10 @@ class RandomRequests:
         broker_id = self.broker()
         own = directories(broker_id) if broker_id in BROKERS else ()
         assigned = []
-        for directory in dict.fromkeys(self.some((*own, *own, STRANGE_ID, bytes(16), b"\0" * 15 + b"\1"), 2)):
+        for directory in self.some((*own, *own, STRANGE_ID, bytes(16), b"\0" * 15 + b"\1"), 2):
             topics = [
                 m.TopicData(
-                    self.topic_id(), [m.PartitionData(i) for i in self.random.sample((0, 1, 2, 9), 2)]
+                    self.topic_id(), [m.PartitionData(i) for i in self.some((0, 0, 1, 1, 2, 2, 9, -1), 2)]
                 )
                 for _ in range(self.random.randint(0, 2))
             ]
@@ -417,7 +431,7 @@ class RandomRequests:
         m = update_features_request
         names = (*supported_features(), "strange.version")
         updates = []
-        for name in dict.fromkeys(self.some(names, 2)):
+        for name in self.some(names, 2) if self.odds(0.97) else ():
             levels = (25, 26, 29, 30, 31, 6, 0, -1) if name == "metadata.version" else (0, 1, 1, 2, 3, -1)
             level, kind = self.one(levels), self.one((1, 1, 2, 3, 0, 9))
             if name == "metadata.version" and 7 <= level < 30 and kind in (2, 3):
@@ -425,7 +439,7 @@ class RandomRequests:
             updates.append(m.FeatureUpdateKey(name, level, self.odds(0.2), kind))
         if any(update.feature == "kraft.version" for update in updates):
             del updates[1:]  # Kafka's changes it even where the other update is refused
-        return m.UpdateFeaturesRequest(30000, updates, self.odds(0.7))
+        return m.UpdateFeaturesRequest(self.timeout_ms(), updates, self.odds(0.7))
 
     def describe_cluster(self) -> Message:
         return DescribeClusterRequest(False, self.one((1, 2, 2, 0, 3)), self.odds(0.5))

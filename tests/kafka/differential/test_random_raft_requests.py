@@ -25,11 +25,11 @@ from kraftd.types import METADATA_TOPIC_ID, Endpoint
 from kraftd.wire.message import Message
 from testkit.node import Kind
 from testkit.process import HOST, wait_until
+from tests.kafka.differential.comparison import cannot_be_compared
 from tests.kafka.differential.difference import difference
 from tests.kafka.differential.pair import CLUSTER_ID
 from tests.kafka.differential.quorum import VOTERS, History, StandIn, TimelessQuorum, View, answer_view
 from tests.kafka.differential.raft_requests import NOBODY, STRANGE_ID, RaftRequests
-from tests.kafka.differential.test_random_requests import cannot_be_compared
 
 pytestmark = pytest.mark.kafka
 SEED = int(os.environ.get("KRAFTD_DIFFERENTIAL_SEED", "1"))

@@ -8,18 +8,17 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kraftd.metadata.image import Image
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from kraftd.wire.message import Message
 from testkit.client import api_key
 from testkit.cluster import CONTROLLER_ID
+from tests.kafka.differential.comparison import Comparison, cannot_be_compared
 from tests.kafka.differential.difference import difference
-from tests.kafka.differential.pair import GaveUp, Pair
+from tests.kafka.differential.pair import Pair
 from tests.kafka.differential.requests import RandomRequests
 
 pytestmark = pytest.mark.kafka
@@ -32,38 +31,11 @@ SEED = int(os.environ.get("KRAFTD_DIFFERENTIAL_SEED", "1"))
 STEPS = int(os.environ.get("KRAFTD_DIFFERENTIAL_STEPS", "400"))
 
 
-def cannot_be_compared(request: Message, answer: Any) -> bool:
-    """Kafka's controller does not get most of its refusals of FetchSnapshot written: no records, no size."""
-    return api_key(request) == ApiKey.FETCH_SNAPSHOT and answer.get("errorCode") == -1
-
-
 def compare(pair: Pair, seed: int, steps: int) -> Image:
     """Ask both, step by step; AssertionError at the first difference."""
-    image = Image()
-    requests = RandomRequests(seed, image, pair.cluster_id)
-    asked = "nothing yet"
-    parts = [side.read_log() for side in pair.sides]
-    for step in range(steps):
-        kafka, kraftd = parts
-        assert kafka.batches == kraftd.batches, (
-            f"seed {seed} step {step}: other records after {asked}\n"
-            + difference(kafka.batches, kraftd.batches)
-        )
-        for offset, epoch, message in kafka.records:
-            image.apply(message, offset, epoch)
-        requests.batch_starts += [base_offset for base_offset, _, _ in kafka.batches]
-        requests.log_end = pair.apache.next_offset
-        request, version = requests.next()
-        asked = f"v{version} {request!r}"
-        try:
-            answers, parts = pair.ask(request, version)
-        except GaveUp as who:
-            assert str(who) == "apache", f"seed {seed} step {step}: kraftd gave up at {asked}"
-            break
-        assert answers[0] == answers[1] or cannot_be_compared(request, answers[0]), (
-            f"seed {seed} step {step}: another answer to {asked}\n" + difference(*answers)
-        )
-    return image
+    comparison = Comparison(pair, seed)
+    comparison.play(steps)
+    return comparison.image
 
 
 @pytest.mark.parametrize("seed", [SEED, SEED + 1])

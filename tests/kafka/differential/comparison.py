@@ -1,0 +1,99 @@
+"""One request after another to both controllers of a pair: the same answers, the same records, each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kraftd.metadata.image import Image
+from kraftd.wire.api import ApiKey
+from kraftd.wire.message import Message
+from testkit.client import api_key
+from tests.kafka.differential.difference import difference
+from tests.kafka.differential.pair import GaveUp, LogPart, Pair, Side
+from tests.kafka.differential.requests import RandomRequests
+
+
+def cannot_be_compared(request: Message, answer: Any) -> bool:
+    """Kafka's controller does not get most of its refusals of FetchSnapshot written: no records, no size."""
+    return api_key(request) == ApiKey.FETCH_SNAPSHOT and answer.get("errorCode") == -1
+
+
+def _leads(side: Side) -> bool:
+    """Return whether a controller still leads: its log can be read."""
+    try:
+        side.read_log()
+    except (GaveUp, ConnectionError):
+        return False
+    return True
+
+
+class Comparison:
+    """Asks both. AssertionError at the first difference.
+
+    `image` is what the logs amount to; `over` becomes true where Kafka's controller gives up its leadership
+    or ends its process.
+    """
+
+    def __init__(
+        self, pair: Pair, seed: int, kind: Callable[[int, Image, str], RandomRequests] = RandomRequests
+    ) -> None:
+        self.pair, self.seed = pair, seed
+        self.image = Image()
+        self.requests = kind(seed, self.image, pair.cluster_id)
+        self.over = False
+        self._step = 0
+        self._asked = "nothing yet"
+        self.read_logs()
+
+    def __repr__(self) -> str:
+        return f"<Comparison seed {self.seed} step {self._step} of {self.pair!r}>"
+
+    def play(self, steps: int) -> None:
+        """So many random requests."""
+        for _ in range(steps):
+            if not self.over:
+                self.ask(*self.requests.next())
+
+    def ask(
+        self, request: Message, version: int, then: Callable[[], object] = lambda: None
+    ) -> tuple[Any, Any]:
+        """Compare both answers, and what the request wrote once `then` has returned; Kafka's and kraftd's."""
+        self._step += 1
+        self._asked = f"v{version} {request!r}"
+        try:
+            raw = [side.ask(request, version) for side in self.pair.sides]
+            then()
+            parts = [side.read_log() for side in self.pair.sides]  # topics that answers name are born there
+        except (GaveUp, ConnectionError):
+            gone = [side.controller for side in self.pair.sides if not _leads(side)]
+            assert [one.kind for one in gone] == ["apache"], f"{self._place}: {gone} at {self._asked}"
+            self.over = True
+            return None, None
+        kafka, kraftd = (
+            side.answer_view(request, version, answer)
+            for side, answer in zip(self.pair.sides, raw, strict=True)
+        )
+        assert kafka == kraftd or cannot_be_compared(request, kafka), (
+            f"{self._place}: another answer to {self._asked}\n" + difference(kafka, kraftd)
+        )
+        self._take(parts)
+        return kafka, kraftd
+
+    def read_logs(self) -> None:
+        """Compare what is new in both logs."""
+        self._take([side.read_log() for side in self.pair.sides])
+
+    @property
+    def _place(self) -> str:
+        return f"seed {self.seed} step {self._step}"
+
+    def _take(self, parts: list[LogPart]) -> None:
+        kafka, kraftd = parts
+        assert kafka.batches == kraftd.batches, (
+            f"{self._place}: other records after {self._asked}\n" + difference(kafka.batches, kraftd.batches)
+        )
+        for offset, epoch, message in kafka.records:
+            self.image.apply(message, offset, epoch)
+        self.requests.batch_starts += [base_offset for base_offset, _, _ in kafka.batches]
+        self.requests.log_end = self.pair.apache.next_offset
