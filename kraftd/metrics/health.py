@@ -76,7 +76,7 @@ def _state(readings: Readings) -> str:
         return STOPPING
     if readings.disk_full:
         return DISK_FULL
-    has_leader = readings.raft.current_leader >= 0
+    has_leader = readings.raft.current_leader >= 0 and node.core.hears_leader
     if node.following.finalized.epoch >= 0 and not node.following.replay.loads_snapshot:
         return SERVING if has_leader else NO_LEADER
     # Nothing more is loaded than what is known to be committed, and that is for a leader to say.

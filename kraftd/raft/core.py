@@ -151,6 +151,15 @@ class RaftCore:
         return self._replica.state is State.LEADER
 
     @property
+    def hears_leader(self) -> bool:
+        """Return whether this replica leads, or the leader that it follows has answered it.
+
+        One that asks for pre-votes still knows the leader of the epoch, which may be gone for good.
+        """
+        role = self._replica.role
+        return isinstance(role, Leader) or (isinstance(role, Follower) and role.has_fetched)
+
+    @property
     def high_watermark(self) -> int:
         """The offset below which this replica knows everything to be committed; -1 while it knows nothing."""
         return self._replica.high_watermark

@@ -41,7 +41,7 @@ class PeerWatch:
     def _look(self) -> None:
         self._timer = self._loop.call_later(LOOK_S, self._look)
         now_ms, core, troubles = self._clock.now_ms(), self._core, self.troubles
-        troubles.poll(now_ms, has_leader=core.leader_id is not None)
+        troubles.poll(now_ms, has_leader=core.hears_leader)
         for finding, count in troubles.report(now_ms):
             self._log.warning(
                 "no leader: a controller does not help to find one",

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
+from typing import Any
 
+from testkit.process import wait_until
 from tests.cli.cluster import create_topics, register_broker
 from tests.cli.run import free_port, run, run_apart, started, tree, write_config
 from tests.cli.test_backup import described, topics
@@ -170,3 +175,35 @@ def test_nothing_is_recovered_while_the_others_are_a_majority(tmp_path: Path) ->
         warned = run(*recover, "another")
         assert f"Controller {leader} at 127.0.0.1:{ports[leader]} answers" in warned.out
         assert tree(tmp_path / str(stopped)) == before
+
+
+def test_the_survivor_of_a_lost_majority_says_what_is_missing(tmp_path: Path) -> None:
+    """It asks for pre-votes, and knows the leader of the epoch: that one is gone all the same."""
+    configs, ports = three(tmp_path)
+    for config in configs.values():
+        config.write_text(config.read_text() + f"kraftd.metrics.listener=127.0.0.1:{free_port()}\n")
+    with contextlib.ExitStack() as stack:
+        processes = {n: stack.enter_context(started(config))[0] for n, config in configs.items()}
+        leader = described(ports[1])["LeaderId"]
+        survivor = next(number for number in configs if number != leader)
+        listener = configs[survivor].read_text().split("kraftd.metrics.listener=")[1].strip()
+        wait_until(lambda: ready(listener)["ready"], "it serves")
+        for number, process in processes.items():
+            if number != survivor:
+                process.kill()
+        wait_until(lambda: len(ready(listener)["troubles"]) == 2, "it tells of both")
+        told = ready(listener)
+        assert (told["ready"], told["state"]) == (False, "no leader")
+        asked = ("--bootstrap", f"127.0.0.1:{ports[survivor]}", "--timeout", "0.5")
+        found = run("quorum", "describe", *asked)
+        assert found.code == 1
+        assert found.err.count("nothing listens there; start the controller there") == 2, found.err
+
+
+def ready(listener: str) -> dict[str, Any]:
+    """What /readyz tells, whatever its status."""
+    try:
+        with urllib.request.urlopen(f"http://{listener}/readyz", timeout=5) as answer:
+            return json.load(answer)  # type: ignore[no-any-return]
+    except urllib.error.HTTPError as refused:
+        return json.load(refused)  # type: ignore[no-any-return]
