@@ -7,6 +7,9 @@ the client cannot reach.
 
 from __future__ import annotations
 
+from types import ModuleType
+from typing import Any
+
 from kraftd.client_node.nodes import broker_listener, brokers, metadata_partition
 from kraftd.client_node.settings import ClientSettings
 from kraftd.client_node.view import ClusterView
@@ -17,6 +20,7 @@ from kraftd.wire.error_code import ErrorCode
 
 FIRST_FETCH_VERSION = 16
 FIRST_PRODUCE_VERSION = 10
+FETCH_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 NO_LEADER = -1, -1, None
 
 
@@ -34,35 +38,39 @@ class CurrentLeaders:
             return
         if self._call.message.replica_state.replica_id >= 0:
             return  # a controller that was given the wrong port would follow the leader to it
-        errors = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-        found: dict[int, Endpoint] = {}
-        for topic in response.responses:
-            for one in topic.partitions:
-                if one.error_code in errors:
-                    name = topic.topic or self._name_of(topic.topic_id)
-                    leader_id, epoch, endpoint = self._leader(name, one.partition_index)
-                    one.current_leader = fetch_response.LeaderIdAndEpoch(leader_id, epoch)
-                    if endpoint is not None:
-                        found[leader_id] = endpoint
-        response.node_endpoints = [
-            fetch_response.NodeEndpoint(node_id, one.host, one.port, None) for node_id, one in found.items()
+        refused = [
+            (one, topic.topic or self._name_of(topic.topic_id), one.partition_index)
+            for topic in response.responses
+            for one in topic.partitions
+            if one.error_code in FETCH_ERRORS
         ]
+        self._add(response, refused, fetch_response)
 
     def add_to_produce(self, response: produce_response.ProduceResponse) -> None:
         """The same in the answer to a Produce."""
         if self._call.version < FIRST_PRODUCE_VERSION:
             return
-        found: dict[int, Endpoint] = {}
-        for topic in response.responses:
-            for one in topic.partition_responses:
-                if one.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                    name = topic.name or self._name_of(topic.topic_id)
-                    leader_id, epoch, endpoint = self._leader(name, one.index)
-                    one.current_leader = produce_response.LeaderIdAndEpoch(leader_id, epoch)
-                    if endpoint is not None:
-                        found[leader_id] = endpoint
+        refused = [
+            (one, topic.name or self._name_of(topic.topic_id), one.index)
+            for topic in response.responses
+            for one in topic.partition_responses
+            if one.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        ]
+        self._add(response, refused, produce_response)
+
+    def _add(self, response: Any, refused: list[tuple[Any, str, int]], messages: ModuleType) -> None:
+        """Tell the leaders of `refused`: partitions of the response, each with its topic and its index.
+
+        `messages` is the module of the response, which has classes of its own for leaders and endpoints.
+        """
+        endpoints: dict[int, Endpoint] = {}
+        for one, topic, index in refused:
+            leader_id, epoch, endpoint = self._leader(topic, index)
+            one.current_leader = messages.LeaderIdAndEpoch(leader_id, epoch)
+            if endpoint is not None:
+                endpoints[leader_id] = endpoint
         response.node_endpoints = [
-            produce_response.NodeEndpoint(node_id, one.host, one.port, None) for node_id, one in found.items()
+            messages.NodeEndpoint(node_id, one.host, one.port, None) for node_id, one in endpoints.items()
         ]
 
     def _name_of(self, topic_id: bytes) -> str:
