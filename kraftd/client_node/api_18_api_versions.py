@@ -3,7 +3,7 @@
 Authorization: none. Sent by: every client, first on every connection. Answered at once. Errors:
 UNSUPPORTED_VERSION, in version 0, which every client can read (KIP-511); INVALID_REQUEST for a name or
 version of the software that is none.
-Differs from a broker: what this listener does not serve is not listed.
+Differs from a broker: nowhere, also where this listener refuses what it lists (see `routes`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Which operations a client may do, as the bits that Metadata and DescribeCluster tell (KIP-430)."""
+"""Which operations a client may do: the bits that Metadata and DescribeCluster tell (KIP-430), a check."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.controller.decision import Refusal
+from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.client_node.node import ClientNode
@@ -43,3 +45,10 @@ def allowed_operations(
         if node.boundary.allows_quietly(call, operation, resource_type, name):
             allowed |= 1 << operation
     return allowed
+
+
+def check_may_describe_configs(node: ClientNode, call: Call) -> None:
+    """Raises Refusal for a client that may not see the configs of the cluster."""
+    operation = AclOperation.DESCRIBE_CONFIGS
+    if not node.boundary.allows(call, operation, AclResourceType.CLUSTER, CLUSTER_NAME):
+        raise Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

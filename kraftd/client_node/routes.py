@@ -2,6 +2,9 @@
 
 A row names the file with `handle(node, call)`; it is loaded when its first request comes. Handlers authorize
 the topics that a request names. `PASSED_ON` goes to the active controller, which authorizes it itself.
+
+All that a broker serves is listed, also what is refused here: kafka-python takes what the node that it
+bootstraps from lists for what all nodes serve.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ FILES: dict[ApiKey, str] = {
     ApiKey.LIST_OFFSETS: "api_02_list_offsets",
     ApiKey.METADATA: "api_03_metadata",
     ApiKey.FIND_COORDINATOR: "api_10_find_coordinator",
+    ApiKey.LIST_GROUPS: "api_16_list_groups",
     ApiKey.API_VERSIONS: "api_18_api_versions",
     ApiKey.DELETE_TOPICS: "api_20_delete_topics",
     ApiKey.DELETE_RECORDS: "api_21_delete_records",
@@ -34,11 +38,19 @@ FILES: dict[ApiKey, str] = {
     ApiKey.ALTER_CONFIGS: "api_33_alter_configs",
     ApiKey.CREATE_PARTITIONS: "api_37_create_partitions",
     ApiKey.INCREMENTAL_ALTER_CONFIGS: "api_44_incremental_alter_configs",
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: "api_48_describe_client_quotas",
     ApiKey.DESCRIBE_CLUSTER: "api_60_describe_cluster",
+    ApiKey.LIST_TRANSACTIONS: "api_16_list_groups",
+    ApiKey.LIST_CONFIG_RESOURCES: "api_74_list_config_resources",
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: "api_75_describe_topic_partitions",
 }
-# Of a coordinator, which is a broker: listed, for kafka-python takes what the node that it bootstraps from
-# lists for what all nodes serve; refused with NOT_COORDINATOR, so that a client looks for it.
+# Answered by this node's own controller, whether it leads or not.
+OF_OWN_CONTROLLER = (
+    ApiKey.DESCRIBE_ACLS,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+)
+# Refused, so that a client looks for the coordinator, which is a broker.
 OF_COORDINATORS = (
     ApiKey.OFFSET_COMMIT,
     ApiKey.OFFSET_FETCH,
@@ -47,32 +59,58 @@ OF_COORDINATORS = (
     ApiKey.LEAVE_GROUP,
     ApiKey.SYNC_GROUP,
     ApiKey.DESCRIBE_GROUPS,
-    ApiKey.LIST_GROUPS,
     ApiKey.ADD_PARTITIONS_TO_TXN,
     ApiKey.ADD_OFFSETS_TO_TXN,
     ApiKey.END_TXN,
     ApiKey.TXN_OFFSET_COMMIT,
     ApiKey.DELETE_GROUPS,
     ApiKey.OFFSET_DELETE,
+    ApiKey.DESCRIBE_TRANSACTIONS,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ApiKey.CONSUMER_GROUP_DESCRIBE,
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_DESCRIBE,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE,
+    ApiKey.WRITE_SHARE_GROUP_STATE,
+    ApiKey.DELETE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_DESCRIBE,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS,
 )
-# Listed, for librdkafka logs in only where they are; a login itself is answered before any request is
+# Refused, so that a client looks for the partition's leader.
+OF_LEADERS = (
+    ApiKey.WRITE_TXN_MARKERS,
+    ApiKey.DESCRIBE_PRODUCERS,
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
+)
+# Refused: this node keeps no replicas of brokers' topics.
+OF_LOG_DIRS = (ApiKey.ALTER_REPLICA_LOG_DIRS, ApiKey.DESCRIBE_LOG_DIRS)
+# librdkafka logs in only where they are listed; a login itself is answered before any request is
 # (requests/login.py), and later ones are refused.
 OF_LOGINS = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 # What a broker asks of a controller for itself, not for a client.
 NOT_OF_CLIENTS = frozenset({ApiKey.ALLOCATE_PRODUCER_IDS})
 PASSED_ON = FORWARDABLE - NOT_OF_CLIENTS - FILES.keys()
+REFUSED: dict[ErrorCode, tuple[ApiKey, ...]] = {
+    ErrorCode.NOT_COORDINATOR: OF_COORDINATORS,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: OF_LEADERS,
+    ErrorCode.LOG_DIR_NOT_FOUND: OF_LOG_DIRS,
+    ErrorCode.ILLEGAL_SASL_STATE: OF_LOGINS,
+}
 
 
-def not_coordinator(call: Call) -> None:
-    """The handler of what a coordinator is asked."""
-    raise Refusal(ErrorCode.NOT_COORDINATOR)
+def refusal_with(error: ErrorCode) -> Handle:
+    """The handler of what is refused whole, with that error."""
 
+    def refuse(_call: Call) -> None:
+        raise Refusal(error)
 
-def no_login(call: Call) -> None:
-    """The handler of a login where none is under way, or may begin."""
-    raise Refusal(ErrorCode.ILLEGAL_SASL_STATE)
+    return refuse
 
 
 def client_registry(node: Any) -> Registry:
@@ -82,8 +120,10 @@ def client_registry(node: Any) -> Registry:
         module = import_module(f"kraftd.client_node.{file}")
         return MethodType(module.handle, node)
 
-    routes = [Route(key, None, None, partial(load, file), kinds=CLIENTS) for key, file in FILES.items()]
-    routes += [Route(key, None, None, partial(load, "to_controller"), kinds=CLIENTS) for key in PASSED_ON]
-    routes += [Route(key, None, None, lambda: not_coordinator, kinds=CLIENTS) for key in OF_COORDINATORS]
-    routes += [Route(key, None, None, lambda: no_login, kinds=CLIENTS) for key in OF_LOGINS]
+    handlers = {key: partial(load, file) for key, file in FILES.items()}
+    handlers |= dict.fromkeys(PASSED_ON, partial(load, "to_controller"))
+    handlers |= dict.fromkeys(OF_OWN_CONTROLLER, partial(load, "own_controller"))
+    for error, keys in REFUSED.items():
+        handlers |= dict.fromkeys(keys, partial(refusal_with, error))
+    routes = (Route(key, None, None, handler, kinds=CLIENTS) for key, handler in handlers.items())
     return Registry(ListenerKind.CLIENT, routes)

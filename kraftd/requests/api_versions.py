@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
     from kraftd.requests.registry import Registry
 
+# Kafka lists v0 to v2, which it does not serve, for librdkafka compresses for no other node (KAFKA-18659).
+PRODUCE_FIRST = 0
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 # The order in which Kafka's controllers list finalized levels.
 _FINALIZED_ORDER = (
@@ -66,7 +68,10 @@ def response(
     order = [name for name in _FINALIZED_ORDER if levels.get(name)]
     order += sorted(name for name, level in levels.items() if level and name not in _FINALIZED_ORDER)
     return ApiVersionsResponse(
-        api_keys=[ApiVersion(*versions) for versions in registry.versions()],
+        api_keys=[
+            ApiVersion(key, PRODUCE_FIRST if key == ApiKey.PRODUCE else first, last)
+            for key, first, last in registry.versions()
+        ],
         supported_features=[
             SupportedFeatureKey(name, low, high)
             for name, (low, high) in supported_features(unstable=unstable_features).items()

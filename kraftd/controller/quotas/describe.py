@@ -41,7 +41,7 @@ def describe_client_quotas(
     answer = DescribeClientQuotasResponse(error_code=ErrorCode.NONE, error_message=None, entries=[])
     assert answer.entries is not None
     pace = Pace()
-    for entity, values in ctx.image.quotas.items():
+    for entity, values in list(ctx.image.quotas.items()):  # a client node lets it change between turns
         if pace.spent(ENTITY_US):
             yield
         names = dict(entity)

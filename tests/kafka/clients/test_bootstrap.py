@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from itertools import takewhile
+
 import pytest
+from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.admin import NewTopic as PythonNewTopic
+from kafka.structs import TopicPartition as PythonTopicPartition
 
+from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.types import METADATA_TOPIC
+from testkit.client import Client
 from testkit.cluster import status_fields
 from testkit.process import wait_until
 from tests.kafka.clients.conftest import Served
@@ -108,8 +115,23 @@ def test_kafka_python_produces_consumes_and_administers(served: Served) -> None:
     bootstrap = served.bootstrap.split(",")
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     admin.create_topics([PythonNewTopic("kafka-python", 1, 1)])
-    admin.close()
     assert through_kafka_python(served.bootstrap, "kafka-python") == VALUES
+    # It takes what the node that it bootstraps from lists for what the brokers serve.
+    assert "kafka-python" in str(admin.describe_log_dirs())
+    assert "kafka-python" in str(admin.list_config_resources())
+    assert admin.describe_producers([PythonTopicPartition("kafka-python", 0)])
+    assert admin.list_transactions() is not None
+    admin.close()
+
+
+def test_client_listener_lists_the_apis_of_a_broker_in_its_versions(served: Served) -> None:
+    def listed(address: str) -> set[tuple[int, int, int]]:
+        host, _, port = address.rpartition(":")
+        with Client(host, int(port)) as client:
+            answer = client.call(ApiVersionsRequest("test", "1"), version=4)
+        return {(one.api_key, one.min_version, one.max_version) for one in answer.api_keys}
+
+    assert listed(served.addresses[100].clients) == listed(served.brokers[1].address)
 
 
 def test_aiokafka_produces_in_a_transaction_and_consumes_in_a_group(served: Served) -> None:
@@ -118,21 +140,36 @@ def test_aiokafka_produces_in_a_transaction_and_consumes_in_a_group(served: Serv
     assert through_aiokafka(served.bootstrap, "aiokafka") == VALUES
 
 
-def test_pythons_clients_read_the_metadata_log(served: Served) -> None:
-    def offsets(consumer: KafkaConsumer) -> list[int]:
-        found: list[int] = []
-        for _ in range(30):
-            found += [one.offset for batch in consumer.poll(1000).values() for one in batch]
-            if found and found[-1] > 10:
-                break
-        return found
-
+def test_pythons_clients_read_the_metadata_log_where_no_broker_is_told(served: Served) -> None:
+    bootstrap, last = served.log_bootstrap, 10  # elsewhere they ask brokers, for they name no topic at first
     consumer = KafkaConsumer(
-        METADATA_TOPIC, bootstrap_servers=served.bootstrap.split(","), auto_offset_reset="earliest"
+        METADATA_TOPIC,
+        bootstrap_servers=bootstrap.split(","),
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=30_000,
     )
-    seen = offsets(consumer)
+    seen = list(takewhile(lambda offset: offset < last, (one.offset for one in consumer)))
     consumer.close()
-    assert seen == sorted(set(seen))
+    assert seen and seen == sorted(set(seen))
+
+    async def through_aiokafka() -> list[int]:
+        consumer = AIOKafkaConsumer(
+            METADATA_TOPIC, bootstrap_servers=bootstrap, auto_offset_reset="earliest", group_id=None
+        )
+        await consumer.start()
+        found: list[int] = []
+        while not found or found[-1] < last:
+            found.append((await asyncio.wait_for(consumer.getone(), 30)).offset)
+        await consumer.stop()
+        return found[:-1]
+
+    assert asyncio.run(through_aiokafka()) == seen
+
+
+def test_librdkafka_lists_groups_without_errors_after_it_was_told_of_kraftd_nodes(served: Served) -> None:
+    admin = AdminClient({"bootstrap.servers": served.bootstrap})
+    assert METADATA_TOPIC in admin.list_topics(timeout=30).topics
+    assert not admin.list_consumer_groups().result(30).errors
 
 
 def test_clients_survive_the_loss_of_the_node_they_bootstrapped_from(served: Served) -> None:

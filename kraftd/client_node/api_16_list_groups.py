@@ -1,0 +1,28 @@
+"""ListGroups (16), v0-5, and ListTransactions (66), v0-2: none, for brokers coordinate them all.
+
+Authorization: none, as nothing is told. Sent by: admin clients, to all nodes that they know: also to this one
+once an answer to Metadata has told the metadata log. Answered at once. Errors: NOT_COORDINATOR where the
+client can be told of no broker, for none would then be a false answer.
+Differs from a broker: that error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.client_node.nodes import broker_listener, brokers
+from kraftd.controller.decision import Refusal
+from kraftd.wire.api import response_class
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.client_node.node import ClientNode
+    from kraftd.requests.call import Call
+
+
+def handle(node: ClientNode, call: Call) -> None:
+    if not node.knows_metadata(call):
+        return
+    if not brokers(node.view, broker_listener(node.settings, call.listener)):
+        raise Refusal(ErrorCode.NOT_COORDINATOR)
+    node.boundary.answer(call, response_class(call.key)())

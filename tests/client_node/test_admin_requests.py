@@ -1,0 +1,186 @@
+"""What a client listener tells admin clients as a broker does from its metadata, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.controller.quotas.describe import describe_client_quotas
+from kraftd.controller.turns import at_once
+from kraftd.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from kraftd.messages.alter_configs_request import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from kraftd.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
+from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.describe_acls_request import DescribeAclsRequest
+from kraftd.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
+from kraftd.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
+from kraftd.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kraftd.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from kraftd.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+from kraftd.messages.list_config_resources_request import ListConfigResourcesRequest
+from kraftd.messages.list_groups_request import ListGroupsRequest
+from kraftd.messages.list_transactions_request import ListTransactionsRequest
+from kraftd.messages.registry import APIS
+from kraftd.metadata.state import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
+from kraftd.security.authorizer import StandardAuthorizer
+from kraftd.security.authorizer_settings import AuthorizerSettings
+from kraftd.types import METADATA_TOPIC
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.client_node.clients import ClientHouse
+from tests.client_node.test_client_authorization import allow, grant
+
+TELEMETRY = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
+ANY_ACL = DescribeAclsRequest(1, None, 1, None, None, 1, 1)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> ClientHouse:
+    """A leader with broker 1 and the topic t."""
+    made = ClientHouse(tmp_path)
+    made.start()
+    made.unfenced(1)
+    made.create("t")
+    return made
+
+
+def limit(house: ClientHouse, user: str | None, byte_rate: float) -> None:
+    """Set a user's quota."""
+    entry = EntryData([EntityData("user", user)], [OpData("producer_byte_rate", byte_rate)])
+    answer = house.client_ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([entry]))
+    assert answer.entries[0].error_code == 0
+
+
+def quotas_of(house: ClientHouse, component: ComponentData) -> dict[str | None, float]:
+    """The byte rates that are described, by user."""
+    answer = house.client_ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, DescribeClientQuotasRequest([component]))
+    assert answer.error_code == 0
+    return {one.entity[0].entity_name: one.values[0].value for one in answer.entries}
+
+
+def test_all_that_a_broker_serves_is_listed_in_its_versions(house: ClientHouse) -> None:
+    answer = house.client_ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
+    versions = {
+        key: (row[5], row[6] - row[9])  # the newest version may be unstable
+        for key, row in APIS.items()
+        if "broker" in row[8] and key not in TELEMETRY
+    }
+    versions[ApiKey.PRODUCE] = (0, versions[ApiKey.PRODUCE][1])  # KAFKA-18659
+    assert {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys} == versions
+
+
+def test_client_quotas_are_described_by_any_node__kip546(house: ClientHouse) -> None:
+    limit(house, "alice", 100.0)
+    limit(house, None, 5.0)
+    assert quotas_of(house, ComponentData("user", 0, "alice")) == {"alice": 100.0}
+    assert quotas_of(house, ComponentData("user", 1, None)) == {None: 5.0}
+    assert quotas_of(house, ComponentData("user", 2, None)) == {"alice": 100.0, None: 5.0}
+
+
+def test_quotas_may_change_between_the_turns_of_their_description(house: ClientHouse) -> None:
+    quotas = house.node.image.quotas
+    quotas |= {(("user", f"u{number}"),): {"producer_byte_rate": 1.0} for number in range(2_000)}
+    everything = DescribeClientQuotasRequest([ComponentData("user", 2, None)])
+    turns = describe_client_quotas.begin(house.view.context, everything, 1)
+    next(turns)
+    limit(house, "alice", 100.0)
+    assert len(at_once(turns).answer.entries) == 2_000
+
+
+def test_config_resources_are_listed_by_type(house: ClientHouse) -> None:
+    config = AlterableConfig("interval.ms", "1000")
+    change = AlterConfigsRequest([AlterConfigsResource(CLIENT_METRICS_RESOURCE, "often", [config])])
+    assert house.client_ask(ApiKey.ALTER_CONFIGS, 2, change).responses[0].error_code == 0
+
+    def listed(version: int, *types: int) -> set[tuple[int, str]]:
+        answer = house.client_ask(ApiKey.LIST_CONFIG_RESOURCES, version, ListConfigResourcesRequest(types))
+        assert answer.error_code == 0
+        return {(one.resource_type, one.resource_name) for one in answer.config_resources}
+
+    topics = {(TOPIC_RESOURCE, METADATA_TOPIC), (TOPIC_RESOURCE, "t")}
+    brokers = {(BROKER_RESOURCE, "1"), (8, "1")}
+    assert listed(0) == {(CLIENT_METRICS_RESOURCE, "often")}
+    assert listed(1, TOPIC_RESOURCE) == topics
+    assert listed(1, GROUP_RESOURCE) == set()
+    assert listed(1) == {*topics, *brokers, *listed(0)}
+    unknown = house.client_ask(ApiKey.LIST_CONFIG_RESOURCES, 1, ListConfigResourcesRequest((77,)))
+    assert unknown.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_users_acls_and_tokens_are_described_by_the_nodes_own_controller(house: ClientHouse) -> None:
+    upsertion = ScramCredentialUpsertion("alice", 2, 4096, b"salt", b"password")
+    change = AlterUserScramCredentialsRequest([], [upsertion])
+    assert house.client_ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, change).results[0].error_code == 0
+    users = house.client_ask(
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, DescribeUserScramCredentialsRequest(None)
+    )
+    assert [one.user for one in users.results] == ["alice"]
+    acls = house.client_ask(ApiKey.DESCRIBE_ACLS, 3, ANY_ACL)
+    assert acls.error_code == ErrorCode.SECURITY_DISABLED
+    tokens = house.client_ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, DescribeDelegationTokenRequest(None))
+    assert tokens.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "request_", "operation"),
+    [
+        (ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, DescribeClientQuotasRequest(), AclOperation.DESCRIBE_CONFIGS),
+        (ApiKey.LIST_CONFIG_RESOURCES, 1, ListConfigResourcesRequest(), AclOperation.DESCRIBE_CONFIGS),
+        (ApiKey.DESCRIBE_ACLS, 3, ANY_ACL, AclOperation.DESCRIBE),
+        (
+            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+            0,
+            DescribeUserScramCredentialsRequest(None),
+            AclOperation.DESCRIBE,
+        ),
+    ],
+)
+def test_descriptions_need_the_operation_on_the_cluster_that_brokers_ask_for(
+    tmp_path: Path, key: ApiKey, version: int, request_: Any, operation: AclOperation
+) -> None:
+    authorizer = StandardAuthorizer(AuthorizerSettings())
+    house = ClientHouse(tmp_path, authorizer)
+    house.node.boundary._authorizer = authorizer
+    house.start()
+    grant(authorizer)
+    assert house.client_ask(key, version, request_).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    grant(authorizer, allow(AclResourceType.CLUSTER, "kafka-cluster", operation))
+    assert house.client_ask(key, version, request_).error_code == 0
+
+
+def test_what_only_a_broker_can_answer_sends_the_client_to_look_for_it(house: ClientHouse) -> None:
+    producers = house.client_ask(
+        ApiKey.DESCRIBE_PRODUCERS, 0, DescribeProducersRequest([TopicRequest("t", (0,))])
+    )
+    (partition,) = producers.topics[0].partitions
+    assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    dirs = house.client_ask(ApiKey.DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(None))
+    assert dirs.error_code == ErrorCode.LOG_DIR_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "request_"),
+    [(ApiKey.LIST_GROUPS, 5, ListGroupsRequest()), (ApiKey.LIST_TRANSACTIONS, 2, ListTransactionsRequest())],
+)
+def test_node_lists_no_groups_beside_brokers_and_refuses_to_alone(
+    house: ClientHouse, monkeypatch: pytest.MonkeyPatch, key: ApiKey, version: int, request_: Any
+) -> None:
+    assert house.client_ask(key, version, request_).error_code == 0
+    monkeypatch.setattr(house.node.image, "brokers", {})
+    assert house.client_ask(key, version, request_).error_code == ErrorCode.NOT_COORDINATOR
