@@ -70,8 +70,8 @@ def handle(node: ClientNode, call: Call) -> None:
 
 
 def is_known_by_more_than_a_token(node: ClientNode, call: Call) -> bool:
-    """Return whether the client may ask for delegation tokens (KIP-48); a controller would judge by the
-    listener that the Envelope comes in by.
+    """Return whether the client may ask for delegation tokens (KIP-48); a controller believes the node that
+    forwards.
     """
     protocol = node.settings.endpoints[call.listener].security_protocol
     anonymous = protocol == PLAINTEXT or (protocol == SSL and call.principal == ANONYMOUS)
