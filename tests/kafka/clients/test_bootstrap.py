@@ -166,12 +166,6 @@ def test_pythons_clients_read_the_metadata_log_where_no_broker_is_told(served: S
     assert asyncio.run(through_aiokafka()) == seen
 
 
-def test_librdkafka_lists_groups_without_errors_after_it_was_told_of_kraftd_nodes(served: Served) -> None:
-    admin = AdminClient({"bootstrap.servers": served.bootstrap})
-    assert METADATA_TOPIC in admin.list_topics(timeout=30).topics
-    assert not admin.list_consumer_groups().result(30).errors
-
-
 def test_clients_survive_the_loss_of_the_node_they_bootstrapped_from(served: Served) -> None:
     first = served.wait_for_leader()
     admin = AdminClient({"bootstrap.servers": served.addresses[first].log})
