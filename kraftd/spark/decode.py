@@ -135,9 +135,11 @@ class Decoder:
         }
         self._rows.append({"damage": damage})
 
-    def add_what_can_be(self, batch: Batch, path: str, first: int = 0, last: int = LAST_OFFSET) -> None:
+    def add_what_can_be(
+        self, batch: Batch, path: str, why: str, first: int = 0, last: int = LAST_OFFSET
+    ) -> None:
         """The records of a batch that can be decoded, and a row of damage for each that cannot; for the whole
-        batch where its records cannot even be told apart."""
+        batch, with why it was refused, where it holds control records or they cannot even be told apart."""
         header = batch.header
         self._finish_columns()
         try:
@@ -146,7 +148,7 @@ class Decoder:
             self.add_damage(path, batch.position, error.reason, bytes(batch.view), header.size_bytes)
             return
         if header.is_control:
-            self.add_damage(path, batch.position, "control records", bytes(batch.view), header.size_bytes)
+            self.add_damage(path, batch.position, why, bytes(batch.view), header.size_bytes)
             return
         for record in found:
             if not first <= record.offset <= last:
@@ -211,11 +213,11 @@ class Decoder:
             if batch.header.is_control:
                 for control in control_records(plain):
                     offset = control.offset
-                    name = f"Unknown control record {control.type}"
-                    fields: Row = {}
-                    if control.message is not None:
-                        name = table_of(type(control.message)).name
-                        fields = row_of(control.message, control.version or 0)
+                    if control.message is None:
+                        reason = f"record of offset {offset}: control record type {control.type} is not known"
+                        raise CorruptBatch(reason, batch.position)
+                    name = table_of(type(control.message)).name
+                    fields = row_of(control.message, control.version or 0)
                     found.append((offset, batch.header.base_timestamp_ms, name, control.version, fields))
                 return found
             for record in records(plain):

@@ -7,17 +7,19 @@ import fcntl
 import os
 import struct
 
-from kraftd.metadata_dir.directory import LOCK_FILE
+from kraftd.metadata_dir.directory import LOCK_FILE, PARTITION_DIRECTORY
 
 _FLOCK = "@hhqqi"
 """struct flock: type, whence, start, length, process."""
 
 
-def lock_holder(directory: str) -> int | None:
-    """The id of the process that holds a local directory; None where there is none, or it cannot be told.
+def lock_holder(path: str) -> int | None:
+    """The id of the process that holds a local directory, or that of which path is a part; None where there
+    is none, or it cannot be told.
 
     Asks and takes nothing, so that a node that starts meanwhile gets its lock.
     """
+    directory, _, _ = f"{path}/".partition(f"/{PARTITION_DIRECTORY}/")
     try:
         descriptor = os.open(os.path.join(directory, LOCK_FILE), os.O_RDONLY)
     except OSError:

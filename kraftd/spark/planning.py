@@ -30,7 +30,10 @@ Place = tuple[int, BatchHeader]
 
 @dataclass(frozen=True)
 class Split:
-    """Bytes start to end of a file: whole batches of offsets from first_offset to below next_offset."""
+    """Bytes start to end of a file: whole batches of offsets from first_offset to below next_offset.
+
+    In mode PERMISSIVE a torn tail is a split, too: without offsets, next_offset being first_offset.
+    """
 
     path: str
     start: int
@@ -51,8 +54,7 @@ class TornTail:
     def __str__(self) -> str:
         return (
             f"{self.path}: byte {self.position}, offset {self.offset}: a torn tail of {self.size_bytes} "
-            "bytes "
-            "is not read"
+            "bytes is not read"
         )
 
 
@@ -105,12 +107,14 @@ def _plan(file: StoredFile, segment: SegmentFile, split_bytes: int, permissive: 
             raise damaged(segment.path, end, reason, end_offset)
         places = walk_headers(file, following, size)
     stops = [*starts[1:], (end, end_offset)]
-    splits = tuple(
+    splits = [
         Split(segment.path, start, stop, first, following)
         for (start, first), (stop, following) in zip(starts, stops, strict=True)
         if stop > start
-    )
-    return SegmentPlan(segment, splits, end_offset, last_epoch, torn)
+    ]
+    if permissive and torn is not None:
+        splits.append(Split(segment.path, end, size, end_offset, end_offset))
+    return SegmentPlan(segment, tuple(splits), end_offset, last_epoch, torn)
 
 
 def _sparse_places(file: StoredFile, segment: SegmentFile, size: int, split_bytes: int) -> Iterator[Place]:

@@ -100,7 +100,7 @@ def add_batch(decoder: Decoder, file: StoredFile, batch: Batch, wanted: Wanted, 
     except CorruptBatch as error:
         if not permissive:
             raise damaged(file.path, batch.position, error.reason, batch.header.base_offset) from None
-        decoder.add_what_can_be(batch, file.path, wanted.first_offset, wanted.last_offset)
+        decoder.add_what_can_be(batch, file.path, error.reason, wanted.first_offset, wanted.last_offset)
 
 
 def keep_damage(decoder: Decoder, file: StoredFile, start: int, stop: int, reason: str) -> None:

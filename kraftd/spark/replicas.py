@@ -1,26 +1,30 @@
 """Which offsets of a log are committed, from what one replica or several hold of it.
 
 The high watermark is not on disk. Of several replicas the log is that of the one with the latest epoch and,
-within it, the highest offset; committed is what a majority of the voters holds of it, record for record. With
-fewer directories than a majority nothing can be proved: then it is what all those given agree on.
+within it, the highest offset; committed is what a majority of the voters holds of it, record for record, and
+what a checkpoint covers. With fewer voters than a majority no more can be proved: then it is what all those
+given agree on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE
 from kraftd.log.epochs import decode_epochs
 from kraftd.log.segment import scan
 from kraftd.messages.leader_change_message import LeaderChangeMessage
+from kraftd.messages.voters_record import VotersRecord
 from kraftd.spark.errors import InputError
 from kraftd.spark.layout import Replica
 from kraftd.spark.planning import SegmentPlan, Split, TornTail, plan_segment, split_bytes_of, walk_headers
 from kraftd.spark.storage import StoredFile, join, read_bytes, split_name
+from kraftd.types import uuid_text
 from kraftd.wire.batch import CorruptBatch, control_records
 from kraftd.wire.errors import ProtocolError
+from kraftd.wire.message import Message
 
 Epochs = list[tuple[int, int]]
 """(epoch, its first offset), ascending."""
@@ -35,11 +39,16 @@ class ReplicaLog:
 
     @property
     def start_offset(self) -> int:
-        return self.plans[0].segment.base_offset if self.plans else 0
+        return self.plans[0].segment.base_offset if self.plans else self.checkpoint_end_offset
 
     @property
     def end_offset(self) -> int:
-        return self.plans[-1].end_offset if self.plans else 0
+        return self.plans[-1].end_offset if self.plans else self.checkpoint_end_offset
+
+    @property
+    def checkpoint_end_offset(self) -> int:
+        """The end of the newest checkpoint, 0 where there is none."""
+        return max((each.end_offset for each in self.replica.checkpoints), default=0)
 
     @property
     def last_epoch(self) -> int:
@@ -53,6 +62,15 @@ class ReplicaLog:
     @property
     def splits(self) -> list[Split]:
         return [split for plan in self.plans for split in plan.splits]
+
+    @property
+    def gaps(self) -> list[str]:
+        """Where a segment does not begin with the offset that the one before ends at, in words."""
+        return [
+            _gap(before, after)
+            for before, after in pairwise(self.plans)
+            if before.end_offset != after.segment.base_offset
+        ]
 
 
 @dataclass(frozen=True)
@@ -80,16 +98,23 @@ def plan_log(replica: Replica, split_bytes: int | None = None, *, permissive: bo
     if split_bytes is None:
         split_bytes = split_bytes_of(sum(segment.size_bytes for segment in replica.segments))
     plans = [plan_segment(segment, split_bytes, permissive=permissive) for segment in replica.segments]
-    for before, after in pairwise(plans):
-        if before.end_offset != after.segment.base_offset and not permissive:
-            raise InputError(
-                f"{after.segment.path}: byte 0, offset {after.segment.base_offset}: the segment before "
-                "ends at "
-                f"offset {before.end_offset}"
-                + (f" with a torn tail at byte {before.torn.position}" if before.torn else "")
-                + ". A segment is missing or cut short; mode PERMISSIVE reads what is there"
-            )
-    return ReplicaLog(replica, tuple(plans))
+    log = ReplicaLog(replica, tuple(plans))
+    if log.gaps and not permissive:
+        raise InputError(f"{log.gaps[0]}; mode PERMISSIVE reads what is there")
+    for at, (before, after) in enumerate(pairwise(plans), 1):
+        if before.end_offset != after.segment.base_offset and after.splits:
+            # The task that reads on meets the gap there, and keeps a row of it.
+            first = replace(after.splits[0], first_offset=before.end_offset)
+            plans[at] = replace(after, splits=(first, *after.splits[1:]))
+    return replace(log, plans=tuple(plans))
+
+
+def _gap(before: SegmentPlan, after: SegmentPlan) -> str:
+    torn = f" with a torn tail at byte {before.torn.position}" if before.torn else ""
+    return (
+        f"{after.segment.path}: byte 0, offset {after.segment.base_offset}: the segment before ends at "
+        f"offset {before.end_offset}{torn}. A segment is missing or cut short"
+    )
 
 
 def committed_log(
@@ -103,28 +128,49 @@ def committed_log(
     logs = [plan_log(replica, split_bytes, permissive=permissive) for replica in replicas]
     chosen = max(logs, key=lambda log: (log.last_epoch, log.end_offset))
     notes = [str(log.torn) for log in logs if log.torn is not None]
+    notes += chosen.gaps
     end = chosen.end_offset
     if high_watermark is not None:
         return CommittedLog(chosen, min(end, high_watermark), tuple(notes))
-    voters = _voter_count(chosen)
-    if len(logs) > 1:
-        needed = (voters or len(logs)) // 2 + 1
-        chosen_epochs = epochs_of(chosen)
-        held = sorted((_agreed_end(chosen, chosen_epochs, log, epochs_of(log)) for log in logs), reverse=True)
-        end = held[min(needed, len(held)) - 1]
-        if end < chosen.end_offset:
-            notes.append(
-                f"{chosen.replica.path}: offsets {end} to {chosen.end_offset - 1} are not held by a "
-                "majority and "
-                "are not read"
-            )
-    elif voters is not None and voters > 1:
+    end, unproved = _majority_end(chosen, logs)
+    # A checkpoint is made of committed records, so that it proves what it covers.
+    covered = (log.checkpoint_end_offset for log in logs)
+    end = max(end, *(offset for offset in covered if offset <= chosen.end_offset), 0)
+    if unproved is not None:
         notes.append(
-            f"{chosen.replica.path}: one of {voters} voters cannot prove what is committed; its log is "
-            "read to "
-            f"offset {end - 1}. Give the other voters' directories, or --high-watermark"
+            f"{chosen.replica.path}: {unproved} cannot prove what is committed; the log is read to offset "
+            f"{end - 1}. Give the other voters' directories, or --high-watermark"
+        )
+    elif end < chosen.end_offset:
+        notes.append(
+            f"{chosen.replica.path}: offsets {end} to {chosen.end_offset - 1} are not held by a majority and "
+            "are not read"
         )
     return CommittedLog(chosen, end, tuple(notes))
+
+
+def _majority_end(chosen: ReplicaLog, logs: Sequence[ReplicaLog]) -> tuple[int, str | None]:
+    """Below which offset a majority of the voters holds the chosen log, and None; with too few voters what
+    all replicas hold, and the voters there are in words.
+
+    Observers do not count, and two directories of one voter count once.
+    """
+    voters = find_voters(chosen)
+    chosen_epochs = epochs_of(chosen)
+    ends = []
+    held: dict[int | str, int] = {}
+    for log in logs:
+        end = chosen.end_offset if log is chosen else _agreed_end(chosen, chosen_epochs, log, epochs_of(log))
+        ends.append(end)
+        replica = log.replica
+        if voters is None or any(voter.may_be(replica) for voter in voters):
+            key = replica.path if replica.node_id is None else replica.node_id
+            held[key] = max(end, held.get(key, 0))
+    count = len(held) if voters is None else len(voters)
+    needed = count // 2 + 1
+    if len(held) >= needed:
+        return sorted(held.values(), reverse=True)[needed - 1], None
+    return min(ends), f"{len(held)} of {count} voters" if held else "a directory of no voter"
 
 
 def epochs_of(log: ReplicaLog) -> Epochs:
@@ -175,27 +221,65 @@ def epoch_at(epochs: Epochs, offset: int) -> int | None:
     return found
 
 
-def _voter_count(log: ReplicaLog) -> int | None:
-    """How many voters the last leader named, None where its record cannot be read."""
+@dataclass(frozen=True)
+class Voter:
+    """A voter; directory_id is None where the quorum does not know it (kraft.version 0)."""
+
+    node_id: int
+    directory_id: str | None
+
+    def may_be(self, replica: Replica) -> bool:
+        """Return whether a replica can be this voter's; what it does not tell of itself is no obstacle."""
+        if replica.node_id not in (None, self.node_id):
+            return False
+        return None in (self.directory_id, replica.directory_id) or self.directory_id == replica.directory_id
+
+
+def find_voters(log: ReplicaLog) -> tuple[Voter, ...] | None:
+    """The newest voter set that a log or its checkpoint names, committed or not; None where none is named.
+
+    The last leader's first record names the voters of its election; voters that come and go later
+    (KIP-853) are in a record of their own, or in a checkpoint.
+    """
     epochs = epochs_of(log)
-    if not epochs:
-        return None
-    offset = epochs[-1][1]
-    split = next((split for split in reversed(log.splits) if split.first_offset <= offset), None)
-    if split is None:
-        return None
-    file = StoredFile(split.path)
+    since = epochs[-1][1] if epochs else log.start_offset
+    found = None
+    checkpoint = next(iter(reversed(log.replica.checkpoints)), None)
+    if checkpoint is not None and since <= checkpoint.end_offset <= log.end_offset:
+        found = _last_voters(checkpoint.path, 0, checkpoint.size_bytes, only_first=True)
+        if found is not None:
+            since = checkpoint.end_offset
+    for split in log.splits:
+        if split.next_offset > since:
+            found = _last_voters(split.path, split.start, split.end, since) or found
+    return found
+
+
+def _last_voters(
+    path: str, start: int, end: int, since: int = 0, *, only_first: bool = False
+) -> tuple[Voter, ...] | None:
+    """The last voter set that control batches of a byte range name, from an offset on."""
+    found = None
+    file = StoredFile(path)
     try:
-        for position, header in walk_headers(file, split.start, split.end):
-            if header.base_offset <= offset <= header.last_offset and header.is_control:
+        for position, header in walk_headers(file, start, end):
+            if header.is_control and header.last_offset >= since:
                 batch = next(scan(file, position, position + header.size_bytes))
                 for record in control_records(batch):
-                    if isinstance(record.message, LeaderChangeMessage):
-                        return len(record.message.voters)
-            if header.base_offset > offset:
+                    found = _voters_in(record.message) or found
+            if only_first:
                 break
     except (CorruptBatch, ProtocolError):
-        return None
+        pass  # the task that reads this batch tells it
     finally:
         file.close()
-    return None
+    return found
+
+
+def _voters_in(message: Message | None) -> tuple[Voter, ...] | None:
+    if not isinstance(message, LeaderChangeMessage | VotersRecord):
+        return None
+    return tuple(
+        Voter(voter.voter_id, uuid_text(voter.voter_directory_id) if any(voter.voter_directory_id) else None)
+        for voter in message.voters
+    )

@@ -20,15 +20,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kraftd.spark.checkpoints import checkpoint_splits
 from kraftd.spark.errors import InputError
 from kraftd.spark.fields import source_schema
-from kraftd.spark.layout import CheckpointFile, find_replicas
+from kraftd.spark.layout import find_replicas
 from kraftd.spark.options import SourceOptions, parse_options
-from kraftd.spark.planning import Split, split_bytes_of, walk_headers
 from kraftd.spark.pushdown import narrowed
 from kraftd.spark.reading import Wanted, read_split
 from kraftd.spark.replicas import committed_log
-from kraftd.spark.storage import StoredFile
 from kraftd.spark.stream import KraftStreamReader
 from kraftd.spark.tasks import SplitPartition, plan_tasks
 
@@ -69,7 +68,9 @@ class KraftReader(DataSourceReader):
         wanted = self._wanted
         replicas = find_replicas(options.paths)
         if len(replicas) == 1 and not replicas[0].segments and len(replicas[0].checkpoints) == 1:
-            splits = checkpoint_splits(replicas[0].checkpoints[0], options.split_bytes)
+            splits = checkpoint_splits(
+                replicas[0].checkpoints[0], options.split_bytes, permissive=options.permissive
+            )
             return [SplitPartition(split, wanted) for split in splits]
         log = committed_log(
             replicas,
@@ -79,7 +80,7 @@ class KraftReader(DataSourceReader):
         )
         end = log.end_offset if options.ending_offset is None else min(options.ending_offset, log.end_offset)
         start = log.end_offset if options.starting_offset == -1 else options.starting_offset or 0
-        return plan_tasks(log.log.splits, wanted, start, end - 1)
+        return plan_tasks(log.log.splits, wanted, start, end - 1, tail=True)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, SplitPartition)
@@ -91,33 +92,6 @@ class KraftReader(DataSourceReader):
             permissive=options.permissive,
             columns=options.columns,
         )
-
-
-def checkpoint_splits(checkpoint: CheckpointFile, split_bytes: int | None = None) -> list[Split]:
-    """The splits of a checkpoint. Raises InputError where it does not consist of whole batches."""
-    split_bytes = split_bytes or split_bytes_of(checkpoint.size_bytes)
-    file = StoredFile(checkpoint.path)
-    try:
-        size = file.size_bytes()
-        starts: list[tuple[int, int]] = []
-        end = end_offset = 0
-        for position, header in walk_headers(file, 0, size):
-            if not starts or position - starts[-1][0] >= split_bytes:
-                starts.append((position, header.base_offset))
-            end, end_offset = position + header.size_bytes, header.next_offset
-    finally:
-        file.close()
-    if end < size or not starts:
-        raise InputError(
-            f"{checkpoint.path}: byte {end}, offset {end_offset}: the checkpoint is not whole. Move it "
-            "aside: "
-            "an older one, or another replica's, has the rest"
-        )
-    stops = [*starts[1:], (end, end_offset)]
-    return [
-        Split(checkpoint.path, start, stop, first, following)
-        for (start, first), (stop, following) in zip(starts, stops, strict=True)
-    ]
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

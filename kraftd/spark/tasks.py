@@ -19,8 +19,11 @@ class SplitPartition(InputPartition):
     wanted: Wanted
 
 
-def plan_tasks(splits: Sequence[Split], wanted: Wanted, first: int, last: int) -> list[SplitPartition]:
-    """The tasks that read what is wanted of offsets first to last."""
+def plan_tasks(
+    splits: Sequence[Split], wanted: Wanted, first: int, last: int, *, tail: bool = False
+) -> list[SplitPartition]:
+    """The tasks that read what is wanted of offsets first to last; with tail also what is torn behind last,
+    where mode PERMISSIVE keeps it."""
     first, last = max(first, wanted.first_offset), min(last, wanted.last_offset)
     bounded = Wanted(
         first,
@@ -30,8 +33,10 @@ def plan_tasks(splits: Sequence[Split], wanted: Wanted, first: int, last: int) -
         wanted.types,
         wanted.topic_ids,
     )
-    return [
-        SplitPartition(split, bounded)
-        for split in splits
-        if split.first_offset <= last and split.next_offset > first
-    ]
+
+    def holds(split: Split) -> bool:
+        if split.first_offset == split.next_offset:
+            return first <= split.first_offset <= last + tail
+        return split.first_offset <= last and split.next_offset > first
+
+    return [SplitPartition(split, bounded) for split in splits if holds(split)]

@@ -7,13 +7,14 @@ Records of aborted or unfinished metadata transactions (KIP-868) are in `log` an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kraftd.spark.checkpoints import checkpoint_splits, is_sound
 from kraftd.spark.decode import LAST_OFFSET
 from kraftd.spark.errors import InputError
 from kraftd.spark.fields import record_schema, source_schema
@@ -22,7 +23,7 @@ from kraftd.spark.parquet import Job, write_splits
 from kraftd.spark.reading import Wanted
 from kraftd.spark.redaction import redacted
 from kraftd.spark.replicas import CommittedLog
-from kraftd.spark.source import NAME, checkpoint_splits
+from kraftd.spark.source import NAME
 from kraftd.spark.storage import join
 from kraftd.spark.tasks import plan_tasks
 
@@ -71,6 +72,16 @@ class Timeline:
             rows = self._staged["log"].where(within)
         return redacted(_of_types(rows, types).select(*columns))
 
+    def damage(self) -> DataFrame:
+        """What mode PERMISSIVE could not decode, of the log and of the checkpoints that are read. Such a row
+        has no offset."""
+        if self._staged is None:
+            found = [self._read(self.source.replica.path, ["damage"], 0)]
+        else:
+            found = [rows.select("damage") for rows in self._staged.values()]
+        rows = reduce(DataFrame.unionByName, found)
+        return rows.where("damage IS NOT NULL").select("damage.*")
+
     def until(self, end_offset: int, *, checkpoints_below: int | None = None) -> Timeline:
         """The same up to below a lower offset; what is staged is shared."""
         found = Timeline(
@@ -89,7 +100,7 @@ class Timeline:
         damage keeps the rows of mode PERMISSIVE, in one column more.
         """
         schema = source_schema() if damage else record_schema()
-        tasks = plan_tasks(self.source.log.splits, Wanted(), start, self.end_offset - 1)
+        tasks = plan_tasks(self.source.log.splits, Wanted(), start, self.end_offset - 1, tail=damage)
         return write_splits(self.session, tasks, Job(path, schema, self.permissive))
 
     def stage(self, directory: str, records: str | None = None, *, history: bool = True) -> None:
@@ -104,12 +115,13 @@ class Timeline:
             start = 0 if history or newest is None else newest.end_offset
             self.write_log(records, start, damage=self.permissive)
         staged = {"log": self._staged_rows(records, source_schema())}
-        for checkpoint in dict.fromkeys([newest, first] if history else [newest]):
+        for checkpoint in dict.fromkeys([newest, first if history else None, *self.unsound_checkpoints]):
             if checkpoint is not None:
                 path = join(directory, str(len(staged)))
-                tasks = plan_tasks(checkpoint_splits(checkpoint), Wanted(), 0, LAST_OFFSET)
-                write_splits(self.session, tasks, Job(path, record_schema(), self.permissive))
-                staged[checkpoint.path] = self._staged_rows(path, record_schema())
+                splits = checkpoint_splits(checkpoint, permissive=self.permissive)
+                tasks = plan_tasks(splits, Wanted(), 0, LAST_OFFSET)
+                write_splits(self.session, tasks, Job(path, source_schema(), self.permissive))
+                staged[checkpoint.path] = self._staged_rows(path, source_schema())
         self._staged = staged
 
     def keep(self, name: str, path: str) -> None:
@@ -129,9 +141,20 @@ class Timeline:
 
     @cached_property
     def newest_checkpoint(self) -> CheckpointFile | None:
-        """The newest checkpoint within the end; None where the log holds all there was."""
+        """The newest checkpoint within the end; None where the log holds all there was. Mode PERMISSIVE
+        passes over those that are damaged, as long as there is another way."""
         found = [each for each in self.checkpoints() if each.end_offset <= self.end_offset]
+        unsound = [each for each in self.unsound_checkpoints if each != self.first_checkpoint]
+        found = [each for each in found if each not in unsound]
         return found[-1] if found else None
+
+    @cached_property
+    def unsound_checkpoints(self) -> list[CheckpointFile]:
+        """In mode PERMISSIVE those within the end that are damaged."""
+        if not self.permissive:
+            return []
+        found = [each for each in self.checkpoints() if each.end_offset <= self.end_offset]
+        return [each for each in found if not is_sound(each)]
 
     @cached_property
     def first_checkpoint(self) -> CheckpointFile | None:
@@ -139,6 +162,12 @@ class Timeline:
         if self.source.log.plans and self.source.start_offset == 0:
             return None
         return next(iter(self.checkpoints()), None)
+
+    @property
+    def first_state_offset(self) -> int:
+        """The first offset at which the state is known; -1, before any record, for a log from offset 0."""
+        first = self.first_checkpoint
+        return (self.source.start_offset if first is None else first.end_offset) - 1
 
     def checkpoints(self) -> list[CheckpointFile]:
         """Those whose end lies within the log, the bootstrap checkpoint of offset 0 left out."""
@@ -208,14 +237,12 @@ class Timeline:
                 name = replica.checkpoints[-1]
                 raise InputError(
                     f"{name.path}: offset {name.end_offset}: a checkpoint without its log. Give the "
-                    "directory "
-                    "with its segments; mode PERMISSIVE reads the checkpoint alone"
+                    "directory with its segments; mode PERMISSIVE reads the checkpoint alone"
                 )
         elif start > 0 and self.first_checkpoint is None and not self.permissive:
             raise InputError(
                 f"{replica.segments[0].path}: byte 0, offset {start}: the log begins here and no "
-                "checkpoint holds "
-                "what came before: segments or the checkpoint are missing"
+                "checkpoint holds what came before: segments or the checkpoint are missing"
             )
 
 

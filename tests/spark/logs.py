@@ -10,6 +10,8 @@ from kraftd.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFI
 from kraftd.messages.leader_change_message import LeaderChangeMessage, Voter
 from kraftd.messages.snapshot_footer_record import SnapshotFooterRecord
 from kraftd.messages.snapshot_header_record import SnapshotHeaderRecord
+from kraftd.messages.voters_record import Voter as QuorumVoter
+from kraftd.messages.voters_record import VotersRecord
 from kraftd.metadata.metadata_version import record_version
 from kraftd.metadata_dir.checkpoint import checkpoint_name
 from kraftd.types import OffsetAndEpoch
@@ -58,6 +60,12 @@ class LogDirectory:
         message = LeaderChangeMessage(version=1, leader_id=leader_id, voters=voters, granting_voters=voters)
         record = (ControlRecordType.LEADER_CHANGE, message, 1)
         self.write(build_control_batch([record], self.end_offset, epoch, self.timestamp_ms()))
+
+    def set_voters(self, *voters: int) -> None:
+        """A voter set, as a leader writes one that has changed since its election."""
+        message = VotersRecord(voters=[QuorumVoter(voter_id=voter) for voter in voters])
+        record = (ControlRecordType.KRAFT_VOTERS, message, 0)
+        self.write(build_control_batch([record], self.end_offset, self.epoch, self.timestamp_ms()))
 
     def append(self, messages: Iterable[Message]) -> int:
         """One batch; returns the offset of its first record."""

@@ -133,7 +133,7 @@ def test_what_cannot_be_decoded_is_kept_apart_and_the_rest_is_read() -> None:
     good = framed(TopicRecord(name="a", topic_id=b"t" * 16))
     unknown = b"\x01\x63\x00whatever"
     decoder = Decoder(source_schema())
-    decoder.add_what_can_be(batch_of([good, unknown, good]), "/log")
+    decoder.add_what_can_be(batch_of([good, unknown, good]), "/log", "why")
     rows = pa.Table.from_batches(decoder.take()).to_pylist()
     assert [row["offset"] for row in rows] == [100, None, 102]
     assert rows[1]["damage"]["data"] == unknown and "99" in rows[1]["damage"]["reason"]

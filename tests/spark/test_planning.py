@@ -15,17 +15,21 @@ from click.testing import CliRunner
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.spark import planning
+from kraftd.spark.checkpoints import checkpoint_splits, is_sound
 from kraftd.spark.commands.ingest import ingest_command
 from kraftd.spark.commands.options import find_log
 from kraftd.spark.errors import InputError
 from kraftd.spark.fields import source_schema
 from kraftd.spark.in_use import lock_holder
-from kraftd.spark.layout import find_replicas
+from kraftd.spark.layout import find_replica, find_replicas
 from kraftd.spark.options import parse_options
 from kraftd.spark.planning import Split
 from kraftd.spark.reading import Wanted, read_split
 from kraftd.spark.replicas import CommittedLog, committed_log, epochs_of
+from kraftd.spark.tasks import plan_tasks
 from kraftd.wire.batch import iter_batches
+from kraftd.wire.crc32c import crc32c
+from kraftd.wire.record_frame import VersionedRecord
 from tests.spark.logs import LogDirectory
 
 COLUMNS = pa.schema([source_schema().field(name) for name in ("offset", "epoch", "type", "name", "damage")])
@@ -153,7 +157,59 @@ def test_a_missing_segment_is_told(tmp_path: Path) -> None:
         InputError, match=r"offset 122: the segment before ends at offset 121\. A segment is missing"
     ):
         planned(directory)
-    assert planned(directory, permissive=True).end_offset == 123
+    log = planned(directory, permissive=True)
+    assert log.end_offset == 123
+    assert "offset 122: the segment before ends at offset 121" in log.notes[0]
+    rows = rows_of(log.log.splits, permissive=True)
+    assert [row["offset"] for row in rows if row["damage"] is None] == [*range(121), 122]
+    (gap,) = (row["damage"] for row in rows if row["damage"] is not None)
+    assert gap["reason"] == "offset 122 is where 121 belongs" and gap["path"] == str(directory.log)
+
+
+def test_permissive_keeps_what_is_torn(tmp_path: Path) -> None:
+    directory = written(tmp_path / "a")
+    with directory.log.open("ab") as file:
+        file.write(b"torn")
+    directory.roll()
+    directory.append([NoOpRecord()])
+    with directory.log.open("ab") as file:
+        file.write(b"torn as well")
+    splits = planned(directory, permissive=True).log.splits
+    for tail, kept in ((True, b"torntorn as well"), (False, b"torn")):
+        tasks = [task.split for task in plan_tasks(splits, Wanted(), 0, 121, tail=tail)]
+        rows = rows_of(tasks, permissive=True)
+        assert [row["offset"] for row in rows if row["damage"] is None] == list(range(122))
+        assert b"".join(row["damage"]["data"] for row in rows if row["damage"] is not None) == kept
+
+
+def test_a_control_record_of_an_unknown_type_is_told(tmp_path: Path) -> None:
+    directory = written(tmp_path / "a", batches=1)
+    directory.set_voters(1)
+    data = bytearray(directory.log.read_bytes())
+    (batch,) = list(iter_batches(bytes(data)))[2:]
+    key = data.index(bytes((0, 0, 0, 6)), batch.position + 61)
+    data[key + 3] = 99
+    data[batch.position + 17 : batch.position + 21] = crc32c(data[batch.position + 21 :]).to_bytes(4, "big")
+    directory.log.write_bytes(data)
+    told = f"{directory.log}: byte {batch.position}, offset 4: record of offset 4: control record type 99 is"
+    with pytest.raises(InputError, match=told):
+        rows_of(planned(directory).log.splits)
+    rows = rows_of(planned(directory, permissive=True).log.splits, permissive=True)
+    assert rows[-1]["damage"]["data"] == bytes(data[batch.position :])
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_a_checkpoint_that_was_cut_short_is_told_also_between_batches(tmp_path: Path, left: int) -> None:
+    directory = written(tmp_path / "a")
+    path = directory.snapshot(50, [VersionedRecord(NoOpRecord(), 0)])
+    batches = list(iter_batches(path.read_bytes()))
+    end = batches[left].position
+    with path.open("r+b") as file:
+        file.truncate(end)
+    (checkpoint,) = find_replica(str(directory.path)).checkpoints
+    with pytest.raises(InputError, match=f"{path}: byte {end}, offset {left}: the checkpoint is not whole"):
+        checkpoint_splits(checkpoint)
+    assert not is_sound(checkpoint)
 
 
 def test_a_gap_within_a_segment_is_told(tmp_path: Path) -> None:
@@ -182,18 +238,63 @@ def test_what_a_later_leader_replaced_is_not_read(tmp_path: Path) -> None:
     old.append([NoOpRecord() for _ in range(9)])  # never replicated
     new.elect(2, 2)
     new.append([TopicRecord(name="kept", topic_id=b"k" * 16)])
-    third = tmp_path / "c"
-    shutil.copytree(new.path, third)
+    third = copy_of(new, tmp_path / "c", node_id=3)
     log = committed_log(find_replicas([str(old.path), str(new.path), str(third)]))
     assert log.replica.path == str(new.path) and log.end_offset == 123
     assert [row["name"] for row in rows_of(log.log.splits)][-1] == "kept"
     assert epochs_of(log.log) == [(1, 0), (2, 121)]
 
 
+def copy_of(directory: LogDirectory, path: Path, node_id: int) -> Path:
+    """A copy of a directory, as that of another node."""
+    shutil.copytree(directory.path, path)
+    properties = (path / "meta.properties").read_text().split("node.id=")[0]
+    (path / "meta.properties").write_text(f"{properties}node.id={node_id}\n")
+    return path
+
+
 def test_one_of_three_voters_says_that_it_proves_nothing(tmp_path: Path) -> None:
     log = planned(written(tmp_path / "a", voters=(1, 2, 3)))
     assert log.end_offset == 121
-    assert "one of 3 voters cannot prove what is committed" in log.notes[0]
+    assert "1 of 3 voters cannot prove what is committed" in log.notes[0]
+
+
+@pytest.mark.parametrize("node_id", [1, 7])  # the leader's own directory once more, an observer's
+def test_only_voters_count_towards_a_majority_and_each_once(tmp_path: Path, node_id: int) -> None:
+    behind = written(tmp_path / "b", node_id=2, voters=(1, 2, 3))
+    leader = written(tmp_path / "a", voters=(1, 2, 3))
+    leader.append([NoOpRecord()])
+    other = copy_of(leader, tmp_path / "c", node_id)
+    log = committed_log(find_replicas([str(leader.path), str(behind.path), str(other)]))
+    assert log.end_offset == 121
+    assert "offsets 121 to 121 are not held by a majority" in log.notes[0]
+
+
+def test_voters_that_came_after_the_election_count(tmp_path: Path) -> None:
+    leader = written(tmp_path / "a", batches=1)
+    leader.set_voters(1, 2)
+    leader.set_voters(1, 2, 3)
+    followers = [copy_of(leader, tmp_path / f"n{node_id}", node_id) for node_id in (2, 3)]
+    leader.append([NoOpRecord()])
+    paths = [str(leader.path), *map(str, followers)]
+    for split_bytes in (100, 1000):
+        assert committed_log(find_replicas(paths), split_bytes).end_offset == leader.end_offset - 1
+        assert "1 of 3 voters" in committed_log(find_replicas(paths[:1]), split_bytes).notes[0]
+
+
+def test_what_a_checkpoint_covers_is_committed(tmp_path: Path) -> None:
+    leader = written(tmp_path / "a", voters=(1, 2, 3))
+    behind = written(tmp_path / "b", batches=3, node_id=2, voters=(1, 2, 3))
+    assert planned(leader, behind).end_offset == 10
+    leader.snapshot(100, [])
+    log = planned(leader, behind)
+    assert log.end_offset == 100
+    assert "offsets 100 to 120 are not held by a majority" in log.notes[0]
+
+
+def test_a_directory_of_no_voter_proves_nothing(tmp_path: Path) -> None:
+    (note,) = planned(written(tmp_path / "a", node_id=7)).notes
+    assert "a directory of no voter cannot prove what is committed" in note
 
 
 def test_directories_of_two_clusters_are_refused(tmp_path: Path) -> None:
@@ -217,6 +318,7 @@ def test_a_directory_in_use_is_told_with_the_process_that_holds_it(
     command = [sys.executable, "-c", HOLDER, str(directory.path / ".lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as node:
         assert node.stdout is not None and node.stdout.readline() == b"\n"
+        assert lock_holder(str(directory.partition)) == lock_holder(str(directory.log)) == node.pid
         _, log = find_log([str(directory.path)], "failfast", None)
         assert log.end_offset == 121
         assert capsys.readouterr().err == (

@@ -38,8 +38,15 @@ TOPIC = b"a topic's own id"
 
 
 def broker(broker_id: int, epoch: int) -> list[Message]:
+    """A broker that names its directories in another order than a checkpoint holds them in."""
+    directories = (b"second directory", b"another one's id")
     return [
-        RegisterBrokerRecord(broker_id=broker_id, broker_epoch=epoch, incarnation_id=bytes([broker_id]) * 16),
+        RegisterBrokerRecord(
+            broker_id=broker_id,
+            broker_epoch=epoch,
+            incarnation_id=bytes([broker_id]) * 16,
+            log_dirs=directories,
+        ),
         UnfenceBrokerRecord(id=broker_id, epoch=epoch),
     ]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from kraftd.spark.checkpoints import read_header
 from kraftd.spark.errors import InputError
 from kraftd.spark.in_use import lock_holder
 from kraftd.spark.layout import Replica, find_replicas
@@ -73,23 +74,27 @@ def find_log(
 def make_timeline(session: SparkSession, log: CommittedLog, as_of: str | None, mode: str) -> Timeline:
     """The timeline up to and including an offset or a time. Raises InputError for one before the log."""
     end = log.end_offset
-    if not log.replica.segments and log.replica.checkpoints:
-        end = log.replica.checkpoints[-1].end_offset
     timeline = Timeline(session, log, end, permissive=mode == "permissive")
     if as_of is None:
         return timeline
     offset = int(as_of) if as_of.isdecimal() else _offset_at(timeline, as_of)
     if offset >= end:
         say(f"--as-of {as_of}: the log is committed to offset {end - 1}, that is what is read")
-    if offset < log.start_offset - 1:
-        raise InputError(
-            f"{log.replica.path}: --as-of {as_of} lies before offset {log.start_offset}, where the log begins"
-        )
+    if offset < timeline.first_state_offset:
+        raise _too_early(timeline, as_of)
     return Timeline(session, log, min(end, offset + 1), permissive=mode == "permissive")
 
 
+def _too_early(timeline: Timeline, as_of: str) -> InputError:
+    return InputError(
+        f"{timeline.source.replica.path}: --as-of {as_of} lies before offset {timeline.first_state_offset}, "
+        "the first at which the log and its oldest checkpoint tell the state"
+    )
+
+
 def _offset_at(timeline: Timeline, text: str) -> int:
-    """The last offset before the first record that is later than a time."""
+    """The last offset before the first record that is later than a time. Raises InputError for a time
+    before what the first checkpoint stands for."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -98,13 +103,19 @@ def _offset_at(timeline: Timeline, text: str) -> int:
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    limit_ms = int(moment.timestamp() * 1000)
+    limit_ms = (moment - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
+    if timeline.first_checkpoint is not None:
+        known_ms = read_header(timeline.first_checkpoint).last_contained_log_timestamp_ms
+        if known_ms is not None and limit_ms < known_ms:
+            raise _too_early(timeline, text)
+    if not timeline.source.replica.segments:
+        return timeline.end_offset - 1
     later = timeline.log(["offset", "timestamp_ms"]).where(F.col("timestamp_ms") > limit_ms)
     found = later.agg(F.min("offset")).first()
     if found is None or found[0] is None:
         return timeline.end_offset - 1
     offset = int(found[0]) - 1
-    say(f"--as-of {text} is offset {offset}")
+    say(f"--as-of {text} is " + ("before the first record" if offset < 0 else f"offset {offset}"))
     return offset
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import click
+from py4j.protocol import Py4JError
 
 from kraftd.spark.commands.options import Progress, find_log, input_options, make_timeline
 from kraftd.spark.errors import InputError
@@ -65,8 +68,9 @@ def tables_command(
                 replace_dataset(table(name, timeline, replicas), join(target, name))
                 timeline.keep(name, join(target, name))
                 progress.step(name)
-            delete(session, join(target, STAGING))
         finally:
+            with suppress(Py4JError):  # what ended the run is told, not what it kept from being tidied
+                delete(session, join(absolute(output), STAGING))
             session.stop()
 
 

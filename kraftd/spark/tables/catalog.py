@@ -14,13 +14,7 @@ from kraftd.spark.timeline import Timeline
 
 def records(timeline: Timeline) -> DataFrame:
     """The table `records`: every committed record, control records among them."""
-    rows = timeline.log([*record_schema().names, "damage"])
-    return rows.where("damage IS NULL").drop("damage")
-
-
-def damaged(timeline: Timeline) -> DataFrame:
-    """The table `damaged`: what mode PERMISSIVE could not decode."""
-    return timeline.log(["damage"]).where("damage IS NOT NULL").select("damage.*")
+    return timeline.log(record_schema().names).where("offset IS NOT NULL")
 
 
 TABLES: dict[str, Callable[[Timeline], DataFrame]] = {
@@ -57,5 +51,5 @@ def table(name: str, timeline: Timeline, replicas: Sequence[Replica]) -> DataFra
     if name == "snapshots":
         return quorum.snapshots(timeline, replicas)
     if name == "damaged":
-        return damaged(timeline)
+        return timeline.damage()
     return TABLES[name](timeline)

@@ -24,6 +24,7 @@ STATE = {
     "quotas": access.quotas,
     "scram_users": access.scram_users,
 }
+_SETS = ("end_points", "features", "log_dirs")
 _OF_THE_LOG = ("created_offset", "created_timestamp_ms", "changed_offset", "registered_offset")
 
 
@@ -98,9 +99,7 @@ def epochs_go_back(timeline: Timeline) -> str | None:
 def _plain(rows: DataFrame) -> DataFrame:
     """The rows as text, less what only a log knows, lists that are sets in order."""
     kept = [name for name in rows.columns if name not in _OF_THE_LOG]
-    fields = [
-        F.sort_array(name).alias(name) if name in ("end_points", "features") else F.col(name) for name in kept
-    ]
+    fields = [F.sort_array(name).alias(name) if name in _SETS else F.col(name) for name in kept]
     return rows.select(F.to_json(F.struct(*fields)).alias("row"))
 
 

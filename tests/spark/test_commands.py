@@ -1,0 +1,129 @@
+"""`kraftd-spark tables` as a command, in the suite's session: what of bad input is kept, what `--as-of`
+refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.dataset as ds
+import pytest
+from click.testing import CliRunner, Result
+
+from kraftd.messages.no_op_record import NoOpRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.metadata.image import Image
+from kraftd.spark.commands import tables
+from kraftd.spark.main import main
+from kraftd.wire.batch import iter_batches
+from tests.spark.logs import MILLISECONDS_A_RECORD, START_MS, LogDirectory
+from tests.spark.test_planning import written
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A command of `kraftd-spark` that leaves the session as it is."""
+    monkeypatch.setattr(tables, "start_session", lambda *_, **__: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda _: None)
+    return lambda *words: CliRunner().invoke(main, [str(word) for word in words])
+
+
+def column(output: Path, table: str, name: str) -> list:
+    return ds.dataset(str(output / table)).to_table(columns=[name])[name].to_pylist()
+
+
+def snapshot_of(directory: LogDirectory, end_offset: int) -> Path:
+    """A checkpoint of the topics that `written` made below an offset."""
+    image = Image()
+    for offset in range(1, end_offset):
+        number, at = divmod(offset - 1, 3)
+        image.apply(TopicRecord(name=f"t{number}-{at}", topic_id=bytes([number, at]) * 8), offset, 1)
+    return directory.snapshot(end_offset, list(image.records()))
+
+
+def flip(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 0xFF
+    path.write_bytes(data)
+
+
+def test_permissive_keeps_every_byte_that_it_cannot_read(run: Run, tmp_path: Path) -> None:
+    directory, output = written(tmp_path / "a"), tmp_path / "out"
+    broken = list(iter_batches(directory.log.read_bytes()))[20]
+    flip(directory.log, broken.position + 70)
+    first = directory.log
+    directory.append([NoOpRecord()])
+    directory.roll()
+    with directory.log.open("ab") as file:
+        file.write(b"torn")
+    failed = run("tables", "--input", directory.path, "--output", output)
+    place = f"{first}: byte {broken.position}, offset {broken.header.base_offset}: checksum"
+    assert failed.exit_code == 1 and place in failed.stderr and "Traceback" not in failed.output
+    assert not (output / ".staging").exists()
+    done = run(
+        "tables", "--input", directory.path, "--output", output, "--mode", "permissive", "--tables", "records"
+    )
+    assert done.exit_code == 0, done.output
+    lost = range(broken.header.base_offset, broken.header.next_offset)
+    assert sorted(column(output, "records", "offset")) == [at for at in range(122) if at not in lost]
+    kept = dict(zip(column(output, "damaged", "path"), column(output, "damaged", "data"), strict=True))
+    damaged = first.read_bytes()[broken.position :][: len(broken.view)]
+    assert kept == {str(first): damaged, str(directory.log): b"torn"}
+
+
+def test_permissive_passes_over_a_damaged_checkpoint_and_keeps_its_bytes(run: Run, tmp_path: Path) -> None:
+    directory, output = written(tmp_path / "a", batches=4), tmp_path / "out"
+    checkpoint = snapshot_of(directory, 7)
+    batch = list(iter_batches(checkpoint.read_bytes()))[1]
+    flip(checkpoint, batch.position + 70)
+    asked = ("tables", "--input", directory.path, "--output", output, "--tables", "topics")
+    failed = run(*asked)
+    assert failed.exit_code == 1 and f"{checkpoint}: byte {batch.position}, offset 1" in failed.stderr
+    done = run(*asked, "--mode", "permissive")
+    assert done.exit_code == 0, done.output
+    assert len(column(output, "topics", "name")) == 12
+    assert column(output, "damaged", "data") == [checkpoint.read_bytes()[batch.position :][: len(batch.view)]]
+
+
+def test_a_checkpoint_without_its_log_is_told_and_read_in_mode_permissive(run: Run, tmp_path: Path) -> None:
+    directory, output = written(tmp_path / "a", batches=4), tmp_path / "out"
+    checkpoint = snapshot_of(directory, 7)
+    directory.log.unlink()
+    asked = ("tables", "--input", directory.path, "--output", output, "--tables", "topics")
+    failed = run(*asked)
+    assert failed.exit_code == 1
+    assert f"{checkpoint}: offset 7: a checkpoint without its log" in failed.stderr
+    done = run(*asked, "--mode", "permissive")
+    assert done.exit_code == 0, done.output
+    assert sorted(column(output, "topics", "name")) == ["t0-0", "t0-1", "t0-2", "t1-0", "t1-1", "t1-2"]
+
+
+def test_what_lies_before_the_first_checkpoint_is_refused_and_not_made_up(run: Run, tmp_path: Path) -> None:
+    """A log that begins at offset 4, in a segment; the oldest checkpoint left is that of offset 7."""
+    whole, directory, output = written(tmp_path / "a", batches=4), tmp_path / "b", tmp_path / "out"
+    log = LogDirectory(directory, start=4)
+    start = next(each for each in iter_batches(whole.log.read_bytes()) if each.header.base_offset == 4)
+    log.write(whole.log.read_bytes()[start.position :])
+    log.epoch = 1
+    snapshot_of(log, 7)
+
+    def asked(as_of: object) -> Result:
+        return run("tables", "--input", directory, "--output", output, "--tables", "topics", "--as-of", as_of)
+
+    early = datetime.fromtimestamp((START_MS + 4 * MILLISECONDS_A_RECORD) / 1000, UTC).isoformat()
+    for as_of in (4, 5, early):
+        refused = asked(as_of)
+        assert refused.exit_code == 1, refused.output
+        assert f"--as-of {as_of} lies before offset 6" in refused.stderr
+    assert asked(6).exit_code == 0
+    assert len(column(output, "topics", "name")) == 6
+    assert asked(99).exit_code == 0
+    assert len(column(output, "topics", "name")) == 12
