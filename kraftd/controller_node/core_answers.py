@@ -9,6 +9,7 @@ from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.core_driver import CoreDriver
 from kraftd.controller_node.effects import AnswerRecords, AnswerSnapshot
 from kraftd.controller_node.replicas_ahead import ReplicasAhead
+from kraftd.controller_node.twins import twins
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
@@ -62,6 +63,11 @@ class CoreAnswers:
     def replicas_ahead(self) -> list[str]:
         """Of a leader, the replicas that have applied what the quorum has lost, a line each."""
         return self._ahead.lines() if self._driver.core.is_leader else []
+
+    def twins(self, now_ms: int) -> list[str]:
+        """Of a leader, the ids under which several nodes run, a line each."""
+        core = self._driver.core
+        return twins(core.replicas(now_ms), now_ms) if core.is_leader else []
 
     def abandon(self, connection_id: int) -> None:
         """The connection is gone: the core may forget its calls."""
@@ -133,7 +139,8 @@ class CoreAnswers:
                     partition.error_message = _text_of((partition.error_message or "", *self.troubles()))
                 elif partition.error_code == ErrorCode.NONE:
                     refused = self._boundary.refusals.lines(call.arrived_ns)
-                    message.error_message = _text_of((*self.replicas_ahead(), *refused))
+                    several = self.twins(self._driver.now_ms)
+                    message.error_message = _text_of((*self.replicas_ahead(), *several, *refused))
 
     def __repr__(self) -> str:
         return f"<CoreAnswers {sum(map(len, self.waiting.values()))} calls wait>"

@@ -26,6 +26,11 @@ class CoreDriver:
         self._context = context
         self._outbox = outbox
 
+    @property
+    def now_ms(self) -> int:
+        """The time of this step."""
+        return self._context.now_ms
+
     def step(self, event: Event) -> list[Effect]:
         """Give the core an event; the effects are the caller's to `perform`."""
         return self.core.step(event, self._context.now_ms)

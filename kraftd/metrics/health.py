@@ -31,7 +31,7 @@ class Health(Struct, frozen=True):
 
     `records` and `bytes` are those of the newest snapshot and of the log behind it. `troubles` say why no
     leader is found, a line a peer; `refused` which nodes this one refused within the last minute; `ahead`
-    which replicas have applied metadata that this quorum has lost.
+    which replicas have applied metadata that this quorum has lost; `twins` ids under which several nodes run.
     """
 
     ready: bool
@@ -46,6 +46,7 @@ class Health(Struct, frozen=True):
     troubles: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     ahead: tuple[str, ...] = ()
+    twins: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Health {self.state}, {self.bytes!r} bytes>"
@@ -67,6 +68,7 @@ def health(readings: Readings) -> Health:
         troubles=tuple(readings.troubles),
         refused=tuple(readings.refused),
         ahead=tuple(readings.ahead),
+        twins=tuple(readings.twins),
     )
 
 

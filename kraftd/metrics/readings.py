@@ -41,7 +41,8 @@ class Readings:
     of its time that the loop's thread was idle lately. disk_bytes: read and written by this process, as the
     system counts; None where it does not tell. events: gives the latest of the audit stream, oldest first.
     troubles: what is wrong with the peers while there is no leader. refused: the nodes that were refused
-    within the last minute. ahead: the replicas that have applied what this quorum lost. logins: by listener,
+    within the last minute. ahead: the replicas that have applied what this quorum lost. twins: ids
+    under which several nodes run. logins: by listener,
     how many succeeded, failed and expired. certificates: by listener, when its own expires, in seconds since
     1970. authorizations: how many were denied, and allowed where that is counted. clients: the node's side
     for ordinary clients; None without a listener for them.
@@ -69,6 +70,7 @@ class Readings:
     troubles: Sequence[str] = ()
     refused: Sequence[str] = ()
     ahead: Sequence[str] = ()
+    twins: Sequence[str] = ()
     logins: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     certificates: Mapping[str, float] = field(default_factory=dict)
     authorizations: tuple[int, int] = (0, 0)

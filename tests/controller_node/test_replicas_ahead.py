@@ -26,10 +26,19 @@ def house(tmp_path: Path) -> House:
     return House(tmp_path).start()
 
 
-def fetch(house: House, offset: int, high_watermark: int, node_id: int = 7, version: int = 18) -> None:
-    """Send the Fetch of a replica, whose log ends in an epoch of before this leader's."""
+def fetch(
+    house: House,
+    offset: int,
+    high_watermark: int,
+    node_id: int = 7,
+    version: int = 18,
+    directory: bytes = b"d" * 16,
+) -> None:
+    """Send the Fetch of a replica, whose log ends in the leader's epoch."""
     epoch = house.node.core.epoch
-    asked = FetchPartition(0, epoch, offset, epoch, high_watermark=high_watermark)
+    asked = FetchPartition(
+        0, epoch, offset, epoch, replica_directory_id=directory, high_watermark=high_watermark
+    )
     topics = [FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [asked])]
     request = FetchRequest(CLUSTER_ID, replica_state=ReplicaState(node_id), topics=topics)
     house.send(ApiKey.FETCH, version, request)
@@ -40,8 +49,9 @@ def told(house: House) -> list[str]:
     answer = house.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
     assert answer.error_code == 0
     lines = (answer.error_message or "").splitlines()
-    found = readings(house, ahead=house.node.core_answers.replicas_ahead())
-    assert list(health(found).ahead) == lines
+    answers = house.node.core_answers
+    found = readings(house, ahead=answers.replicas_ahead(), twins=answers.twins(house.clock.ms))
+    assert [*health(found).ahead, *health(found).twins] == lines
     return lines
 
 
@@ -95,3 +105,18 @@ def begin_with_a_snapshot(house: House) -> None:
     house.step(SnapshotTaken(taken, made.size_bytes))
     assert log.delete_before_snapshot(taken)
     house.step(LogStartMoved(end))
+
+
+def test_two_directories_that_fetch_under_one_id_are_named_while_both_do(house: House) -> None:
+    end = house.node.core.high_watermark
+    for directory in (b"a" * 16, b"b" * 16):
+        fetch(house, end, -1, directory=directory)
+    fetch(house, end, -1, node_id=8)
+    (line,) = told(house)
+    assert line.startswith("node 7 runs more than once")
+    assert line.rpartition("; ")[2].startswith("give one of them an id of its own")
+    house.clock.ms += 2_000
+    fetch(house, end, -1, directory=b"a" * 16)
+    house.clock.ms += 2_000
+    fetch(house, end, -1, directory=b"a" * 16)
+    assert told(house) == []

@@ -123,4 +123,5 @@ def test_it_is_json_with_units_and_totals(tmp_path: Path) -> None:
         "troubles",
         "refused",
         "ahead",
+        "twins",
     }

@@ -10,6 +10,7 @@ from kraftd.cli.leader import leaders_time_ms
 from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
 
 SILENT_MS = 10_000  # a voter that did not fetch for so long is as good as gone
+TWIN_MS = 3_000  # two replicas of one id that both fetched within this time run both
 BEHIND_MS = 5_000  # a replica that was not level for so long lags
 CLOCKS_APART_MS = 1_000
 
@@ -93,6 +94,20 @@ def judge_brokers(
                 text += f"; a session lasts {session_timeout_ms / 1000:g} s"
             remedy = "look at its log, its pauses and its network; start it if it is down"
             yield warning("brokers", f"node {one.replica_id}", text, remedy)
+
+
+def judge_twins(partition: PartitionData, told: Iterable[str]) -> Iterator[Finding]:
+    """Ids under which several directories fetch now; `told` has those that the leader names itself."""
+    live: dict[int, int] = {}
+    for one in (*partition.current_voters, *partition.observers):
+        is_asked = 0 <= one.replica_id != partition.leader_id  # it refuses fetches under its own id
+        if is_asked and _silent_ms(partition, one) < TWIN_MS:
+            live[one.replica_id] = live.get(one.replica_id, 0) + 1
+    for node_id, count in sorted(live.items()):
+        if count > 1 and not any(line.startswith(f"node {node_id} runs more than once") for line in told):
+            text = f"{count} nodes run under this id, from directories of their own"
+            remedy = "give one of them an id of its own (node.id), and format its directory"
+            yield problem("voters", f"node {node_id}", text, remedy)
 
 
 def judge_registrations(gone: Iterable[tuple[int, str]]) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from kraftd.cli.doctor.judge_quorum import (
     judge_membership,
     judge_refused,
     judge_registrations,
+    judge_twins,
     judge_voters,
 )
 from kraftd.cli.failures import CommandFailure
@@ -74,6 +75,7 @@ def judge_leader(
     if me is not None:
         yield from judge_membership(partition, me, static_voters)
     yield from judge_lag(partition)
+    yield from judge_twins(partition, leader.quorum.refused)
     yield from judge_refused(leader.quorum.refused, f"node {partition.leader_id}")
     controllers = [one.controller_id for one in leader.registered]
     yield from judge_brokers(partition, controllers, session_timeout_ms)

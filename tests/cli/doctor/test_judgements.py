@@ -15,6 +15,7 @@ from kraftd.cli.doctor.judge_quorum import (
     judge_lag,
     judge_membership,
     judge_refused,
+    judge_twins,
     judge_voters,
 )
 from kraftd.messages.api_versions_response import (
@@ -210,3 +211,16 @@ def test_a_finalized_level_that_a_node_does_not_support_is_a_problem() -> None:
 def test_fenced_brokers_are_told_where_metrics_are_served() -> None:
     counts = (None, 0, 2)
     assert [judge_metrics("h:1", one).level for one in counts] == [Level.NOTE, Level.OK, Level.WARNING]
+
+
+def test_two_nodes_that_fetch_under_one_id_are_a_problem_and_a_replaced_disk_is_none() -> None:
+    leads = ReplicaState(1, OLD, last_fetch_timestamp=NOW_MS)
+    for old_fetch_ms, count in ((NOW_MS - 700, 1), (NOW_MS - 20_000, 0)):
+        partition = PartitionData(
+            leader_id=1,
+            current_voters=[leads, ReplicaState(2, OLD, last_fetch_timestamp=old_fetch_ms)],
+            observers=[ReplicaState(2, NEW, last_fetch_timestamp=NOW_MS - 100)],
+        )
+        found = list(judge_twins(partition, ()))
+        assert [(one.subject, one.level) for one in found] == [("node 2", Level.PROBLEM)] * count
+        assert not list(judge_twins(partition, ["node 2 runs more than once: ..."]))
