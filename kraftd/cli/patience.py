@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -20,6 +19,8 @@ async def waiting(what: str) -> AsyncIterator[None]:
     if _is_said.get():
         yield
         return
+    import asyncio
+
     token = _is_said.set(True)
     alarm = asyncio.get_running_loop().call_later(SILENT_S, lambda: click.echo(f"Waiting {what}.", err=True))
     try:
