@@ -187,6 +187,9 @@ class HttpConnection(asyncio.Protocol):
     def _next(self) -> None:
         """Answer the next request, if all of its head is there."""
         end = self._received.find(b"\r\n\r\n", 0, HEAD_BYTES)
+        if self._received and self._received[0] < ord("\n"):  # as frames of Kafka's protocol begin
+            self._refuse(BadRequest(HTTPStatus.BAD_REQUEST, "this is an HTTP listener"))
+            return
         if end < 0:
             if len(self._received) >= HEAD_BYTES:
                 status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE

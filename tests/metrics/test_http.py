@@ -141,6 +141,12 @@ async def test_a_page_that_fails_is_told_of_and_answered_with_500(served: Served
     assert [str(error) for error in served.failures] == ["as it should"]
 
 
+async def test_a_client_of_kafkas_protocol_is_told_at_once_that_http_is_spoken(served: Served) -> None:
+    async with asyncio.timeout(http.HEAD_S / 2):
+        answer = await served.ask(b"\0\0\0\x0a\0\x12\0\0\0\0\0\1\xff\xff")
+    assert answer.startswith(b"HTTP/1.1 400 ")
+
+
 def test_a_connection_stays_as_the_version_and_the_header_say() -> None:
     assert parse_head(b"GET / HTTP/1.1\r\nHost: h").keep_alive
     assert not parse_head(b"GET / HTTP/1.0").keep_alive
