@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftd.cli.failures import DIRECTORY, FAILED, CommandFailure
+from kraftd.cli.start import host_port
 
 if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
@@ -88,7 +89,7 @@ def _recover(
     kept = kept_copies(disk, directory, epoch)
     end = make_sole_voter(disk, directory, voter, endpoint.listener, epoch=epoch, now_ms=int(time() * 1000))
     click.echo(
-        f"Controller {config.node_id} is the only voter, at {endpoint.host or 'localhost'}:{endpoint.port}, "
+        f"Controller {config.node_id} is the only voter, at {host_port(endpoint)}, "
         f"from epoch {epoch} on; the log ends at offset {end.offset}. Kept as they were:"
     )
     for _, copy in kept:
@@ -169,7 +170,7 @@ def check_majority_is_lost(config: DaemonConfig, cluster_id: str, mine: Survey) 
 def own_voter(config: DaemonConfig) -> str:
     """This controller as controller.quorum.voters names it."""
     endpoint = config.advertised_listeners[0]
-    return f"{config.node_id}@{endpoint.host or 'localhost'}:{endpoint.port}"
+    return f"{config.node_id}@{host_port(endpoint)}"
 
 
 def other_voters(config: DaemonConfig) -> str:

@@ -84,12 +84,12 @@ def announcement(config: DaemonConfig, cluster_id: str, endpoints: Sequence[Endp
     address = host_port(quorum if quorum.port else quorum._replace(port=ports[quorum.listener]))
     if config.is_static_quorum:
         voters = ",".join(
-            f"{node}@{host}:{port}" for node, (host, port) in sorted(config.quorum_voters.items())
+            f"{node}@{address_text(where)}" for node, where in sorted(config.quorum_voters.items())
         )
         line = f"controller.quorum.voters={voters}"
     else:
         servers = dict.fromkeys(
-            (address, *(f"{host}:{port}" for host, port in config.quorum_bootstrap_servers))
+            (address, *(address_text(where) for where in config.quorum_bootstrap_servers))
         )
         line = f"controller.quorum.bootstrap.servers={','.join(servers)}"
     return "\n".join(
@@ -103,5 +103,10 @@ def announcement(config: DaemonConfig, cluster_id: str, endpoints: Sequence[Endp
 
 
 def host_port(endpoint: Endpoint) -> str:
-    host = endpoint.host or "localhost"
-    return f"[{host}]:{endpoint.port}" if ":" in host else f"{host}:{endpoint.port}"
+    return address_text((endpoint.host or "localhost", endpoint.port))
+
+
+def address_text(address: tuple[str, int]) -> str:
+    """HOST:PORT as files have it, an IPv6 address in brackets."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from kraftd.cli.recover import own_voter
+from kraftd.cli.start import announcement
+from kraftd.config import load
 from tests.cli.run import (
     command,
     fill,
@@ -203,3 +206,15 @@ def test_a_node_that_knows_lost_records_ends_as_its_directory_is_of_no_use(tmp_p
     assert ended.code == 3
     assert "Format its directory anew" in ended.err
     assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("key", ["controller.quorum.voters", "controller.quorum.bootstrap.servers"])
+def test_an_ipv6_address_is_told_as_a_file_has_to_have_it(tmp_path: Path, key: str) -> None:
+    port = free_port()
+    value = f"1@[::1]:{port}" if key.endswith("voters") else f"[::1]:{port}"
+    keys = {"controller.quorum.bootstrap.servers": None, key: value}
+    file = write_config(tmp_path, port, listeners=f"CONTROLLER://[::1]:{port}", **keys)
+    config = load(str(file))
+    said = announcement(config, CLUSTER, config.advertised_listeners)
+    assert f"  {key}={value}\n" in said
+    assert own_voter(config) == f"1@[::1]:{port}"
