@@ -17,6 +17,7 @@ from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
 
 # Of the context, the request and its version; in turns, if it may take long.
 Decide = Callable[[Context, Any, int], Decision[Any] | Deciding]
@@ -41,6 +42,7 @@ class Decisions:
         long: LongDecisions,
     ) -> None:
         self.failures = 0
+        self.timed_out = 0  # requests that had no time left
         self.appends = appends
         self.parked = parked
         self.long = long
@@ -72,7 +74,8 @@ class Decisions:
         try:
             made = decide(context, call.message, call.version)
             decision = first_turn(made) if isinstance(made, GeneratorType) else made
-        except Refusal:
+        except Refusal as refusal:
+            self.timed_out += refusal.code == ErrorCode.REQUEST_TIMED_OUT
             raise
         except Exception:
             self.failures += 1

@@ -117,8 +117,8 @@ FAMILIES: tuple[Family, ...] = (
     _CONTROLLER.gauge("EventQueueOperationsStartedCount", "steps of the event loop", lambda r: r.steps.count),
     _CONTROLLER.gauge(
         "EventQueueOperationsTimedOutCount",
-        "always 0: decisions are taken in the turn in which they are asked for",
-        lambda r: 0,
+        "requests that were not decided because their timeout had passed",
+        lambda r: r.node.decisions.timed_out,
     ),
     _CONTROLLER.gauge(
         "NewActiveControllersCount",

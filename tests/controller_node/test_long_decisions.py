@@ -142,6 +142,7 @@ def test_a_request_that_waits_longer_than_its_timeout_is_not_decided(house: Hous
     assert codes(house.answer(late)) == {ErrorCode.REQUEST_TIMED_OUT}
     assert codes(house.answer(early)) == {ErrorCode.NONE}
     assert house.node.image.topic_named("late") is None
+    assert house.node.decisions.timed_out == 1
 
 
 def test_what_is_validated_only_leaves_nothing(house: House) -> None:
