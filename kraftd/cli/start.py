@@ -74,7 +74,8 @@ def leave(_number: int, _frame: object) -> None:
     """Told to stop before anything was answered: there is nothing to finish. As process 1 of a container a
     process without a handler would not even hear it.
     """
-    sys.exit(OK)
+    # No SystemExit: what runs just now may turn it into another error (a class statement) or swallow it.
+    os._exit(OK)
 
 
 def announcement(config: DaemonConfig, cluster_id: str, endpoints: Sequence[Endpoint]) -> str:

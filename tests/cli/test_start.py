@@ -187,6 +187,22 @@ def test_help_and_start_load_little(tmp_path: Path) -> None:
         assert heavy not in loaded.split(), heavy
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        "class Field:\n    def __set_name__(self, *_): told()\nclass Stack:\n    field = Field()",
+        "class Garbage:\n    def __del__(self): told()\nGarbage()",
+    ],
+)
+def test_a_stop_while_modules_are_loaded_ends_the_start_cleanly(place: str) -> None:
+    code = (
+        "import os, signal\nfrom kraftd.cli.start import signal_stops\nsignal_stops()\n"
+        f"def told(): signal.raise_signal(signal.SIGTERM)\n{place}\nos._exit(7)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_node_that_knows_lost_records_ends_as_its_directory_is_of_no_use(tmp_path: Path) -> None:
     """Its checkpoint ends beyond the log of the quorum, as after a recovery from a copy that was behind."""
     port = free_port()
