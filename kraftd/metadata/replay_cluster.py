@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from struct import Struct
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,9 +25,15 @@ from kraftd.metadata.journal import ABSENT
 from kraftd.metadata.metadata_version import KRAFT_VERSION
 from kraftd.metadata.state import BrokerState, ControllerState
 from kraftd.metadata.tables import Tables
-from kraftd.types import Endpoint
+from kraftd.types import Endpoint, Uuid
 
 _READABLE = supported_features(unstable=True)
+_HALVES = Struct(">qq")
+
+
+def in_kafkas_order(ids: Iterable[Uuid]) -> tuple[Uuid, ...]:
+    """Ids sorted as Kafka sorts them, whose halves have a sign: so the same checkpoint is written."""
+    return tuple(sorted(ids, key=_HALVES.unpack))
 
 
 def register_broker(tables: Tables, record: RegisterBrokerRecord) -> None:
@@ -41,7 +48,7 @@ def register_broker(tables: Tables, record: RegisterBrokerRecord) -> None:
         record.fenced,
         record.in_controlled_shutdown,
         record.is_migrating_zk_broker,
-        tables.sharing.ids(tuple(sorted(record.log_dirs))),
+        tables.sharing.ids(in_kafkas_order(record.log_dirs)),
         None if record.cordoned_log_dirs is None else tables.sharing.ids(record.cordoned_log_dirs),
     )
     _put_broker(tables, state)
@@ -78,7 +85,7 @@ def change_broker(tables: Tables, record: BrokerRegistrationChangeRecord) -> Non
         )
     directories, cordoned = broker.directories, broker.cordoned_directories
     if record.log_dirs:
-        directories = tables.sharing.ids(tuple(sorted(record.log_dirs)))
+        directories = tables.sharing.ids(in_kafkas_order(record.log_dirs))
     if record.cordoned_log_dirs is not None:
         cordoned = tables.sharing.ids(record.cordoned_log_dirs)
     changed = replace(

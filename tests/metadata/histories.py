@@ -77,7 +77,7 @@ def replayed(records: list[Message], *, first_offset: int = 0) -> Image:
 
 
 def _uuid(random: Random) -> bytes:
-    return b"id" + random.randbytes(14)
+    return bytes([random.randint(1, 255)]) + random.randbytes(15)  # none of the reserved ids
 
 
 def _register_broker(image: Image, random: Random) -> Message:
