@@ -69,6 +69,7 @@ class PeerTroubles:
         self.node_id = node_id
         self.cluster_id = cluster_id
         self.has_led_or_followed = False  # since the start: what is fatal at the start is a nuisance later
+        self._led = False  # the last leader was this node: peers name it until they know of the next
         self._findings: dict[str, Finding] = {}
         self._counts: dict[str, int] = {}
         self._well: set[str] = set()  # peers that answered as members of this cluster
@@ -95,7 +96,7 @@ class PeerTroubles:
             self._note(Finding(at, node_id, text, _REMEDIES["cluster"]))
         elif getattr(message, "error_code", 0) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             self._note(Finding(at, node_id, "it does not let this node in", _REMEDIES["denied"]))
-        elif _leader_id(message) == self.node_id:
+        elif _leader_id(message) == self.node_id and not self._led:
             text = f"the leader there has the id of this node, {self.node_id}"
             self._note(Finding(at, node_id, text, _REMEDIES["id"]))
         else:
@@ -110,10 +111,16 @@ class PeerTroubles:
 
     # -- findings
 
-    def poll(self, now_ms: int, *, has_leader: bool) -> None:
-        """Take note of whether there is a leader; with one, nothing is wrong."""
-        if has_leader:
+    def poll(self, now_ms: int, *, leader_id: int | None, hears_leader: bool) -> None:
+        """Take note of the leader that this node knows, and of whether it answers: then nothing is wrong."""
+        if leader_id is not None:
             self.has_led_or_followed = True
+        self._led = leader_id == self.node_id
+        if self._led:
+            for at in [at for at, finding in self._findings.items() if finding.remedy == _REMEDIES["id"]]:
+                self._findings.pop(at)
+                self._counts.pop(at, None)
+        if hears_leader:
             self._without_leader_since_ms = self._reported_ms = None
             self._findings.clear()
             self._counts.clear()

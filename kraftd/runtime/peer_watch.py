@@ -36,12 +36,12 @@ class PeerWatch:
         self._loop = loop
         self._failed = failed
         self._timer = loop.call_later(LOOK_S, self._look)
-        troubles.poll(clock.now_ms(), has_leader=False)  # from the start on
+        troubles.poll(clock.now_ms(), leader_id=None, hears_leader=False)  # from the start on
 
     def _look(self) -> None:
         self._timer = self._loop.call_later(LOOK_S, self._look)
         now_ms, core, troubles = self._clock.now_ms(), self._core, self.troubles
-        troubles.poll(now_ms, has_leader=core.hears_leader)
+        troubles.poll(now_ms, leader_id=core.leader_id, hears_leader=core.hears_leader)
         for finding, count in troubles.report(now_ms):
             self._log.warning(
                 "no leader: a controller does not help to find one",

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kraftd.host.peer_troubles import FATAL_AFTER_MS, REPEAT_MS, REPORT_AFTER_MS, PeerTroubles
-from kraftd.messages.fetch_response import FetchResponse
+from kraftd.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
 from kraftd.messages.vote_response import VoteResponse
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -16,7 +21,7 @@ CONTROLLER = frozenset({int(ApiKey.VOTE), int(ApiKey.FETCH)})
 
 def alone() -> PeerTroubles:
     troubles = PeerTroubles(1, "mine")
-    troubles.poll(0, has_leader=False)
+    troubles.poll(0, leader_id=None, hears_leader=False)
     return troubles
 
 
@@ -63,7 +68,7 @@ def test_a_principal_that_may_not_take_part_is_told_what_it_lacks() -> None:
 def test_nothing_is_wrong_once_there_is_a_leader() -> None:
     troubles = alone()
     troubles.unreachable(2, "b:9093", "Connection refused")
-    troubles.poll(10, has_leader=True)
+    troubles.poll(10, leader_id=2, hears_leader=True)
     assert troubles.findings() == []
     assert troubles.report(1_000_000) == []
 
@@ -96,8 +101,8 @@ def test_an_observer_ends_unless_a_peer_is_of_its_cluster() -> None:
 
 def test_a_node_that_once_had_a_leader_never_ends_for_a_stranger() -> None:
     troubles = alone()
-    troubles.poll(1, has_leader=True)
-    troubles.poll(2, has_leader=False)
+    troubles.poll(1, leader_id=2, hears_leader=True)
+    troubles.poll(2, leader_id=None, hears_leader=False)
     troubles.answered(2, "b:9093", STRANGER, CONTROLLER)
     assert troubles.fatal(1_000_000, voters=None) is None
     assert [finding.at for finding in troubles.findings()] == ["b:9093"]
@@ -107,3 +112,24 @@ def test_a_broker_in_a_controllers_place_is_named_as_such() -> None:
     troubles = alone()
     troubles.answered(-2, "b:9092", FetchResponse(), frozenset({int(ApiKey.FETCH)}))
     assert "a broker answers there" in str(troubles.findings()[0])
+
+
+def naming(leader_id: int) -> FetchResponse:
+    """A peer's answer that names a leader."""
+    partition = PartitionData(current_leader=LeaderIdAndEpoch(leader_id, 5))
+    return FetchResponse(responses=[FetchableTopicResponse(partitions=[partition])])
+
+
+def test_a_node_whose_id_leads_at_its_start_ends() -> None:
+    troubles = alone()
+    troubles.answered(2, "b:9093", naming(1), CONTROLLER)
+    assert "has the id of this node" in str(troubles.fatal(FATAL_AFTER_MS, voters=3))
+
+
+def test_a_former_leader_that_peers_go_on_naming_is_no_duplicate() -> None:
+    troubles = alone()
+    troubles.answered(2, "b:9093", naming(1), CONTROLLER)  # to its own vote, or its own leadership
+    troubles.poll(FATAL_AFTER_MS, leader_id=1, hears_leader=False)  # frozen meanwhile, it has resigned
+    troubles.answered(3, "c:9093", naming(1), CONTROLLER)
+    assert troubles.fatal(FATAL_AFTER_MS, voters=3) is None
+    assert troubles.findings() == []
