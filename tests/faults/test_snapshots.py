@@ -88,9 +88,11 @@ def test_kills_lose_nothing_and_the_disk_stays_small(compacting: FaultyQuorum) -
         wait_for_compaction(directory)
         newest = directory / checkpoint_name(snapshots(directory)[-1])
         newest_bytes = max(newest_bytes, newest.stat().st_size)
-    # What may be kept, what came while a snapshot was made, and what is being made or brought.
+    # What may be kept, and what came while a snapshot was made.
     assert watch.most_log_bytes < 300_000 + newest_bytes, watch
-    assert watch.most_checkpoint_bytes < 100_000 + 6 * newest_bytes, watch
+    # Two are made a second, and each goes 2.5 s later: two polls, the delay of a second, one more poll. One
+    # is being made, one is being brought, and one poll may come late.
+    assert watch.most_checkpoint_bytes < 100_000 + 8 * newest_bytes, watch
 
 
 def test_a_voter_with_a_new_disk_is_brought_up_by_snapshot(compacting: FaultyQuorum) -> None:
