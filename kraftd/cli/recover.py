@@ -37,8 +37,7 @@ def recover(file: str, others: tuple[str, ...], typed: str | None) -> None:
     For a quorum whose majority is lost for good. Run it on the survivor with the longest log, kraftd's or
     Apache Kafka's, while it is stopped. It says what is lost before it changes anything, and refuses where a
     majority of the voters answers. Of a static quorum, controller.quorum.voters must name this node alone
-    before. Never start a lost voter on its old directory
-    again: format it anew.
+    before. Never start a lost voter on its old directory again: format it anew.
     """
     from kraftd.config import load
     from kraftd.log.disk import RealDisk

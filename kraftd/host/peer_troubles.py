@@ -101,13 +101,16 @@ class PeerTroubles:
             self._note(Finding(at, node_id, text, _REMEDIES["id"]))
         else:
             self._well.add(at)
-            self._findings.pop(at, None)
-            self._counts.pop(at, None)
+            self._forget(at)
 
     def _note(self, finding: Finding) -> None:
         self._well.discard(finding.at)
         self._findings[finding.at] = finding
         self._counts[finding.at] = self._counts.get(finding.at, 0) + 1
+
+    def _forget(self, at: str) -> None:
+        self._findings.pop(at, None)
+        self._counts.pop(at, None)
 
     # -- findings
 
@@ -118,8 +121,7 @@ class PeerTroubles:
         self._led = leader_id == self.node_id
         if self._led:
             for at in [at for at, finding in self._findings.items() if finding.remedy == _REMEDIES["id"]]:
-                self._findings.pop(at)
-                self._counts.pop(at, None)
+                self._forget(at)
         if hears_leader:
             self._without_leader_since_ms = self._reported_ms = None
             self._findings.clear()
