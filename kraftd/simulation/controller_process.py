@@ -32,7 +32,7 @@ from kraftd.simulation.access_settings import EVERYBODY, TOKENS
 from kraftd.simulation.checkers.checker import OnEffect, Violation
 from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files
 from kraftd.simulation.network import Link, Request
-from kraftd.simulation.process import PeerWire, Process, code_of
+from kraftd.simulation.process import NotingExecutor, PeerWire, Process, code_of
 from kraftd.simulation.state import Metadata, Registers
 from kraftd.simulation.surroundings import Host, World
 from kraftd.wire.frames import encode_request, parse_response
@@ -296,7 +296,7 @@ class FrameWire(PeerWire):
         return super().turn_away(event)
 
 
-class ControllerExecutor(NodeExecutor):
+class ControllerExecutor(NotingExecutor, NodeExecutor):
     """The daemon's, with the checkers told of what is durable and of full disks."""
 
     def __init__(self, process: ControllerProcess) -> None:
@@ -311,14 +311,6 @@ class ControllerExecutor(NodeExecutor):
             machine_step=process.step_node,
         )
         self.process = process
-
-    def snapshot_event(self, event: Any) -> None:
-        self.process.note_snapshots(event)
-        super().snapshot_event(event)
-
-    def persist_election(self, effect: raft.PersistElection) -> None:
-        super().persist_election(effect)
-        self.process.note_election(effect)
 
     def disk_filled(self, error: DiskFull) -> None:
         process = self.process

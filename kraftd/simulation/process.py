@@ -412,7 +412,21 @@ class PeerWire:
     def flush(self) -> None: ...
 
 
-class CoreExecutor(EffectExecutor):
+class NotingExecutor(EffectExecutor):
+    """Tells the checkers of what is durable: snapshots and votes."""
+
+    process: Process
+
+    def snapshot_event(self, event: Any) -> None:
+        self.process.note_snapshots(event)
+        super().snapshot_event(event)
+
+    def persist_election(self, effect: raft.PersistElection) -> None:
+        super().persist_election(effect)
+        self.process.note_election(effect)
+
+
+class CoreExecutor(NotingExecutor):
     """The effects of a consensus core that no node stands around: what it answers goes out as it is."""
 
     def __init__(self, process: Process) -> None:
@@ -440,14 +454,6 @@ class CoreExecutor(EffectExecutor):
             raft.LeadershipChanged: _nothing,
             raft.VotersChanged: _nothing,
         }
-
-    def snapshot_event(self, event: Any) -> None:
-        self.process.note_snapshots(event)
-        super().snapshot_event(event)
-
-    def persist_election(self, effect: raft.PersistElection) -> None:
-        super().persist_election(effect)
-        self.process.note_election(effect)
 
     def disk_filled(self, error: DiskFull) -> None:
         """The lead goes to a voter that has room, if there is another."""
