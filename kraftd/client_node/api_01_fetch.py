@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.types import METADATA_TOPIC
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 
 if TYPE_CHECKING:
     from kraftd.client_node.node import ClientNode
@@ -35,6 +35,6 @@ def note_denial(node: ClientNode, call: Call) -> None:
     """
     asked = (AclOperation.READ, AclResourceType.TOPIC, METADATA_TOPIC)
     if not node.boundary.allows_quietly(call, *asked) and any(
-        METADATA_TOPIC in (one.topic, node.source.topic_name(one.topic_id)) for one in call.message.topics
+        one.topic == METADATA_TOPIC or one.topic_id == METADATA_TOPIC_ID for one in call.message.topics
     ):
         node.boundary.allows(call, *asked)

@@ -18,6 +18,12 @@ from kraftd.client_node.effects import (
     MetadataMoved,
     TimesLookedUp,
 )
+from kraftd.client_node.large_fetches import (
+    MAX_PARTITIONS,
+    entries_a_turn,
+    in_turns,
+    is_large,
+)
 from kraftd.client_node.log_source import METADATA_KEY, Identity, LogSource
 from kraftd.client_node.passing_on import PassingOn
 from kraftd.client_node.routes import client_registry
@@ -26,6 +32,8 @@ from kraftd.client_node.view import ClusterView
 from kraftd.fetch.parked_fetches import Completed, ParkedFetches
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.fetch.sessions import FetchSessions
+from kraftd.fetch.slots import Slot
+from kraftd.fetch.source import Reader
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.raft.effects import Effect
 from kraftd.raft.events import DeadlineReached, Event
@@ -36,8 +44,10 @@ from kraftd.requests.events import ConnectionClosed, FramesReceived, TurnCame
 from kraftd.requests.outbox import Outbox
 from kraftd.security.authorizer import Authorizer
 from kraftd.wire.message import Message
+from kraftd.wire.slices import LONG
 
-MAX_WAKES_PER_CALLBACK = 50  # fetches that are notified of new records in one event loop callback
+PARTITIONS_PER_CALLBACK = 500  # of fetches that are answered in one event loop callback
+FETCH_COST = 10  # what a fetch costs beside its partitions, in partitions
 COMMITTED = "committed"
 
 Turns = Iterator[None]
@@ -58,7 +68,8 @@ class ClientNode:
         self.outbox = Outbox()
         self.boundary = Boundary(client_registry(self), self.outbox, authorizer=authorizer)
         self.source = LogSource(view, authorizer)
-        self.fetches = ParkedFetches(FetchSessions(self.source, settings.session_limits, new_session_id))
+        limits = settings.session_limits._replace(session_partitions=MAX_PARTITIONS)
+        self.fetches = ParkedFetches(FetchSessions(self.source, limits, new_session_id))
         self.passing_on = PassingOn(self.boundary, settings.request_timeout_ms)
         self.last_broker_id = -1  # which last answered what was passed on
         self.now_ms = 0
@@ -116,29 +127,43 @@ class ClientNode:
         """Answer with what the image holds now, once that is committed."""
         self.when_committed(call, lambda: self.boundary.answer(call, response))
 
-    def answer_in_turns(self, call: Call, making: Generator[None, None, Message]) -> None:
-        """Answer with what is made, and encoded, in as many event loop callbacks as that takes."""
-        call.settled = True
-        self._go_on(call, self._make(call, making))
+    def answer_in_turns(
+        self, call: Call, making: Generator[None, None, Message], rows_a_turn: int = LONG
+    ) -> None:
+        """Answer with what is made, and encoded, in as many event loop callbacks as that takes.
 
-    def _make(self, call: Call, making: Generator[None, None, Message]) -> Turns:
+        So many rows of its last list are encoded in one of them.
+        """
+        call.settled = True
+        self._go_on(call, self._make(call, making, rows_a_turn))
+
+    def _make(self, call: Call, making: Generator[None, None, Message], rows_a_turn: int) -> Turns:
         response = yield from making
         yield from self.boundary.stats.count_errors_in_turns(call.key, response)
-        parts = yield from call.frame_in_turns(response)
+        parts = yield from call.frame_in_turns(response, rows_a_turn)
         self.when_committed(call, lambda: self.boundary.send(call, parts))
 
     # -- fetches
 
     def fetch(self, call: Call) -> None:
         """Answer a fetch, or park it."""
-        self._fetch_calls.setdefault(call.connection_id, set()).add(call)
         reader = Identity(call.principal, call.host)
+        if is_large(call.message):
+            self._fetch_in_turns(call, reader)
+            return
+        self._fetch_calls.setdefault(call.connection_id, set()).add(call)
         try:
             done = self.fetches.fetch(call, call.message, call.version, self.now_ms, reader)
         except Exception:
             self._forget_fetch(call)
             raise
         self._complete(done)
+
+    def _fetch_in_turns(self, call: Call, identity: Identity) -> None:
+        """Answer a fetch of very many partitions, which closes the session that it names."""
+        self._complete(self.fetches.close_session(call.message.session_id, self.now_ms))
+        reader = Reader(isolation_level=call.message.isolation_level, identity=identity)
+        self.answer_in_turns(call, in_turns(self.source, call, reader), entries_a_turn(call.message))
 
     def _complete(self, done: list[Completed]) -> None:
         for fetch_id, response in done:
@@ -192,10 +217,7 @@ class ClientNode:
                 self.boundary.handle(call)
         slots = self.fetches.watching(METADATA_KEY)
         if slots:
-            self._complete(self.fetches.notify(slots[:MAX_WAKES_PER_CALLBACK], self.now_ms))
-            if len(slots) > MAX_WAKES_PER_CALLBACK:
-                self._turns.append((None, self._wake(slots)))
-                self._ask_turn()
+            self._go_on(None, self._wake(slots))
 
     def _guarded(self, call: Call, work: Callable[[], None]) -> bool:
         """Go on with a call; return whether that went well. Otherwise the call has been refused."""
@@ -207,10 +229,14 @@ class ClientNode:
             return False
         return True
 
-    def _wake(self, slots: list[Any]) -> Turns:
-        for first in range(MAX_WAKES_PER_CALLBACK, len(slots), MAX_WAKES_PER_CALLBACK):
-            self._complete(self.fetches.notify(slots[first : first + MAX_WAKES_PER_CALLBACK], self.now_ms))
-            yield
+    def _wake(self, slots: list[Slot]) -> Turns:
+        left = PARTITIONS_PER_CALLBACK
+        for slot in slots:
+            if left <= 0:
+                left = PARTITIONS_PER_CALLBACK
+                yield
+            left -= FETCH_COST + len(slot.subscriber)
+            self._complete(self.fetches.notify((slot,), self.now_ms))
 
     def _on_turn(self, _: TurnCame) -> None:
         self._turn_asked = False
@@ -241,7 +267,10 @@ class ClientNode:
             self.outbox.emit(TakeTurn())
 
     def _on_deadline(self, _: DeadlineReached) -> None:
-        self._complete(self.fetches.expire(self.now_ms))
+        left = PARTITIONS_PER_CALLBACK
+        while left > 0 and (done := self.fetches.expire(self.now_ms, 1)):  # the rest are due, still
+            left -= sum(FETCH_COST + _partitions(response) for _fetch_id, response in done)
+            self._complete(done)
         self.passing_on.run_due(self.now_ms)
 
     def _on_connection_closed(self, event: ConnectionClosed) -> None:
@@ -253,6 +282,10 @@ class ClientNode:
 
     def __repr__(self) -> str:
         return f"<ClientNode, {len(self.fetches)} fetches parked, {self.passing_on!r}>"
+
+
+def _partitions(response: FetchResponse) -> int:
+    return sum(len(topic.partitions) for topic in response.responses)
 
 
 _DONE: Any = object()

@@ -84,9 +84,13 @@ class ParkedFetches:
                 done += self._leave(self._purgatory.reach(slot.subscriber, progress_bytes), now_ms)
         return done
 
-    def expire(self, now_ms: int) -> list[Completed]:
-        """Answer the fetches that have waited for MaxWaitMs."""
-        return self._leave(self._purgatory.expire(now_ms), now_ms)
+    def expire(self, now_ms: int, most: int | None = None) -> list[Completed]:
+        """Answer the fetches that have waited for MaxWaitMs, at most so many of them (None: all)."""
+        return self._leave(self._purgatory.expire(now_ms, most), now_ms)
+
+    def close_session(self, session_id: int, now_ms: int) -> list[Completed]:
+        """Close a session, if there is one of that id; a fetch of it that is parked is answered."""
+        return self._complete_subscriptions(self.sessions.close(session_id), now_ms)
 
     def deadline_ms(self) -> int | None:
         """When `expire` has work next; None when never."""
@@ -112,6 +116,9 @@ class ParkedFetches:
     def _complete_displaced(self, context: FetchContext, now_ms: int) -> list[Completed]:
         displaced: list[Subscription] = context.displaced
         context.displaced = []
+        return self._complete_subscriptions(displaced, now_ms)
+
+    def _complete_subscriptions(self, displaced: list[Subscription], now_ms: int) -> list[Completed]:
         done: list[Completed] = []
         for subscription in displaced:
             done += self._leave(self._purgatory.complete_all(subscription), now_ms)

@@ -128,9 +128,9 @@ class Purgatory(Generic[T]):
         queue = self._queues.get(key)
         return [] if queue is None else self._complete(queue, None)
 
-    def expire(self, now_ms: int) -> list[T]:
-        """Complete what has waited long enough, the earliest deadline first."""
-        return self._complete(self._deadlines, now_ms)
+    def expire(self, now_ms: int, most: int | None = None) -> list[T]:
+        """Complete what has waited long enough, the earliest deadline first, `most` at most (None: all)."""
+        return self._complete(self._deadlines, now_ms, most)
 
     def abandon(self, parked_id: Hashable) -> T | None:
         """Take one out without completing it (its connection is gone); None when it is not parked."""
@@ -144,9 +144,9 @@ class Purgatory(Generic[T]):
         """When `expire` has work next; None when never."""
         return self._deadlines.first()
 
-    def _complete(self, queue: _Queue[T], limit: int | None) -> list[T]:
-        done = []
-        while (parked := queue.take(limit)) is not None:
+    def _complete(self, queue: _Queue[T], limit: int | None, most: int | None = None) -> list[T]:
+        done: list[T] = []
+        while (most is None or len(done) < most) and (parked := queue.take(limit)) is not None:
             parked.queues.remove(queue)
             self._leave(parked)
             done.append(parked.operation)

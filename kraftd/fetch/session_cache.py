@@ -27,10 +27,14 @@ def next_epoch(epoch: int) -> int:
 
 
 class CacheLimits(NamedTuple):
-    """How much the cache may hold. `slots` is max.incremental.fetch.session.cache.slots."""
+    """How much the cache may hold. `slots` is max.incremental.fetch.session.cache.slots.
+
+    `session_partitions` is how many partitions one session may have.
+    """
 
     slots: int = 1000
     partitions: int = 1_000_000
+    session_partitions: int = 1_000_000
     size_bytes: int = 1 << 30
     eviction_ms: int = EVICTION_MS
 
@@ -111,7 +115,7 @@ class SessionCache:
         """Evict sessions that one of that size may take the place of, until there is room or none is left."""
         evicted: list[FetchSession] = []
         limits = self.limits
-        if size > limits.partitions or size_bytes > limits.size_bytes:
+        if size > self.largest_session or size_bytes > limits.size_bytes:
             return evicted  # not even alone
         while not self.has_room_for_session(size, size_bytes):
             victim = self._victim(is_privileged, size, now_ms)
@@ -122,9 +126,15 @@ class SessionCache:
             evicted.append(victim)
         return evicted
 
+    @property
+    def largest_session(self) -> int:
+        """How many partitions a session may have while there is no other."""
+        return min(self.limits.partitions, self.limits.session_partitions)
+
     def has_room_for_session(self, size: int, size_bytes: int) -> bool:
         """Return whether another session of that size fits without an eviction."""
-        return len(self._sessions) < self.limits.slots and self.has_room(size, size_bytes)
+        is_small = size <= self.largest_session
+        return is_small and len(self._sessions) < self.limits.slots and self.has_room(size, size_bytes)
 
     def has_room(self, size: int, size_bytes: int) -> bool:
         """Return whether a session may grow by so much."""

@@ -123,7 +123,7 @@ class FetchSessions:
         subscription = Subscription(self.source, self.watchers, reader)
         context = FetchContext(kind, subscription, request, uses_topic_ids)
         if former is not None:
-            self._close(former, context)
+            context.displaced += self._close(former)
         subscription.fetch(self._asked(request, uses_topic_ids), (), now_ms)
         return context
 
@@ -132,10 +132,11 @@ class FetchSessions:
     ) -> FetchContext:
         subscription = session.subscription
         context = FetchContext(Kind.INCREMENTAL, subscription, request, session.uses_topic_ids, session)
-        asked = list(self._asked(request, session.uses_topic_ids))
-        if not self._may_grow(subscription, asked):
+        is_small = named_partitions(request) <= self.cache.largest_session
+        asked = list(self._asked(request, session.uses_topic_ids)) if is_small else []
+        if not is_small or not self._may_grow(subscription, asked):
             refused = self._refused(request, reader, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-            self._close(session, refused)
+            refused.displaced += self._close(session)
             return refused
         if subscription.is_parked:
             context.displaced.append(subscription)  # that fetch is of a former epoch now
@@ -152,17 +153,27 @@ class FetchSessions:
         session.epoch = next_epoch(session.epoch)
         return context
 
-    def _close(self, session: FetchSession, context: FetchContext) -> None:
-        """Remove a session; a fetch of it that is parked is answered with what there is."""
+    def close(self, session_id: int) -> list[Subscription]:
+        """Close a session, if there is one of that id; the subscriptions that this displaces."""
+        session = self.cache.get(session_id)
+        return [] if session is None else self._close(session)
+
+    def _close(self, session: FetchSession) -> list[Subscription]:
+        """Remove a session; a fetch of it that is parked is to be answered with what there is."""
         self.cache.remove(session)
         if session.subscription.is_parked:
-            context.displaced.append(session.subscription)
-        else:
-            session.subscription.unwatch_all()
+            return [session.subscription]
+        session.subscription.unwatch_all()
+        return []
 
     def _may_grow(self, subscription: Subscription, asked: list[Asked]) -> bool:
         added = {one.key for one in asked if one.key not in subscription.slots}
-        return not added or self.cache.has_room(len(added), sum(map(slot_bytes, added)))
+        if not added:
+            return True
+        size = len(subscription) + len(added)
+        return size <= self.cache.largest_session and self.cache.has_room(
+            len(added), sum(map(slot_bytes, added))
+        )
 
     def _refused(self, request: FetchRequest, reader: Reader, error_code: ErrorCode) -> FetchContext:
         nothing = Subscription(self.source, self.watchers, reader)
@@ -207,6 +218,12 @@ class FetchSessions:
         if not self.cache.has_room_for_session(size, size_bytes):
             return NO_SESSION_ID
         return self.cache.create(subscription, is_privileged, context.uses_topic_ids, now_ms).id
+
+
+def named_partitions(request: FetchRequest) -> int:
+    """How many partitions a request names, to fetch or to forget; a topic without any counts as one."""
+    asked = sum(len(one.partitions) or 1 for one in request.topics)
+    return asked + sum(len(one.partitions) or 1 for one in request.forgotten_topics_data)
 
 
 def _forgotten(request: FetchRequest, uses_topic_ids: bool) -> Iterator[SlotKey]:

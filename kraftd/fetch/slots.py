@@ -25,6 +25,9 @@ class Subscriber(Protocol):
 
     def __hash__(self) -> int: ...
 
+    def __len__(self) -> int:
+        """How many partitions it reads."""
+
     def partition_changed(self, slot: Slot) -> int | None:
         """Note the change; the bytes that its parked fetch has now, None where none is parked."""
 

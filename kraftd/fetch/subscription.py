@@ -286,12 +286,14 @@ class Subscription:
     def _refusal_of(self, slot: Slot) -> PartitionData:
         if slot.topic is not None:
             return self._source.read(slot, self.reader, 0, False)[0]
-        return PartitionData(
-            partition_index=slot.index,
-            error_code=ErrorCode.UNKNOWN_TOPIC_ID,
-            high_watermark=-1,
-            records=b"",
-        )
+        return unknown_id(slot.index)
+
+
+def unknown_id(index: int) -> PartitionData:
+    """What is told of a partition whose topic id is not known."""
+    return PartitionData(
+        partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_ID, high_watermark=-1, records=b""
+    )
 
 
 def _limit(slot: Slot, left: int) -> int:

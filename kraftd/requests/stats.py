@@ -15,7 +15,7 @@ from kraftd.requests.call import Call
 from kraftd.wire.message import Message
 from kraftd.wire.table import FieldRow, StructTable, table_of
 
-ROWS_A_TURN = 10_000  # of an answer
+ROWS_A_TURN = 2_000  # of an answer
 _SHORT_NS = TIME_BOUNDS_NS[0]
 # Whether a struct has an error code, and those of its lists in which there are some.
 Places = tuple[bool, tuple[tuple[str, Any], ...]]

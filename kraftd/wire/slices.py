@@ -26,7 +26,7 @@ def encode_in_turns(
     table = table_of(type(message))
     name = _last_list(type(message), version)
     rows = getattr(message, name) if name else None
-    if name is None or rows is None or len(rows) <= rows_a_turn:
+    if name is None or rows is None or len(rows) <= rows_a_turn or _has_tags(message, version):
         return encode(message, version)
     frame = msgspec.structs.replace(message, **{name: []})
     head = b"".join(encode(frame, version))
@@ -51,12 +51,18 @@ def _last_list(kind: type[Message], version: int) -> str | None:
     """The attribute of the list of structs with which a message of that version ends, tags left aside."""
     table: MessageTable = table_of(kind)
     body = table.root.body(version)
-    if not body or table.root.tags(version):
+    if not body:
         return None
     last = body[-1]
     is_list = bool(last.array) and not last.is_primitive()
     ordinary = table.is_compact(last, version) == table.is_flexible(version)
     return last.attribute if is_list and ordinary else None
+
+
+def _has_tags(message: Message, version: int) -> bool:
+    """Return whether a tagged field of the message itself is to be written."""
+    tagged = table_of(type(message)).root.tags(version)
+    return any(getattr(message, row.attribute) != row.default_value() for row in tagged)
 
 
 def _length(count: int, flexible: bool) -> bytes:

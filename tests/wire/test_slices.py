@@ -11,7 +11,12 @@ from kraftd.messages.create_topics_response import (
 )
 from kraftd.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kraftd.messages.elect_leaders_response import ElectLeadersResponse, ReplicaElectionResult
-from kraftd.messages.fetch_response import FetchResponse
+from kraftd.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    NodeEndpoint,
+    PartitionData,
+)
 from kraftd.wire.codec import encode
 from kraftd.wire.message import Message
 from kraftd.wire.slices import encode_in_turns
@@ -63,3 +68,15 @@ def test_deletions(version: int) -> None:
 
 def test_what_has_no_list_at_its_end_is_encoded_whole() -> None:
     assert in_slices(FetchResponse(), 17, 1) == (b"".join(encode(FetchResponse(), 17)), 1)
+
+
+@pytest.mark.parametrize("version", [11, 12, 15, 16, 18])
+def test_fetch_is_sliced_unless_it_has_tagged_fields(version: int) -> None:
+    def answer(*endpoints: NodeEndpoint) -> FetchResponse:
+        topics = [FetchableTopicResponse("t", bytes(15) + bytes([n]), [PartitionData(n)]) for n in range(25)]
+        return FetchResponse(session_id=7, responses=topics, node_endpoints=list(endpoints))
+
+    assert in_slices(answer(), version, 4) == (b"".join(encode(answer(), version)), 7)
+    if version >= 16:
+        tagged = b"".join(encode(answer(NodeEndpoint(1, "h", 9, None)), version))
+        assert in_slices(answer(NodeEndpoint(1, "h", 9, None)), version, 4) == (tagged, 1)

@@ -1,0 +1,82 @@
+"""Fetches of very many partitions: answered at once, in turns, and without a session.
+
+A client node serves one partition, so nearly all of such a fetch are refusals. Slots, watchers and a session
+for them would cost an event loop callback of many milliseconds. KIP-227 lets a server give no session.
+The metadata log's marks are told, its records are not: a client that fetches from the right node asks for it
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from kraftd.client_node.log_source import LogSource
+from kraftd.fetch.session_cache import FINAL_EPOCH, INITIAL_EPOCH
+from kraftd.fetch.sessions import named_partitions
+from kraftd.fetch.slots import Slot
+from kraftd.fetch.source import Reader
+from kraftd.fetch.subscription import unknown_id
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraftd.types import Uuid
+from kraftd.wire.slices import LONG
+
+if TYPE_CHECKING:
+    from kraftd.requests.call import Call
+
+MAX_PARTITIONS = 500  # of a fetch that is answered in one event loop callback, and of a session
+PARTITIONS_A_TURN = 100  # each is authorized, looked up and answered
+ENCODED_A_TURN = 2_000  # partitions
+
+
+def is_large(request: FetchRequest) -> bool:
+    """Return whether a full fetch is to be answered in turns."""
+    return (
+        request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH) and named_partitions(request) > MAX_PARTITIONS
+    )
+
+
+def entries_a_turn(request: FetchRequest) -> int:
+    """How many entries of topics are to be encoded in one turn."""
+    largest = max((len(one.partitions) for one in request.topics), default=1)
+    return min(LONG, ENCODED_A_TURN // max(1, min(largest, PARTITIONS_A_TURN)))
+
+
+def in_turns(source: LogSource, call: Call, reader: Reader) -> Generator[None, None, FetchResponse]:
+    """The answer to a large fetch; no entry of a topic has more than PARTITIONS_A_TURN partitions."""
+    response, done = FetchResponse(), 0
+    for topic in call.message.topics:
+        name = topic.topic if call.version < 13 else source.topic_name(topic.topic_id)
+        for first in range(0, len(topic.partitions), PARTITIONS_A_TURN):
+            some = topic.partitions[first : first + PARTITIONS_A_TURN]
+            told = [_answer(source, reader, name, topic, one) for one in some]
+            response.responses.append(FetchableTopicResponse(name or "", topic.topic_id, told))
+            done += len(some)
+            if done >= PARTITIONS_A_TURN:
+                done = 0
+                yield
+    return response
+
+
+def _answer(
+    source: LogSource, reader: Reader, name: str | None, topic: FetchTopic, asked: FetchPartition
+) -> PartitionData:
+    if name is None:
+        return unknown_id(asked.partition)
+    key: Uuid | str = topic.topic_id or name
+    slot = Slot(NOBODY, (key, asked.partition), name, topic.topic_id, asked, 0)
+    return source.read(slot, reader, 0, False)[0]
+
+
+class _Nobody:
+    """The subscriber of slots that watch nothing."""
+
+    def __len__(self) -> int:
+        return 0
+
+    def partition_changed(self, _slot: Slot) -> int | None:
+        return None
+
+
+NOBODY = _Nobody()

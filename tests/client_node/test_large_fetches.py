@@ -1,0 +1,157 @@
+"""Fetches of very many partitions: no event loop callback does much of one, and nothing of it is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftd.client_node.effects import MetadataMoved
+from kraftd.client_node.large_fetches import MAX_PARTITIONS
+from kraftd.client_node.log_source import LogSource
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from kraftd.messages.fetch_response import FetchResponse, PartitionData
+from kraftd.raft.events import DeadlineReached
+from kraftd.types import METADATA_TOPIC_ID
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.client_node.clients import ClientHouse, consuming
+
+MANY = 3_000
+UNKNOWN = bytes(15) + b"x"
+
+
+class Counted(LogSource):
+    """The most partitions that were answered in one step."""
+
+    in_step = most = 0
+
+    def read(self, *asked: object) -> tuple[PartitionData, int]:  # type: ignore[override]
+        self.in_step += 1
+        self.most = max(self.most, self.in_step)
+        return super().read(*asked)  # type: ignore[arg-type]
+
+
+class Loop(ClientHouse):
+    """A leader with broker 1 and the topic t of two partitions."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        super().__init__(tmp_path)
+        self.source = Counted(self.view)
+        self.clients.source = self.clients.fetches.sessions.source = self.source
+        self.start()
+        self.unfenced(1)
+        self.create("t", partitions=2)
+
+    def client_step(self, event: object) -> None:
+        self.source.in_step = 0
+        super().client_step(event)
+
+    def fetch(self, request: FetchRequest, version: int = 17) -> FetchResponse:
+        answer: FetchResponse = self.client_ask(ApiKey.FETCH, version, request)
+        return answer
+
+    def topic_id(self, name: str) -> bytes:
+        return bytes(self.view.image.topic_names()[name])
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Loop:
+    return Loop(tmp_path)
+
+
+def at(index: int) -> FetchPartition:
+    return FetchPartition(index, partition_max_bytes=1 << 20)
+
+
+def asking(*topics: FetchTopic, session_id: int = 0, epoch: int = 0, max_wait_ms: int = 500) -> FetchRequest:
+    return FetchRequest(
+        max_wait_ms=max_wait_ms, min_bytes=1, session_id=session_id, session_epoch=epoch, topics=list(topics)
+    )
+
+
+def told(answer: FetchResponse) -> list[tuple[str, bytes, int, int]]:
+    return [
+        (topic.topic, bytes(topic.topic_id), one.partition_index, one.error_code)
+        for topic in answer.responses
+        for one in topic.partitions
+    ]
+
+
+@pytest.mark.parametrize("epoch", [0, -1])
+@pytest.mark.parametrize("version", [7, 12, 13, 15, 17, 18])
+def test_each_partition_of_a_large_fetch_is_refused_in_turns_and_no_session_kept(
+    house: Loop, version: int, epoch: int
+) -> None:
+    own = house.topic_id("t")
+    expected = [(one, ErrorCode.NOT_LEADER_OR_FOLLOWER if one < 2 else 3) for one in range(MANY)]
+    if version >= 13:
+        unknown = [FetchTopic(topic_id=number.to_bytes(16), partitions=[at(0)]) for number in range(9, MANY)]
+        answer = house.fetch(asking(FetchTopic(topic_id=own, partitions=[*map(at, range(MANY))]), *unknown,
+                                    epoch=epoch), version)  # fmt: skip
+        code = ErrorCode.UNKNOWN_TOPIC_ID
+        rest = [("", number.to_bytes(16), 0, code) for number in range(9, MANY)]
+        assert told(answer) == [("", own, one, error) for one, error in expected] + rest
+    else:
+        answer = house.fetch(
+            asking(FetchTopic("t", partitions=[*map(at, range(MANY))]), epoch=epoch), version
+        )
+        assert told(answer) == [("t", bytes(16), one, error) for one, error in expected]
+    assert answer.session_id == 0 and not len(house.clients.fetches.sessions.cache)
+    assert not house.clients.fetches.sessions.watchers._first
+    assert house.turns_taken > MANY // 200 and house.source.most <= 200
+
+
+def test_large_fetch_tells_marks_of_the_metadata_log_and_carries_no_records(house: Loop) -> None:
+    unknown = FetchTopic(topic_id=UNKNOWN, partitions=[*map(at, range(MANY))])
+    answer = house.fetch(asking(unknown, FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[at(0)])))
+    log = answer.responses[-1].partitions[0]
+    assert (log.error_code, log.high_watermark) == (0, house.view.high_watermark)
+    assert not log.records and not house.source._noted
+
+
+def test_large_fetch_closes_the_session_that_it_names_and_answers_its_parked_fetch(house: Loop) -> None:
+    session_id = house.fetch(consuming(0, session_epoch=0)).session_id
+    end = consuming(house.view.high_watermark, session_id=session_id, session_epoch=1, max_wait_ms=10_000)
+    parked = house.client_send(ApiKey.FETCH, 17, end, connection_id=1001)
+    assert parked not in house.answers
+    many = FetchTopic(topic_id=UNKNOWN, partitions=[*map(at, range(MANY))])
+    house.fetch(asking(many, session_id=session_id))
+    assert parked in house.answers
+    again = asking(session_id=session_id, epoch=2)
+    assert house.fetch(again).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_session_that_would_become_large_is_closed(house: Loop, forgets: bool) -> None:
+    full = FetchTopic(topic_id=UNKNOWN, partitions=[*map(at, range(MAX_PARTITIONS))])
+    first = house.fetch(asking(full))
+    assert first.session_id and len(told(first)) == MAX_PARTITIONS
+    assert len(told(house.fetch(asking(session_id=first.session_id, epoch=1)))) == MAX_PARTITIONS
+    more = asking(session_id=first.session_id, epoch=2)
+    if forgets:
+        more.forgotten_topics_data = [ForgottenTopic("", UNKNOWN, tuple(range(MAX_PARTITIONS + 1)))]
+    else:
+        more.topics = [FetchTopic(topic_id=UNKNOWN, partitions=[at(MAX_PARTITIONS)])]
+    assert house.fetch(more).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert not len(house.clients.fetches.sessions.cache)
+    assert not house.clients.fetches.sessions.watchers._first
+
+
+@pytest.mark.parametrize("by", [MetadataMoved, DeadlineReached])
+def test_parked_fetches_of_many_partitions_are_answered_in_turns(house: Loop, by: type) -> None:
+    missing = FetchTopic(topic_id=house.topic_id("t"), partitions=[*map(at, range(2, 402))])
+    log = FetchPartition(0, fetch_offset=house.view.high_watermark, partition_max_bytes=1 << 20)
+    request = asking(
+        missing, FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[log]), epoch=-1, max_wait_ms=20
+    )
+    parked = [house.client_send(ApiKey.FETCH, 17, request, connection_id=1000 + one) for one in range(10)]
+    assert not set(parked) & set(house.answers)
+    if by is MetadataMoved:
+        house.create("woken")
+    else:
+        house.advance(20)
+        for _ in parked:
+            house.client_step(DeadlineReached())
+    assert set(parked) <= set(house.answers) and not len(house.clients.fetches)
+    assert house.source.most <= 2 * MAX_PARTITIONS
