@@ -2,12 +2,15 @@
 
 Authorization: DESCRIBE on each topic. Sent by: admin clients. Answered from committed metadata; at most 2000
 partitions an answer, which ends with a cursor if there are more. Errors, per topic:
-UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED.
+UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED, these last. Of the request:
+INVALID_REQUEST for a cursor at a topic that the request does not name, or at a negative partition.
 Differs from a broker: the metadata topic exists.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
+from heapq import merge
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclResourceType
@@ -16,6 +19,7 @@ from kraftd.client_node.api_03_metadata import may_describe, may_see, of_call
 from kraftd.client_node.nodes import broker_listener
 from kraftd.client_node.operations import allowed_operations
 from kraftd.client_node.topics import INTERNAL_TOPICS, TopicReader, name_error
+from kraftd.controller.decision import Refusal
 from kraftd.messages.describe_topic_partitions_response import (
     Cursor,
     DescribeTopicPartitionsResponse,
@@ -31,54 +35,91 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 MAX_PARTITIONS = 2_000  # Kafka's max.request.partition.size.limit
+READER_VERSION = 13  # of Metadata: what its partitions tell
+NAMES_A_TURN = 5_000  # sorted in one turn
+SHOWN_A_TURN = 500  # topics and partitions that one turn looks at
 
 
 def handle(node: ClientNode, call: Call) -> None:
     if node.knows_metadata(call):
-        node.answer_committed(call, describe(node, call))
+        node.answer_in_turns(call, describe(node, call))
 
 
-def describe(node: ClientNode, call: Call) -> DescribeTopicPartitionsResponse:
-    request, image = call.message, node.view.image
+def describe(node: ClientNode, call: Call) -> Generator[None, None, DescribeTopicPartitionsResponse]:
+    """The answer, made some topics a turn. Raises Refusal(INVALID_REQUEST)."""
+    request = call.message
     fetches_all = not request.topics
-    names = set(image.topic_names()) if fetches_all else {one.name for one in request.topics}
+    names = set(node.view.image.topic_names()) if fetches_all else {one.name for one in request.topics}
     first, first_index = "", 0
     if request.cursor is not None:
         first, first_index = request.cursor.topic_name, request.cursor.partition_index
-        if not fetches_all and first not in names:
-            names.add(first)
-    reader = TopicReader(image, broker_listener(node.settings, call.listener), 13)
-    response = DescribeTopicPartitionsResponse()
+        if first_index < 0 or (not fetches_all and first not in names):
+            raise Refusal(ErrorCode.INVALID_REQUEST)
+    listener = broker_listener(node.settings, call.listener)
+    reader = TopicReader(node.view.image, listener, READER_VERSION)
+    response, denied = DescribeTopicPartitionsResponse(), []
     left = max(1, min(MAX_PARTITIONS, request.response_partition_limit))
-    for name in sorted(one for one in names if one >= first):
+    until_turn = SHOWN_A_TURN
+    in_order = yield from in_name_order(list(names), first)
+    for name in in_order:
+        if until_turn <= 0:
+            until_turn = SHOWN_A_TURN
+            yield
+            reader = TopicReader(node.view.image, listener, READER_VERSION)
+        until_turn -= 1
+        is_full = response.next_cursor is not None
         if not (may_see if fetches_all else may_describe)(node, call, name):
             if not fetches_all:
-                denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                response.topics.append(DescribeTopicPartitionsResponseTopic(denied, name))
-            continue
-        if left == 0:
+                denied.append(name)
+        elif left == 0 and not is_full:
             response.next_cursor = Cursor(name, 0)
+        elif not is_full:
+            start = first_index if name == first else 0
+            shown = describe_topic(node, call, reader, name, range(start, start + left))
+            if not shown.error_code or not fetches_all:  # else deleted since the names were taken
+                shown.topic_authorized_operations = allowed_operations(
+                    node, call, AclResourceType.TOPIC, name
+                )
+                response.topics.append(shown)
+            left -= len(shown.partitions)
+            until_turn -= len(shown.partitions)
+            if not left and is_there(node, name, start + len(shown.partitions)):
+                response.next_cursor = Cursor(name, start + len(shown.partitions))
+        if fetches_all and response.next_cursor is not None:
             break
-        topic = image.topic(image.topic_names().get(name, ZERO_UUID))
-        start = first_index if name == first else 0
-        if name == METADATA_TOPIC:
-            response.topics.append(of_metadata_topic(node, call))
-            left -= 1
-        elif topic is None:
-            response.topics.append(DescribeTopicPartitionsResponseTopic(name_error(name), name))
-        else:
-            end = min(len(topic.partitions), start + left)
-            response.topics.append(of_topic(reader, topic, start, end))
-            left -= max(0, end - start)
-            if end < len(topic.partitions):
-                response.next_cursor = Cursor(name, end)
-                break
-    for shown in response.topics:
-        if not shown.error_code and shown.name is not None:
-            shown.topic_authorized_operations = allowed_operations(
-                node, call, AclResourceType.TOPIC, shown.name
-            )
+    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    response.topics += [DescribeTopicPartitionsResponseTopic(error, name) for name in denied]
     return response
+
+
+def describe_topic(
+    node: ClientNode, call: Call, reader: TopicReader, name: str, indexes: range
+) -> DescribeTopicPartitionsResponseTopic:
+    """Those partitions of a topic, or the error for it."""
+    if name == METADATA_TOPIC:
+        return of_metadata_topic(node, call)
+    image = node.view.image
+    topic = image.topic(image.topic_names().get(name, ZERO_UUID))
+    if topic is None:
+        return DescribeTopicPartitionsResponseTopic(name_error(name), name)
+    return of_topic(reader, topic, indexes.start, min(len(topic.partitions), indexes.stop))
+
+
+def is_there(node: ClientNode, name: str, index: int) -> bool:
+    """Return whether a topic has a partition of that index."""
+    image = node.view.image
+    return image.partition(image.topic_names().get(name, ZERO_UUID), index) is not None
+
+
+def in_name_order(names: list[str], first: str) -> Generator[None, None, Iterator[str]]:
+    """The names from `first` on; some thousands are sorted in a turn."""
+    sorted_parts = []
+    for begin in range(0, len(names), NAMES_A_TURN):
+        if begin:
+            yield
+        part = names[begin : begin + NAMES_A_TURN]
+        sorted_parts.append(sorted(name for name in part if name >= first))
+    return merge(*sorted_parts)
 
 
 def of_topic(

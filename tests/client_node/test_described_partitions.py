@@ -1,0 +1,101 @@
+"""DescribeTopicPartitions (KIP-966): pages, their cursors, and what is refused, as a broker does it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftd.acl import AclOperation
+from kraftd.client_node import api_75_describe_topic_partitions as api
+from kraftd.messages.describe_topic_partitions_request import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from kraftd.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
+from kraftd.security.authorizer import StandardAuthorizer
+from kraftd.security.authorizer_settings import AuthorizerSettings
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.client_node.clients import ClientHouse
+from tests.client_node.test_client_authorization import TOPIC, allow, grant
+
+UNKNOWN, DENIED = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+@pytest.fixture
+def authorizer() -> StandardAuthorizer:
+    one = StandardAuthorizer(AuthorizerSettings())
+    grant(one, allow(TOPIC, "*", AclOperation.DESCRIBE))
+    return one
+
+
+@pytest.fixture
+def house(tmp_path: Path, authorizer: StandardAuthorizer) -> ClientHouse:
+    """A leader with broker 1 and the topics a, b and c of two partitions each."""
+    made = ClientHouse(tmp_path, authorizer)
+    made.start()
+    made.unfenced(1)
+    made.create("a", "b", "c", partitions=2)
+    return made
+
+
+def ask(
+    house: ClientHouse, *names: str, limit: int = 2_000, cursor: tuple[str, int] | None = None
+) -> DescribeTopicPartitionsResponse:
+    at = None if cursor is None else Cursor(*cursor)
+    request = DescribeTopicPartitionsRequest([TopicRequest(one) for one in names], limit, at)
+    answer: DescribeTopicPartitionsResponse = house.client_ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, request)
+    return answer
+
+
+def told(answer: DescribeTopicPartitionsResponse) -> list[tuple[str | None, int, list[int]]]:
+    return [(one.name, one.error_code, [p.partition_index for p in one.partitions]) for one in answer.topics]
+
+
+def next_cursor(answer: DescribeTopicPartitionsResponse) -> tuple[str, int] | None:
+    one = answer.next_cursor
+    return None if one is None else (one.topic_name, one.partition_index)
+
+
+def test_cursor_has_to_be_at_a_topic_that_the_request_names(house: ClientHouse) -> None:
+    refused = ErrorCode.INVALID_REQUEST
+    assert told(ask(house, "a", "c", cursor=("b", 0))) == [("a", refused, []), ("c", refused, [])]
+    assert told(ask(house, "a", "c", cursor=("c", -1))) == [("a", refused, []), ("c", refused, [])]
+    assert told(ask(house, "a", "c", cursor=("c", 1))) == [("c", 0, [1])]
+    assert told(ask(house, cursor=("bb", 1))) == [("c", 0, [0, 1])]
+
+
+def test_page_ends_within_a_topic_or_before_one(house: ClientHouse) -> None:
+    within = ask(house, limit=3)
+    assert told(within) == [("a", 0, [0, 1]), ("b", 0, [0])] and next_cursor(within) == ("b", 1)
+    before = ask(house, "c", "b", "a", "d", limit=6)
+    assert told(before) == [(name, 0, [0, 1]) for name in "abc"] and next_cursor(before) == ("d", 0)
+    last = ask(house, "c", "b", "a", "d", cursor=next_cursor(before))
+    assert told(last) == [("d", UNKNOWN, [])] and next_cursor(last) is None
+
+
+def test_topics_that_may_not_be_described_come_last_whatever_the_limit(
+    house: ClientHouse, authorizer: StandardAuthorizer
+) -> None:
+    grant(authorizer, allow(TOPIC, "b", AclOperation.DESCRIBE), allow(TOPIC, "x", AclOperation.DESCRIBE))
+    answer = ask(house, "a", "b", "c", "x", limit=1)
+    assert told(answer) == [("b", 0, [0]), ("a", DENIED, []), ("c", DENIED, [])]
+    assert next_cursor(answer) == ("b", 1)
+    assert told(ask(house)) == [("b", 0, [0, 1])]
+
+
+def test_operations_are_told_of_topics_that_are_not_there_too__kip430(house: ClientHouse) -> None:
+    there, missing = ask(house, "a", "d").topics
+    assert there.topic_authorized_operations == missing.topic_authorized_operations > 0
+
+
+def test_very_many_topics_are_described_in_turns(house: ClientHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "NAMES_A_TURN", 10)
+    monkeypatch.setattr(api, "SHOWN_A_TURN", 9)
+    names = [f"n{number:02}" for number in range(50)]
+    house.create(*names)
+    turns = house.turns_taken
+    assert [name for name, _, _ in told(ask(house))] == ["a", "b", "c", *names]
+    assert house.turns_taken - turns == 5 + 10
