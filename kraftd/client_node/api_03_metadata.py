@@ -1,9 +1,9 @@
 """Metadata (3), v0-13: the brokers, and topics with the leaders, replicas and epochs of their partitions.
 
 Authorization: DESCRIBE on each topic. Sent by: every client. Answered from committed metadata, in turns of
-the loop where it is long. A kraftd node is among the nodes only in an answer with the metadata topic, or
-where no broker can be told. An answer with the metadata topic alone tells no brokers: they know no such
-topic, and the client would ask one of them for the next leader.
+the loop where it is long; the node keeps answers for equal requests. A kraftd node is among the nodes only in
+an answer with the metadata topic, or where no broker can be told. An answer with the metadata topic alone
+tells no brokers: they know no such topic, and the client would ask one of them for the next leader.
 Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION,
 TOPIC_AUTHORIZATION_FAILED, INVALID_REQUEST (the whole request: a topic without name or id before v10 or v12);
 per partition: LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND.
@@ -29,6 +29,7 @@ from kraftd.client_node.operations import allowed_operations
 from kraftd.client_node.topics import TopicReader, name_error
 from kraftd.controller.decision import Refusal
 from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
+from kraftd.requests.answer_memo import SPREAD
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
@@ -65,7 +66,7 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, MetadataResp
         MetadataResponseBroker(node_id, endpoint.host, endpoint.port, rack)
         for node_id, (endpoint, rack) in told.nodes.items()
     ]
-    response.controller_id = controller_id(told.controller_ids, call.correlation_id)
+    response.controller_id = controller_id(told.controller_ids, call.connection_id % SPREAD)
     if request.include_cluster_authorized_operations and call.version in CLUSTER_OPERATIONS_VERSIONS:
         response.cluster_authorized_operations = allowed_operations(node, call, AclResourceType.CLUSTER)
     return response

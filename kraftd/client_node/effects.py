@@ -32,6 +32,10 @@ class AnswerFetch(Effect, frozen=True):
         return f"<AnswerFetch {self.call!r} [{self.offset}, {self.end_offset}) up to {self.max_bytes} bytes>"
 
 
+class TakeClientTurn(Effect, frozen=True):
+    """The client node has more to do than one event loop callback allows: it is due TurnCame in the next."""
+
+
 class LookUpTimes(Effect, frozen=True):
     """Look for the first record at or after each time below `end_offset`; TimesLookedUp comes back.
 

@@ -16,6 +16,7 @@ from kraftd.client_node.effects import (
     Answered,
     AnswerFetch,
     MetadataMoved,
+    TakeClientTurn,
     TimesLookedUp,
 )
 from kraftd.client_node.large_fetches import (
@@ -37,18 +38,22 @@ from kraftd.fetch.source import Reader
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.raft.effects import Effect
 from kraftd.raft.events import DeadlineReached, Event
+from kraftd.requests.answer_memo import AnswerMemo
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
-from kraftd.requests.effects import TakeTurn
 from kraftd.requests.events import ConnectionClosed, FramesReceived, TurnCame
 from kraftd.requests.outbox import Outbox
 from kraftd.security.authorizer import Authorizer
+from kraftd.wire.api import ApiKey
 from kraftd.wire.message import Message
+from kraftd.wire.primitives import Buffer
 from kraftd.wire.slices import LONG
 
 PARTITIONS_PER_CALLBACK = 500  # of fetches that are answered in one event loop callback
 FETCH_COST = 10  # what a fetch costs beside its partitions, in partitions
 COMMITTED = "committed"
+# Their answers are made of the request, the image, its leader and constants alone.
+KEPT_APIS = (ApiKey.METADATA,)
 
 Turns = Iterator[None]
 
@@ -66,7 +71,9 @@ class ClientNode:
         self.view = view
         self.settings = settings
         self.outbox = Outbox()
-        self.boundary = Boundary(client_registry(self), self.outbox, authorizer=authorizer)
+        self.memo = AnswerMemo(KEPT_APIS)
+        self.boundary = Boundary(client_registry(self), self.outbox, authorizer=authorizer, memo=self.memo)
+        self._memo_end_offset = view.image_end_offset  # of the image that the memo's answers tell of
         self.source = LogSource(view, authorizer)
         limits = settings.session_limits._replace(session_partitions=MAX_PARTITIONS)
         self.fetches = ParkedFetches(FetchSessions(self.source, limits, new_session_id))
@@ -80,7 +87,7 @@ class ClientNode:
         self._turns: deque[tuple[Call | None, Turns]] = deque()
         self._turn_asked = False
         self._handlers: dict[type, Callable[[Any], None]] = {
-            FramesReceived: self.boundary.take_in,
+            FramesReceived: self._on_frames,
             ConnectionClosed: self._on_connection_closed,
             MetadataMoved: self._on_metadata_moved,
             Answered: lambda event: self.passing_on.answered(event, self.now_ms),
@@ -139,9 +146,14 @@ class ClientNode:
 
     def _make(self, call: Call, making: Generator[None, None, Message], rows_a_turn: int) -> Turns:
         response = yield from making
-        yield from self.boundary.stats.count_errors_in_turns(call.key, response)
+        errors = yield from self.boundary.stats.count_errors_in_turns(call.key, response)
         parts = yield from call.frame_in_turns(response, rows_a_turn)
-        self.when_committed(call, lambda: self.boundary.send(call, parts))
+        self.when_committed(call, lambda: self._send_made(call, parts, bool(errors)))
+
+    def _send_made(self, call: Call, parts: list[Buffer], has_errors: bool) -> None:
+        if not has_errors:
+            self.memo.keep(call, parts)
+        self.boundary.send(call, parts)
 
     # -- fetches
 
@@ -196,6 +208,13 @@ class ClientNode:
 
     # -- events
 
+    def _on_frames(self, event: FramesReceived) -> None:
+        end_offset = self.view.image_end_offset
+        if end_offset != self._memo_end_offset:
+            self._memo_end_offset = end_offset
+            self.memo.forget()
+        self.boundary.take_in(event)
+
     def _on_times_looked_up(self, event: TimesLookedUp) -> None:
         then = self._looked_up.pop(event.call, None)
         if then is not None:
@@ -203,6 +222,7 @@ class ClientNode:
 
     def _on_metadata_moved(self, _event: MetadataMoved) -> None:
         view = self.view
+        self.memo.forget()
         if self._unloaded and view.is_loaded:
             unloaded, self._unloaded = self._unloaded, []
             for call in unloaded:
@@ -264,7 +284,7 @@ class ClientNode:
     def _ask_turn(self) -> None:
         if not self._turn_asked:
             self._turn_asked = True
-            self.outbox.emit(TakeTurn())
+            self.outbox.emit(TakeClientTurn())
 
     def _on_deadline(self, _: DeadlineReached) -> None:
         left = PARTITIONS_PER_CALLBACK

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.decision import Refusal
+from kraftd.requests.answer_memo import AnswerMemo, KeptAnswer, Place
 from kraftd.requests.authorization_audit import AuthorizationAudit
 from kraftd.requests.call import Call, envelope_error
 from kraftd.requests.effects import Answer, CloseConnection
@@ -47,8 +48,10 @@ class Boundary:
         *,
         authorizer: Authorizer | None = None,
         fatal: Fatal = (),
+        memo: AnswerMemo | None = None,
     ) -> None:
         self.registry = registry
+        self.memo = memo if authorizer is None else None  # each request is authorized, and audited
         self.stats = RequestStats()
         self.refusals = RefusalLog(outbox)
         self.failures = 0
@@ -65,9 +68,20 @@ class Boundary:
         connection_id = event.connection_id
         slot = event.first_slot
         principal = event.principal
-        for frame in event.frames:
+        memo = self.memo
+        for view in event.frames:
+            frame = bytes(view)
+            place = None
+            if memo is not None and frame[:2] in memo.apis:
+                key = memo.key(connection_id, event.listener, frame)
+                kept = memo.answers.get(key)
+                if kept is not None:
+                    self._answer_again(event, slot, frame, kept)
+                    slot += 1
+                    continue
+                place = None if key is None else Place(memo.answers, key)
             try:
-                call = read_call(self._routes, connection_id, slot, event.listener, event.host, bytes(frame))
+                call = read_call(self._routes, connection_id, slot, event.listener, event.host, frame)
             except NotServed as error:
                 self.stats.not_served += 1
                 self._outbox.emit(Answer(connection_id, slot, error.parts))
@@ -83,8 +97,29 @@ class Boundary:
                     call.principal = principal
                 call.arrived_ns = event.arrived_ns
                 call.size_bytes = len(frame)
+                call.place = place
                 self.handle(call)
             slot += 1
+
+    def _answer_again(self, event: FramesReceived, slot: int, frame: bytes, kept: KeptAnswer) -> None:
+        """Answer a request whose answer is kept."""
+        call = Call(
+            event.connection_id,
+            slot,
+            event.listener,
+            event.host,
+            kept.key,
+            kept.version,
+            0,
+            "",
+            None,
+            event.principal,
+            arrived_ns=event.arrived_ns,
+            size_bytes=len(frame),
+            settled=True,
+        )
+        parts: list[Buffer] = [kept.size, frame[4:8], kept.rest]
+        self._outbox.effects.append(Answer(event.connection_id, slot, parts, call))
 
     def handle(self, call: Call) -> None:
         """Authorize a call and run its API's handler, guarded."""

@@ -45,6 +45,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
     `message` is decoded with `version`; `slot` is its place among the requests of its connection;
     `arrived_ns` is of the runner's clock, 0 where nothing is measured. `settled` becomes true with its
     answer, also one that waits for a commit: a fault behind that is logged, and not answered again.
+    `place` is where an AnswerMemo may keep the answer.
     """
 
     connection_id: int
@@ -61,6 +62,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
     arrived_ns: int = 0
     size_bytes: int = 0
     settled: bool = False
+    place: Any = None
 
     def frame_repeated(self, response: Message, memo: FrameMemo) -> list[Buffer]:
         """The same as `frame`, for answers that many calls get alike. Raises EncodeError."""

@@ -86,7 +86,7 @@ class RequestStats:
             stats.errors[code] = stats.errors.get(code, 0) + 1
         return found
 
-    def count_errors_in_turns(self, key: int, message: Message) -> Generator[None, None, None]:
+    def count_errors_in_turns(self, key: int, message: Message) -> Generator[None, None, list[int]]:
         """The same, of an answer that may be very large."""
         has_code, lists = _places(type(message))
         found = [message.error_code] if has_code and message.error_code else []  # type: ignore[attr-defined]
@@ -101,6 +101,7 @@ class RequestStats:
         for code in found:
             assert stats is not None
             stats.errors[code] = stats.errors.get(code, 0) + 1
+        return found
 
     def _new(self, key: int) -> ApiStats:
         stats = self.by_key[key] = ApiStats()

@@ -14,7 +14,6 @@ from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
 from kraftd.net.outbound import Address, Failure, Outbound, Times
 from kraftd.raft.events import DeadlineReached, Event
 from kraftd.requests.call import Call
-from kraftd.requests.effects import TakeTurn
 from kraftd.requests.events import CallHandedOver, ConnectionClosed, FramesReceived, TurnCame
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.peers import SOFTWARE, Road
@@ -80,6 +79,7 @@ class ClientSide:
             client_effects.LookUpTimes: self._look_up_times,
             client_effects.Ask: self._ask,
             client_effects.HandToController: self._hand_over,
+            client_effects.TakeClientTurn: self._take_turn,
         }
 
     # -- events
@@ -116,13 +116,10 @@ class ClientSide:
         answered: list[Call] = []
         try:
             made = self.node.step(event, self._clock.now_ms())
-            takes_turn = any(type(effect) is TakeTurn for effect in made)
-            self.carry_out((effect for effect in made if type(effect) is not TakeTurn), answered)
+            self.carry_out(made, answered)
         except Exception as error:
             self._failed(error)
             return
-        if takes_turn:
-            self._loop.call_soon(self._step, TurnCame())
         now_ns = monotonic_ns()
         if answered:
             self.node.boundary.stats.answered(answered, began_ns, now_ns)
@@ -144,6 +141,9 @@ class ClientSide:
         self._step(DeadlineReached())
 
     # -- effects
+
+    def _take_turn(self, _: client_effects.TakeClientTurn) -> None:
+        self._loop.call_soon(self._step, TurnCame())
 
     def _look_up_times(self, effect: client_effects.LookUpTimes) -> None:
         found: list[tuple[int, int] | None] = []

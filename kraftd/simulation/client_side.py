@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.client_node.effects import AnswerFetch, MetadataMoved
+from kraftd.client_node.effects import AnswerFetch, MetadataMoved, TakeClientTurn
 from kraftd.client_node.node import ClientNode
 from kraftd.client_node.settings import ClientSettings
 from kraftd.controller_node.finalized import FinalizedFeatures
@@ -18,7 +18,7 @@ from kraftd.host.cluster_view import NodeView
 from kraftd.log.errors import CorruptStorage
 from kraftd.metadata.image import Image
 from kraftd.raft.events import DeadlineReached, Event
-from kraftd.requests.effects import Answer, CloseConnection, TakeTurn
+from kraftd.requests.effects import Answer, CloseConnection
 from kraftd.requests.events import ConnectionClosed, FramesReceived, TurnCame
 from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.files import CLUSTER_ID, LISTENER
@@ -121,7 +121,7 @@ class ClientSide:
                 readers.hung_up(effect.call.connection_id)
             else:
                 readers.answered(self, effect.call.slot, effect.fill(data))
-        elif kind is TakeTurn:
+        elif kind is TakeClientTurn:
             self._timer.call_soon(self._step, TurnCame())
         elif kind is CloseConnection:
             self.process.world.checks.fail("S20", f"{self!r} takes a fetch for none: {effect.reason}")

@@ -13,7 +13,7 @@ from kraftd.host.cluster_view import NodeView
 from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.raft.events import DeadlineReached
-from kraftd.requests.effects import Answer, AuditLine, CloseConnection, Say, TakeTurn
+from kraftd.requests.effects import Answer, AuditLine, CloseConnection, Say
 from kraftd.requests.events import (
     AnswerNotWritten,
     CallHandedOver,
@@ -63,7 +63,7 @@ class ClientHouse(House):
                     self._fill(effect)
                 case CloseConnection():
                     self.closed[effect.connection_id] = effect.reason
-                case TakeTurn():
+                case effects.TakeClientTurn():
                     self.turns_taken += 1
                     self.client_step(TurnCame())
                 case effects.HandToController():

@@ -1,0 +1,80 @@
+"""Answers kept for requests that come again, byte by byte, while what they were made of stays as it is.
+
+Clients ask for the same metadata over and over: thousands of them for the same topics. A kept answer costs
+no decoding, no look at the image and no encoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from struct import Struct
+from typing import NamedTuple
+
+from kraftd.requests.call import Call
+from kraftd.wire.primitives import Buffer
+
+MAX_BYTES = 8 << 20  # of all answers that are kept: one of 10,000 topics with 10 partitions has 4.6 MB
+MAX_ANSWERS = 4_096
+MAX_REQUEST_BYTES = 1_024
+SPREAD = 8  # connections are told apart by so many classes, where an answer names one of several nodes
+
+_LENGTH = Struct(">h")
+_KEY = Struct(">h")
+
+
+class KeptAnswer(NamedTuple):
+    """An answer without its correlation id, which stands between `size` and `rest`."""
+
+    key: int
+    version: int
+    size: bytes
+    rest: bytes
+
+
+class Place(NamedTuple):
+    """Where the answer to a call may be kept; of no use once the answers of its time are forgotten."""
+
+    answers: dict[Hashable, KeptAnswer]
+    key: Hashable
+
+
+class AnswerMemo:
+    """The answers of some APIs, by listener, class of connection and request without its correlation id.
+
+    The owner says when they are no longer true (`forget`), and which are worth keeping (`keep`): those that
+    depend on nothing else, and hold no error, since errors are counted one by one.
+    """
+
+    def __init__(self, keys: Iterable[int]) -> None:
+        self.apis = frozenset(_KEY.pack(key) for key in keys)
+        self.answers: dict[Hashable, KeptAnswer] = {}
+        self._bytes = 0
+
+    def key(self, connection_id: int, listener: str, frame: bytes) -> Hashable:
+        """What tells a request from others; None for one that is too long, or cut short."""
+        if not 10 <= len(frame) <= MAX_REQUEST_BYTES:
+            return None
+        (length,) = _LENGTH.unpack_from(frame, 8)
+        at = 10 + length if length > 0 else 10
+        return listener, connection_id % SPREAD, frame[:4], frame[at:]
+
+    def forget(self) -> None:
+        """Let go of all answers; those that are still being made are not kept."""
+        self.answers = {}
+        self._bytes = 0
+
+    def keep(self, call: Call, parts: list[Buffer]) -> None:
+        """Keep the framed answer to a call, if it belongs to what holds now and there is room."""
+        place = call.place
+        if place is None or place.answers is not self.answers or call.envelope is not None:
+            return
+        whole = b"".join(parts)
+        if self._bytes + len(whole) > MAX_BYTES or len(self.answers) >= MAX_ANSWERS:
+            if len(whole) > MAX_BYTES:
+                return
+            self.forget()
+        self._bytes += len(whole)
+        self.answers[place.key] = KeptAnswer(call.key, call.version, whole[:4], whole[8:])
+
+    def __repr__(self) -> str:
+        return f"<AnswerMemo, {len(self.answers)} answers of {self._bytes} bytes>"
