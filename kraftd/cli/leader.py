@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 CONTROLLERS = 2  # DescribeCluster's type of endpoint (KIP-919)
 POLL_S = 0.1
+NO_LEADER = "The quorum has no leader now; try again in a moment. What was asked said:"
+NO_LEADER_REMEDY = (
+    "To elect, a majority of the voters must run and reach each other: start those that do not answer. "
+    "kraftd doctor examines each node; where a majority is lost for good, see kraftd quorum recover."
+)
 TRIES = 4  # of the user's time one controller gets a part: another may lead once one is found to be frozen
 
 
@@ -45,7 +50,7 @@ class Quorum(NamedTuple):
 class NoLeader(CommandFailure):
     """Controllers answer, and none leads now; `reasons` are what kraftd's say of it, a line a peer."""
 
-    def __init__(self, text: str = "The quorum has no leader now; try again in a moment.") -> None:
+    def __init__(self, text: str = "it answers, and knows no leader") -> None:
         super().__init__(text, FAILED)
         self.reasons: list[str] = []
 
@@ -95,27 +100,48 @@ async def _ask_once(addresses: list[tuple[str, int]], timeout_s: float) -> Quoru
     from kraftd.client.failures import NoAnswer, Unreachable
 
     failures: list[Exception] = []
+    said: list[str] = []
     reasons: list[str] = []
-    for address in addresses:
+    for address in dict.fromkeys(addresses):
+        name = address_text(address)
         try:
             async with await connect(address, timeout_s) as connection:
                 try:
                     return await describe_quorum(connection, address)
                 except NoLeader as failure:
-                    reasons += [f"{connection.address} says: {one}" for one in failure.reasons]
+                    reasons += [f"{name} says: {one}" for one in failure.reasons]
                     leader = await _find_leader(connection)
             try:
                 async with await connect(leader, timeout_s) as connection:
                     return await describe_quorum(connection, leader)
-            except Unreachable as failure:
-                raise NoLeader(f"{failure}\n{NoLeader()}") from None  # it led until a moment ago
-        except (Unreachable, NoLeader) as failure:
+            except Unreachable as failure:  # it led until a moment ago
+                raise NoLeader(f"it answers, and names a leader that does not: {failure}") from None
+        except Unreachable as failure:
             failures.append(failure)
-    text = "\n".join(dict.fromkeys([*map(str, failures), *reasons]))
-    for kind in (NoLeader, NoAnswer):
-        if any(isinstance(failure, kind) for failure in failures):
-            raise kind(text)
-    raise Unreachable(text)
+            said.append(str(failure))
+        except NoLeader as failure:
+            failures.append(failure)
+            said.append(f"{name}: {failure}")
+    if any(isinstance(failure, NoLeader) for failure in failures):
+        raise NoLeader("\n".join(dict.fromkeys([NO_LEADER, *said, *reasons, NO_LEADER_REMEDY])))
+    text = "\n".join(dict.fromkeys(said))
+    raise NoAnswer(text) if any(isinstance(one, NoAnswer) for one in failures) else Unreachable(text)
+
+
+async def why_no_leader(addresses: list[tuple[str, int]], timeout_s: float) -> Exception | None:
+    """What each of the controllers says where none leads, or which of them does not answer.
+
+    None where one leads by now.
+    """
+    from kraftd.client.failures import Unreachable
+
+    try:
+        await _ask_once(addresses, timeout_s / TRIES)
+    except (NoLeader, Unreachable) as failure:
+        return failure
+    except CommandFailure:
+        pass  # a leader that does not let this user ask for the quorum
+    return None
 
 
 async def _find_leader(connection: Connection) -> tuple[str, int]:
@@ -175,9 +201,15 @@ def leaders_time_ms(partition: PartitionData) -> int | None:
     return None
 
 
+def address_text(address: tuple[str, int]) -> str:
+    """An address as connections name themselves."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def endpoint_text(listener: str, host: str, port: int) -> str:
     """An endpoint as it stands in `listeners`, and as Kafka's tools show it."""
-    return f"{listener}://[{host}]:{port}" if ":" in host else f"{listener}://{host}:{port}"
+    return f"{listener}://{address_text((host, port))}"
 
 
 def endpoint_address(text: str) -> tuple[str, int]:

@@ -28,7 +28,8 @@ MAX_TEXT_LENGTH = 8_000  # characters, of up to four bytes: an answer takes 32,7
 class CoreAnswers:
     """The calls at the core, by connection; the empty fetch that was answered last.
 
-    `troubles` tells why this node finds no leader, a line a peer; DescribeQuorum passes it on.
+    `troubles` tells for how long this node finds no leader, and why, a line a peer; DescribeQuorum passes it
+    on.
     """
 
     def __init__(self, driver: CoreDriver, appends: Appends, boundary: Boundary, outbox: Outbox) -> None:

@@ -74,6 +74,7 @@ class PeerTroubles:
         self._counts: dict[str, int] = {}
         self._well: set[str] = set()  # peers that answered as members of this cluster
         self._without_leader_since_ms: int | None = None
+        self._polled_ms = 0
         self._reported_ms: int | None = None
 
     # -- outcomes
@@ -116,6 +117,7 @@ class PeerTroubles:
 
     def poll(self, now_ms: int, *, leader_id: int | None, hears_leader: bool) -> None:
         """Take note of the leader that this node knows, and of whether it answers: then nothing is wrong."""
+        self._polled_ms = now_ms
         if leader_id is not None:
             self.has_led_or_followed = True
         self._led = leader_id == self.node_id
@@ -136,8 +138,16 @@ class PeerTroubles:
         return [self._findings[at] for at in sorted(self._findings)]
 
     def lines(self) -> list[str]:
-        """What is wrong now, a line a peer: what /readyz and a refused DescribeQuorum tell."""
+        """What is wrong now, a line a peer: what /readyz tells."""
         return [str(finding) for finding in self.findings()]
+
+    def answer(self) -> list[str]:
+        """What a refused DescribeQuorum tells: for how long this node has no leader, and `lines`."""
+        since_ms = self._without_leader_since_ms
+        if since_ms is None:
+            return []
+        since = "" if self.has_led_or_followed else ", since it started"
+        return [f"no leader for {(self._polled_ms - since_ms) // 1000} s{since}", *self.lines()]
 
     def report(self, now_ms: int) -> list[tuple[Finding, int]]:
         """The findings that are due to be logged, each with how often it was seen since the last report."""

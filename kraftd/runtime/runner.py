@@ -106,7 +106,7 @@ class Runner(NodeExecutor):
         self._wirings = [self.wiring]
         times, node_id = Times(request_timeout_ms), node.identity.node_id
         self.troubles = PeerTroubles(node_id, node.identity.cluster_id)
-        node.core_answers.troubles = self.troubles.lines
+        node.core_answers.troubles = self.troubles.answer
         self.peer_watch = PeerWatch(self.troubles, node.core, clock, log, loop, self.fail)
         self.quorum = self.wire.quorum = QuorumPeers(
             node_id, self.wiring, times, self.step, self.received, log, self.troubles, self.security.login

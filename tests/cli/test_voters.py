@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kraftd.cli.leader import NO_LEADER, NO_LEADER_REMEDY
 from kraftd.cli.voters import was_made
 from kraftd.wire.api import ApiKey
 from tests.cli.run import Run, command, free_port, run, started, write_config
@@ -136,7 +137,17 @@ def test_a_quorum_without_a_leader_is_asked_until_there_is_one(tmp_path: Path) -
     with started(first):
         alone = run("quorum", "describe", "--bootstrap", bootstrap, "--timeout", "0.5")
         assert alone.code == 1
-        assert alone.err.startswith("The quorum has no leader now; try again in a moment.\n")
+        assert alone.err.startswith(f"{NO_LEADER}\n")
+        both = f"{bootstrap},127.0.0.1:{ports[1]}"
+        for name in ("topics", "watch", "show", "backup -o /nowhere", "features describe"):
+            said = run(*name.split(), "--bootstrap", both, "--timeout", "0.5")
+            assert said.code == 1, said
+            lines = said.err.splitlines()
+            assert lines[0] == NO_LEADER
+            assert f"127.0.0.1:{ports[0]}: it answers, and knows no leader" in lines
+            assert f"127.0.0.1:{ports[1]}: Connection refused" in lines
+            assert re.search(rf"^{bootstrap} says: no leader for \d+ s, since it started$", said.err, re.M)
+            assert lines[-1] == NO_LEADER_REMEDY
         described = ask_in_vain("describe", bootstrap, "--json")
         with started(second):
             told = json.loads(described.communicate(timeout=60)[0])

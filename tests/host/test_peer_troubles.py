@@ -38,6 +38,18 @@ def test_a_line_comes_soon_and_then_once_a_minute_with_a_count() -> None:
     assert count == 5
 
 
+def test_an_answer_tells_for_how_long_there_is_no_leader() -> None:
+    troubles = alone()
+    troubles.unreachable(2, "b:9093", "Connection refused")
+    troubles.poll(43_000, leader_id=None, hears_leader=False)
+    assert troubles.answer() == ["no leader for 43 s, since it started", *troubles.lines()]
+    troubles.poll(44_000, leader_id=2, hears_leader=True)
+    assert troubles.answer() == []
+    troubles.poll(50_000, leader_id=None, hears_leader=False)
+    troubles.poll(52_500, leader_id=None, hears_leader=False)
+    assert troubles.answer() == ["no leader for 2 s"]
+
+
 @pytest.mark.parametrize(
     ("reason", "text", "remedy"),
     [

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from kraftd.cli.failures import DIRECTORY, FAILED, UNREACHABLE, CommandFailure
-from kraftd.cli.leader import parse_addresses
+from kraftd.cli.leader import parse_addresses, why_no_leader
 from kraftd.cli.patience import waiting
 from kraftd.cli.sources.source import Beginning, Limit, not_covered
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
-from kraftd.client.failures import ClientFailure, OutOfRange, Refused, Unreachable
+from kraftd.client.failures import ClientFailure, NoLeader, OutOfRange, Refused, Unreachable
 from kraftd.client.metadata_cache import Address
 from kraftd.client.partition_reader import EARLIEST, PartitionReader
 from kraftd.client.quorum_log import LogBounds, NotCovered, QuorumLog
@@ -82,6 +83,7 @@ class QuorumSource:
 
     def __init__(self, name: str, controllers: list[Address], timeout_s: float) -> None:
         self.name = name
+        self._controllers = controllers
         self._log = QuorumLog(controllers, timeout_s)
         self._timeout_s = timeout_s
         self._epoch = 0  # of the record before the one that is read next
@@ -93,7 +95,7 @@ class QuorumSource:
     async def is_allowed(self) -> bool:
         """Return whether the controllers let this user read: they ask for CLUSTER_ACTION."""
         try:
-            await self._bounds()
+            await self._log.bounds()
         except Refused as error:
             return error.code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         except ClientFailure:
@@ -118,8 +120,19 @@ class QuorumSource:
         return Beginning(0, 0, -1, iter(()), 0) if bounds.latest is None else await self._earliest(bounds)
 
     async def _bounds(self) -> LogBounds:
-        async with waiting(f"for a leader, {self._timeout_s:g} s at most"):
+        async with self._explained(), waiting(f"for a leader, {self._timeout_s:g} s at most"):
             return await self._log.bounds()
+
+    @asynccontextmanager
+    async def _explained(self) -> AsyncIterator[None]:
+        """Where no leader answered in time, what each controller says of it takes the failure's place."""
+        try:
+            yield
+        except (NoLeader, Unreachable):
+            why = await why_no_leader(self._controllers, self._timeout_s)
+            if why is None:
+                raise
+            raise why from None
 
     async def _earliest(self, bounds: LogBounds) -> Beginning:
         assert bounds.latest is not None
@@ -155,8 +168,13 @@ class QuorumSource:
 
     async def batches(self, start: int, *, follow: bool = False) -> AsyncIterator[Batch]:
         epoch = self._epoch if start else 0
+        batches = self._log.batches(start, epoch, follow=follow)
         try:
-            async for batch in self._log.batches(start, epoch, follow=follow):
+            while True:
+                async with self._explained():
+                    batch = await anext(batches, None)
+                if batch is None:
+                    return
                 self._epoch = batch.header.leader_epoch
                 yield batch
         except NotCovered as error:
