@@ -10,7 +10,27 @@ import fcntl
 import os
 from typing import Protocol
 
-from kraftd.log.errors import DirectoryLocked, DiskFull, ReadOnlyStorage, StorageError, StorageFailure
+from kraftd.log.errors import (
+    DirectoryLocked,
+    DirectoryProblem,
+    DiskFull,
+    ReadOnlyStorage,
+    StorageError,
+    StorageFailure,
+)
+
+# What the operating system says where a path leads to no file that could be opened, and what to do.
+_NO_FILE = {
+    errno.EISDIR: "Move the directory away: a file is needed there",
+    errno.ENOTDIR: "A part of that path is a file; move it away, or choose another directory in log.dirs",
+    errno.ELOOP: "Its symbolic links lead in a circle; put the file itself there",
+    errno.ENXIO: "Move away what is there: a file is needed",
+    errno.ENAMETOOLONG: "No file can have a name of that length; choose a shorter path in log.dirs",
+}
+_TOO_MANY = {
+    errno.EMFILE: "Let this process have more open files (ulimit -n, LimitNOFILE)",
+    errno.ENFILE: "This machine has too many open files; close some or raise fs.file-max",
+}
 
 
 class File(Protocol):
@@ -50,6 +70,9 @@ class Disk(Protocol):
 
     def list_names(self, directory: str) -> list[str]:
         """Names of the files in a directory, sorted; none when it does not exist."""
+
+    def list_others(self, directory: str) -> dict[str, str]:
+        """What is no file in a directory, by name, in words ("a directory")."""
 
     def make_directory(self, path: str) -> None:
         """The directory and its parents, durably; nothing where it exists."""
@@ -179,7 +202,7 @@ class RealDisk:
 
     def read_bytes(self, path: str) -> bytes:
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=_open_without_waiting) as file:
                 return file.read()
         except FileNotFoundError:
             raise
@@ -195,6 +218,15 @@ class RealDisk:
                 return sorted(entry.name for entry in entries if not entry.is_dir())
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise _storage_error(error, directory, "list") from error
+
+    def list_others(self, directory: str) -> dict[str, str]:
+        try:
+            with os.scandir(directory) as entries:
+                return {entry.name: kind for entry in entries if (kind := _kind(entry)) is not None}
+        except FileNotFoundError:
+            return {}
         except OSError as error:
             raise _storage_error(error, directory, "list") from error
 
@@ -272,6 +304,23 @@ class RealDisk:
         )
 
 
+def _open_without_waiting(path: str, flags: int) -> int:
+    """A descriptor; of a pipe at once, as of an empty file, whether another process writes to it or not."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _kind(entry: os.DirEntry[str]) -> str | None:
+    """What an entry is, in words; None for a file."""
+    try:
+        if entry.is_file():
+            return None
+        if entry.is_dir():
+            return "a directory"
+    except OSError:
+        pass  # its links lead in a circle
+    return "a symbolic link that leads to no file" if entry.is_symlink() else "a pipe, a socket or a device"
+
+
 def _storage_error(error: OSError, path: str, doing: str) -> StorageError:
     """The error of this room for one of the operating system."""
     text = f"cannot {doing} {path}: {error.strerror}"
@@ -282,4 +331,6 @@ def _storage_error(error: OSError, path: str, doing: str) -> StorageError:
             f"{text}. Give the user that runs kraftd (uid {os.getuid()}) the right to write there, "
             "and check that the disk is not mounted read-only"
         )
-    return StorageFailure(f"{text}. Check the disk (dmesg, SMART)")
+    if error.errno in _NO_FILE:
+        return DirectoryProblem(f"{text}. {_NO_FILE[error.errno]}")
+    return StorageFailure(f"{text}. {_TOO_MANY.get(error.errno or 0, 'Check the disk (dmesg, SMART)')}")

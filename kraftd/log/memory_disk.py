@@ -226,6 +226,9 @@ class MemoryDisk:
         self.check_alive()
         return sorted(os.path.basename(path) for path in self._names if os.path.dirname(path) == directory)
 
+    def list_others(self, directory: str) -> dict[str, str]:
+        return {}
+
     def make_directory(self, path: str) -> None:
         self.check_alive()
         while path not in ("", "/"):

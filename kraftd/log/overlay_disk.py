@@ -115,6 +115,9 @@ class OverlayDisk:
                     names.add(name)
         return sorted(names)
 
+    def list_others(self, directory: str) -> dict[str, str]:
+        return self._below.list_others(directory)
+
     def make_directory(self, path: str) -> None:
         pass
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from kraftd.log.disk import Disk, Lock
 from kraftd.log.errors import DirectoryProblem
 from kraftd.metadata_dir.bootstrap import FILE_NAME as BOOTSTRAP_FILE_NAME
+from kraftd.metadata_dir.file_kinds import check_file_kinds
 from kraftd.metadata_dir.meta_properties import (
     FILE_NAME,
     MetaProperties,
@@ -56,6 +57,7 @@ def open_directory(
     DirectoryProblem,
     DirectoryLocked, ReadOnlyStorage.
     """
+    check_file_kinds(disk, path)
     for directory in other_directories:
         if directory != path and disk.list_names(f"{directory}/{PARTITION_DIRECTORY}"):
             raise DirectoryProblem(

@@ -45,7 +45,7 @@ def find_dumpable(disk: Disk, paths: list[str]) -> list[str]:
         inner = f"{path}/__cluster_metadata-0"
         for directory in (path, inner):
             found += [f"{directory}/{name}" for name in disk.list_names(directory) if _is_dumpable(name)]
-        if not disk.list_names(path) and not disk.list_names(inner) and not path.endswith("/"):
+        if not disk.list_names(path) and not disk.list_names(inner) and not disk.exists(f"{path}/."):
             found.append(path)
     return found
 

@@ -9,6 +9,7 @@ from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.log.overlay_disk import OverlayDisk
 from kraftd.metadata_dir.bootstrap import read_bootstrap
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY, open_directory
+from kraftd.metadata_dir.file_kinds import check_file_kinds
 from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
 from kraftd.metadata_dir.meta_properties import read_meta_properties
 from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE
@@ -45,6 +46,10 @@ def rehearse(disk: Disk, path: str) -> Rehearsal:
     refusals: list[Refusal] = []
     notes: list[str] = []
     partition = f"{path}/{PARTITION_DIRECTORY}"
+    try:
+        check_file_kinds(disk, path)
+    except StorageError as error:  # nothing is opened then: a pipe would be waited for
+        return Rehearsal([Refusal(path, 0, None, str(error))], notes)
     try:
         for where, check in (
             (f"{path}/{META_PROPERTIES}", lambda: _check_identity(overlay, path)),

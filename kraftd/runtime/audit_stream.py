@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from kraftd.config.errors import ConfigError
 from kraftd.requests.effects import AuditLine
 
 OFF = ""
@@ -19,7 +20,7 @@ KEPT_EVENTS = 100  # for the status page
 class AuditStream:
     """`target` is "" (off), "stderr" or a path. A stream that cannot be written is logged once, and goes on.
 
-    Raises OSError when the file cannot be opened.
+    Raises ConfigError when the file cannot be opened.
     """
 
     def __init__(self, target: str, node_id: int, log: Any) -> None:
@@ -29,7 +30,11 @@ class AuditStream:
         self._log = log
         self._failed = False
         self._file: BinaryIO | None = None
-        self.reopen()
+        try:
+            self.reopen()
+        except OSError as error:
+            why = f"it cannot be opened: {error.strerror}. Name a file that this user may write"
+            raise ConfigError([f"kraftd.audit.log={target}: {why}"]) from error
 
     def reopen(self) -> None:
         """Open the file anew, as after a rotation. Raises OSError."""
