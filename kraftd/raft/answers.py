@@ -1,5 +1,5 @@
 """Responses of the raft APIs, with what all of them carry: epoch, leader, and the leader's endpoint on the
-listener that the request came in by."""
+listener on which the request arrived."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def respond(replica: Replica, request: RequestReceived, message: Message) -> Non
 
 
 def leader_endpoint(replica: Replica, listener: str) -> Endpoint | None:
-    """Where the leader is known to be reached on that listener."""
+    """The leader's known endpoint on that listener."""
     if replica.leader_id is None:
         return None
     return listener_endpoint(replica.leader_listeners, listener)
@@ -79,7 +79,7 @@ def end_quorum_epoch(replica: Replica, request: RequestReceived, error: ErrorCod
 def fetch(
     replica: Replica, version: int, listener: str, error: ErrorCode, high_watermark: int = -1
 ) -> tuple[FetchResponse, fetch_response.PartitionData]:
-    """A Fetch answer without records, and its one partition to add to."""
+    """A Fetch response without records, and its only partition, which the caller fills in."""
     module = fetch_response
     leader_id = replica.leader_id_or_none
     partition = module.PartitionData(
@@ -109,7 +109,7 @@ def fetch_snapshot(
     index: int = METADATA_PARTITION,
     with_leader: bool = True,
 ) -> tuple[FetchSnapshotResponse, fetch_snapshot_response.PartitionSnapshot]:
-    """A FetchSnapshot answer without bytes, and its one partition to add to."""
+    """A FetchSnapshot response without bytes, and its only partition, which the caller fills in."""
     module = fetch_snapshot_response
     leader_id = replica.leader_id_or_none
     partition = module.PartitionSnapshot(index=index, error_code=error, unaligned_records=b"")

@@ -1,5 +1,4 @@
-"""How a replica comes into each of its states, and what it takes in from others on the way: epochs and
-leaders."""
+"""How a replica enters each of its states, and how it learns epochs and leaders from other replicas."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ from kraftd.wire.error_code import ErrorCode
 
 
 def become_unattached(replica: Replica, epoch: int) -> None:
-    """A higher epoch was seen, its leader was not: forget the vote, keep what is left of the election
-    timeout."""
+    """Enter a higher epoch of unknown leader: forget the vote and keep the rest of the election timeout."""
     was = replica.role
     deadline_ms = replica.election_deadline_ms()
     if replica.may_stand and (
@@ -33,7 +31,7 @@ def become_follower(replica: Replica, epoch: int, leader_id: int, listeners: Lis
     was = replica.role
     role = replica.new_follower()
     if same_epoch and isinstance(was, Follower):
-        role = was  # only its endpoints are news
+        role = was  # only its endpoints are new
     with leave_leadership(replica):
         replica.become(
             Cause.LEADER_FOUND if same_epoch else Cause.LEADER_OF_HIGHER_EPOCH,
@@ -47,7 +45,7 @@ def become_follower(replica: Replica, epoch: int, leader_id: int, listeners: Lis
 
 
 def become_prospective(replica: Replica, cause: Cause) -> None:
-    """Ask whether an election could be won, before disturbing anybody with one (KIP-996)."""
+    """Ask for pre-votes: could an election be won, before one disturbs the other replicas (KIP-996)?"""
     votes = Votes((voter.key for voter in replica.voters), replica.config.node_id)
     replica.become(
         cause,
@@ -63,9 +61,7 @@ def become_prospective(replica: Replica, cause: Cause) -> None:
 
 
 def become_candidate(replica: Replica) -> None:
-    """Start an election in the next epoch, with a vote for itself that is durable before any other is asked
-    for (S3).
-    """
+    """Start an election in the next epoch. The vote for itself is durable before it asks for others (S3)."""
     votes = Votes((voter.key for voter in replica.voters), replica.config.node_id)
     replica.become(
         Cause.PRE_VOTES_WON,
@@ -80,8 +76,10 @@ def become_candidate(replica: Replica) -> None:
 
 
 def lose_pre_vote(replica: Replica) -> None:
-    """Back to the leader where one is known and reachable, else wait for the next election: what is left of
-    this one's time, so not at all when it was not refused but ran out."""
+    """Return to the leader if one is known and reachable, else wait for the rest of this round's time.
+
+    A round that timed out has none left, so the next one follows at once.
+    """
     role = replica.role
     if replica.leader_id is not None and replica.leader_listeners:
         replica.become(
@@ -101,10 +99,10 @@ def lose_pre_vote(replica: Replica) -> None:
 
 
 def learn(replica: Replica, epoch: int, leader_id: int | None, listeners: Listeners) -> bool:
-    """Take in an epoch, and perhaps its leader, that a request or response told.
+    """Learn an epoch, and perhaps its leader, from a request or response.
 
-    Returns false, and changes nothing, when it contradicts what is known: two leaders of one epoch, or this
-    replica as a leader that it is not.
+    Returns false, and changes nothing, if it contradicts what is known: a second leader of one epoch, or this
+    replica named as a leader while it does not lead.
     """
     if epoch > LARGEST_EPOCH:
         return False
@@ -124,7 +122,7 @@ def learn(replica: Replica, epoch: int, leader_id: int | None, listeners: Listen
 
 
 def move_leader(replica: Replica, listeners: Listeners) -> None:
-    """The leader that is known is reached elsewhere than was thought; listeners that are not told stay."""
+    """The known leader has new endpoints; listeners that the message does not name keep theirs."""
     if replica.leader_id not in (None, replica.config.node_id):
         by_name = {one.listener: one for one in (*replica.leader_listeners, *listeners)}
         replica.leader_listeners = tuple(by_name.values())
@@ -133,9 +131,9 @@ def move_leader(replica: Replica, listeners: Listeners) -> None:
 def on_common_response(
     replica: Replica, error: int, epoch: int, leader_id: int | None, listeners: Listeners
 ) -> bool | None:
-    """What every response tells: an epoch, a leader.
+    """Learn what every response carries: an epoch and a leader.
 
-    Returns None when the response is to be looked at further, else whether its sender may be asked again at
+    Returns None if the caller should go on with the response, else whether its sender may be asked again at
     once.
     """
     if epoch < replica.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
@@ -152,8 +150,9 @@ def on_common_response(
 
 
 def partition_answered(replica: Replica, response: ElectionResponse[A_co]) -> A_co | bool:
-    """The partition of an answer that is to be looked at further; else whether its sender may be asked again
-    at once."""
+    """The response's partition if the caller should go on with it; else whether its sender may be asked again
+    at once.
+    """
     if response.error_code:
         return False
     partition = only_partition(response.topics)

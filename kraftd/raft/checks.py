@@ -1,5 +1,4 @@
-"""What every raft request and response is checked for first: cluster, topic partition, voter key, epoch,
-leader."""
+"""The first checks of every raft request and response: cluster, topic partition, voter key, epoch, leader."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from kraftd.raft.roles import Leader
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
 from kraftd.wire.error_code import ErrorCode
 
-# No quorum counts so far: a message that says more is wrong, and to follow it would leave no epochs.
+# No quorum reaches this epoch: a message with a higher one is wrong, and following it would leave no epochs.
 LARGEST_EPOCH = 2_000_000_000
 
 NONE = ErrorCode.NONE
@@ -58,15 +57,14 @@ class ElectionResponse(Protocol[A_co]):
 
 
 def cluster_id(replica: Replica, told: str | None) -> ErrorCode:
-    """A request that names another cluster changes nothing (S17); one that names none is let through, as in
-    Kafka."""
+    """Refuse a request that names another cluster (S17). One that names none is accepted, as in Kafka."""
     if told is not None and told != replica.config.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     return NONE
 
 
 def only_partition(topics: Sequence[_Topic[P_co]]) -> P_co | None:
-    """The metadata partition, when it is all that is spoken of."""
+    """The metadata partition, if the message holds no other partition."""
     if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC or len(topics[0].partitions) != 1:
         return None
     partition = topics[0].partitions[0]
@@ -81,16 +79,14 @@ def cluster_and_topic(replica: Replica, told: str | None, topics: Sequence[_Topi
 
 
 def voter_only(replica: Replica, remote_id: int, epoch: int) -> ErrorCode:
-    """Requests between voters: not of an older epoch, nor of an impossible one, and with the id of a
-    sender.
-    """
+    """Check a request between voters: its epoch is neither older nor impossible, and it names its sender."""
     if epoch < replica.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     return ErrorCode.INVALID_REQUEST if remote_id < 0 or epoch > LARGEST_EPOCH else ErrorCode.NONE
 
 
 def leader_only(replica: Replica, epoch: int) -> ErrorCode:
-    """Requests to the leader of an epoch."""
+    """Check a request to the leader of an epoch."""
     if epoch < replica.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > replica.epoch:
@@ -101,8 +97,8 @@ def leader_only(replica: Replica, epoch: int) -> ErrorCode:
 
 
 def is_meant_for(replica: Replica, voter_id: int, directory_id: bytes) -> bool:
-    """Return whether a voter key in a request is this replica's; one that is not told, or without directory,
-    is.
+    """Return whether a voter key in a request is this replica's. A key that is missing or has no directory id
+    matches.
     """
     if voter_id < 0:
         return True
@@ -112,7 +108,7 @@ def is_meant_for(replica: Replica, voter_id: int, directory_id: bytes) -> bool:
 def leader_told(
     replica: Replica, leader_id: int, endpoints: Sequence[_NodeEndpoint]
 ) -> tuple[int | None, Listeners]:
-    """The leader that a response names, and where it is: as the response says, else as the voter set does."""
+    """The leader that a response names, and its endpoints: from the response, else from the voter set."""
     if leader_id < 0:
         return None, ()
     for node in endpoints:

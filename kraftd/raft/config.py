@@ -1,4 +1,4 @@
-"""What a replica is told about itself once, and what it finds on disk when it starts."""
+"""A replica's configuration, which does not change, and what it finds on disk when it starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kraftd.types import OffsetAndEpoch, ReplicaKey
 MIN_KRAFT_VERSION = 0
 MAX_KRAFT_VERSION = 1
 MAX_BATCH_BYTES = 8 * 1024 * 1024
-TAIL_BYTES = 64 * 1024  # of a download that goes on, compared with the copy that it goes on from
+TAIL_BYTES = 64 * 1024  # of a resumed download, compared with the copy that it is resumed from
 
 
 class Dice(Protocol):
@@ -28,8 +28,9 @@ class Dice(Protocol):
 
 
 class Parking(Protocol):
-    """What the core needs of a purgatory (kraftd.fetch.purgatory.Purgatory); each operation leaves exactly
-    once."""
+    """What the core needs of a purgatory (kraftd.fetch.purgatory.Purgatory). Each operation leaves it exactly
+    once.
+    """
 
     def park(
         self,
@@ -55,9 +56,9 @@ class Parking(Protocol):
 class RaftConfig(Struct, frozen=True):
     """One replica's configuration; the times and sizes are Kafka's `controller.quorum.*` keys and defaults.
 
-    `listeners` are the advertised controller endpoints of this node, `listener_name` the one by which the
-    quorum talks (the first of controller.listener.names).  `bootstrap_servers` are (host, port); where there
-    are none the static voters are asked.
+    `listeners` are this node's advertised controller endpoints. `listener_name` is the quorum's own listener,
+    the first of controller.listener.names. `bootstrap_servers` are (host, port); without any the static
+    voters are asked.
     """
 
     node_id: int
@@ -76,7 +77,7 @@ class RaftConfig(Struct, frozen=True):
     fetch_snapshot_max_bytes: int = 1024 * 1024
     fetch_response_max_bytes: int = 10 * 1024 * 1024
     auto_join: bool = False
-    max_batch_bytes: int = MAX_BATCH_BYTES  # of records that this replica appends as a leader
+    max_batch_bytes: int = MAX_BATCH_BYTES  # of a batch that this replica appends as a leader
     can_become_voter: bool = True
     min_kraft_version: int = MIN_KRAFT_VERSION
     max_kraft_version: int = MAX_KRAFT_VERSION
@@ -92,8 +93,9 @@ class RaftConfig(Struct, frozen=True):
 
 
 class PartialSnapshot(Struct, frozen=True):
-    """A download that the last process did not finish: `position` bytes of it are on disk, `tail` is the end
-    of them, of TAIL_BYTES or, where there are fewer, all."""
+    """A download that the last process did not finish. `position` bytes of it are on disk; `tail` is the last
+    TAIL_BYTES of them, or all if there are fewer.
+    """
 
     snapshot_id: OffsetAndEpoch
     position: int
@@ -103,8 +105,8 @@ class PartialSnapshot(Struct, frozen=True):
 class DurableState(Struct):
     """What is on disk: `quorum-state` (None in a new directory), the log's bounds, and its control records.
 
-    `history` has taken in the latest snapshot's (the bootstrap checkpoint's) control records, then those of
-    the log; it carries the static voters too.
+    `history` has read the control records of the latest snapshot (or the bootstrap checkpoint), then those of
+    the log. It also holds the static voters.
     """
 
     election: QuorumStateData | None = None

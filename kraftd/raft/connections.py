@@ -1,7 +1,7 @@
-"""Which node may be asked what now: one request in flight a node, a timeout for it, and a backoff after
-failures.
+"""Which node may get a request now: one in flight per node, with a timeout, and a backoff after failures.
 
-Kafka's request manager, told the time.  Ids are node ids; bootstrap servers of unknown id have -2 and below.
+Kafka's request manager, with the time as an argument. Ids are node ids; bootstrap servers of unknown id have
+-2 and below.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Sent:
 
 
 class Connections:
-    """The state of every connection that is not simply ready."""
+    """Every connection that has a request in flight or is backing off; all others are ready."""
 
     __slots__ = ("_by_node", "_last_send_id", "_sent", "request_timeout_ms", "retry_backoff_ms")
 
@@ -77,11 +77,11 @@ class Connections:
         )
 
     def any_in_flight(self, now_ms: int) -> bool:
-        """Return whether any request waits for its answer still, and in time."""
+        """Return whether any request still waits for its answer and has not timed out."""
         return any(one.phase is _Phase.IN_FLIGHT and now_ms < one.until_ms for one in self._by_node.values())
 
     def sent(self, destination: Destination, message: Message, now_ms: int) -> int:
-        """Note a request; returns its send id."""
+        """Record a request as sent; returns its send id."""
         self.reset(destination.node_id)
         self._last_send_id += 1
         send_id = self._last_send_id
@@ -91,8 +91,9 @@ class Connections:
         return send_id
 
     def answered(self, send_id: int) -> Sent | None:
-        """The request that an answer belongs to, and its connection ready again; None when it no longer
-        matters."""
+        """Make the connection ready again and return the request that this answers; None if the answer no
+        longer matters.
+        """
         sent = self._sent.get(send_id)
         if sent is not None:
             self.reset(sent.destination.node_id)
@@ -109,12 +110,12 @@ class Connections:
             self._sent.pop(connection.send_id, None)
 
     def reset_all(self) -> None:
-        """Another state: no answer to what the last one asked counts any more."""
+        """Forget all requests: in a new state, answers to the last state's requests do not count."""
         self._by_node.clear()
         self._sent.clear()
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
-        """When the next of them becomes ready by itself."""
+        """When the next connection becomes ready again by a timeout."""
         earliest_ms: int | None = None
         for one in self._by_node.values():
             if one.until_ms > now_ms and (earliest_ms is None or one.until_ms < earliest_ms):

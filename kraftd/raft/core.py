@@ -1,8 +1,8 @@
 """The consensus core of one replica: an event and the time in, effects out (KIP-595, 853, 996, 1166).
 
 No clock, no socket, no file: the runner performs the effects in their order and reports what came of them.
-What each event means stands in the room that it is dispatched to; here is only the dispatch, and what is due
-by time.
+What an event means is in the module that it is dispatched to. This module holds only the dispatch and the
+deadlines.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ from kraftd.types import Endpoint
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
-# Besides Fetch, which is by far the most frequent, and found without a table.
+# All but Fetch, which is by far the most frequent and is dispatched without a table.
 _ON_REQUEST: dict[type[Message], Callable[[Replica, RequestReceived, Any], None]] = {
     VoteRequest: election.on_vote_request,
     BeginQuorumEpochRequest: resigning.on_begin_quorum_epoch_request,
@@ -108,14 +108,15 @@ _ON_REPORT: dict[type[Event], Callable[[Replica, Any], None]] = {
     LogStartMoved: snapshots.on_log_start_moved,
 }
 
-_QUIET = (AppendRequested, RecordsSynced)  # with a leader that stays one; and fetches
+_QUIET = (AppendRequested, RecordsSynced)  # and fetches, on a leader that stays leader
 
-_MOST_TRANSITIONS = 16  # in one step; more than a replica can need
+_MOST_TRANSITIONS = 16  # in one step: more than a replica can need
 
 
 class RaftCore:
-    """One replica.  `fetches` and `appends` are where it parks what waits
-    (kraftd.fetch.purgatory.Purgatory)."""
+    """One replica. It parks waiting requests in the purgatories `fetches` and `appends`
+    (kraftd.fetch.purgatory.Purgatory).
+    """
 
     def __init__(
         self, config: RaftConfig, durable: DurableState, dice: Dice, fetches: Parking, appends: Parking
@@ -129,7 +130,7 @@ class RaftCore:
         due = "" if self._deadline_ms is None else f", due in {self._deadline_ms - self._replica.now_ms} ms"
         return f"{repr(self._replica)[:-1]}{due}>"
 
-    # --- what the node may look at ---
+    # --- what the node may read ---
 
     @property
     def state(self) -> State:
@@ -141,9 +142,7 @@ class RaftCore:
 
     @property
     def leader_id(self) -> int | None:
-        """The leader of the epoch, if that is known; a leader that resigned still stands here until the epoch
-        ends.
-        """
+        """The leader of the epoch, if known; one that resigned is still named until the epoch ends."""
         return self._replica.leader_id
 
     @property
@@ -161,13 +160,14 @@ class RaftCore:
 
     @property
     def high_watermark(self) -> int:
-        """The offset below which this replica knows everything to be committed; -1 while it knows nothing."""
+        """The offset below which this replica knows everything is committed; -1 while it knows of nothing."""
         return self._replica.high_watermark
 
     @property
     def log_start_limit(self) -> int:
-        """How far this replica may move its log start: a leader up to its high watermark, a follower up to
-        where the leader's log starts, as its answers tell (KIP-630); -1, not at all, without a leader."""
+        """How far this replica may move its log start (KIP-630): a leader up to its high watermark, a
+        follower up to the leader's log start, which fetch responses carry. Without a leader -1: not at all.
+        """
         role = self._replica.role
         if isinstance(role, Leader):
             return role.high_watermark
@@ -175,10 +175,10 @@ class RaftCore:
 
     @property
     def live_replicas_end(self) -> int | None:
-        """The smallest log end of the live replicas that fetch from this leader, which its log start waits
-        for (KIP-630); None where there are none, and for a follower, which goes by its leader's log start.
+        """The smallest log end of the live replicas that fetch from this leader: its log start waits for them
+        (KIP-630). None without any, and for a follower, which follows its leader's log start.
 
-        A leader of several voters waits for them a fetch timeout, so that they fetch for the first time: -1.
+        -1 while a new leader of several voters waits one fetch timeout for their first fetches.
         """
         replica, role = self._replica, self._replica.role
         if not isinstance(role, Leader):
@@ -190,7 +190,7 @@ class RaftCore:
 
     @property
     def log(self) -> LogView:
-        """To be read only."""
+        """The core's view of the log, to be read only."""
         return self._replica.log
 
     @property
@@ -206,36 +206,36 @@ class RaftCore:
         return self._replica.history.kraft_version
 
     def voters_at(self, offset: int) -> VoterSet:
-        """The voters in force at `offset`, for the head of a snapshot that ends behind it."""
+        """The voters in force at `offset`, for the header of a snapshot that ends right after it."""
         return self._replica.history.voters_at(offset)
 
     def kraft_version_at(self, offset: int) -> int:
         return self._replica.history.kraft_version_at(offset)
 
     def leader_endpoint(self, listener: str) -> Endpoint | None:
-        """Where the leader is reached on that listener, if that is known."""
+        """The leader's endpoint on that listener, if known."""
         return listener_endpoint(self._replica.leader_listeners, listener)
 
     def metrics(self, now_ms: int) -> RaftMetrics:
-        """Kafka's `raft-metrics` of this moment, in plain numbers."""
+        """The current values of Kafka's `raft-metrics`."""
         return take_metrics(self._replica, now_ms)
 
     def replicas(self, now_ms: int) -> list[ReplicaView]:
-        """Voters and observers with what this replica knows of their progress."""
+        """Voters and observers, with what this replica knows of their progress."""
         return replica_views(self._replica, now_ms)
 
     # --- being driven ---
 
     def deadline_ms(self) -> int | None:
-        """When `step` has work to do even if nothing happens; None when it never has."""
+        """When `step` has work to do even without an event; None for never."""
         return self._deadline_ms
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
-        """Take in one event; returns what is to be done, in this order.
+        """Handle one event; returns the effects, to be performed in this order.
 
-        `now_ms` never goes back (a smaller one counts as the last).  Raises ConsensusBroken or
-        IllegalTransition, both of which end the process: something happened that correct replicas cannot
-        bring about, or a fault left the replica half changed. Any other exception has changed nothing.
+        `now_ms` never goes back: a smaller one counts as the last. Raises ConsensusBroken or
+        IllegalTransition, both of which end the process: correct replicas cannot cause this, or a fault left
+        the replica half changed. Any other exception has changed nothing.
         """
         replica = self._replica
         role = replica.role
@@ -265,9 +265,9 @@ class RaftCore:
         return replica.effects
 
     def _is_calm(self) -> bool:
-        """Return whether quiet events leave nothing to do but what they bring, the way of almost all events.
-        None of them brings about what is looked at here, so it is asked again only when anything else has
-        happened.
+        """Return whether quiet events, which are almost all, need nothing beyond their own handler.
+
+        No quiet event changes what is checked here, so the result holds until another event comes.
         """
         replica, role = self._replica, self._replica.role
         return (
@@ -314,7 +314,7 @@ class RaftCore:
         replica = self._replica
         sent = replica.connections.answered(event.send_id)
         if sent is None:
-            return  # asked in another state, or given up
+            return  # it was sent in another state, or given up
         replica.unreached.discard(sent.destination.node_id)
         handler = _ON_RESPONSE.get(type(event.message))
         if handler is None or not handler(replica, _source(sent), event.message):
@@ -338,7 +338,7 @@ class RaftCore:
             reconfiguration.on_update_voter_response(replica, sent.destination, response)
 
     def _poll(self) -> None:
-        """Do what is due, as long as that leads into another role."""
+        """Do what is due, and again after each change of role that this causes."""
         replica = self._replica
         if not self._started:
             return
@@ -386,8 +386,7 @@ def _earliest(*deadlines_ms: int | None) -> int | None:
 
 
 def poll_leader(replica: Replica, role: Leader) -> int | None:
-    """Resign when that is asked for, or no majority fetches any more (S16); otherwise keep the voters
-    told."""
+    """Resign on request, or if no majority fetches any more (S16); otherwise keep the voters notified."""
     change_deadline_ms = reconfiguration.poll_voter_change(replica, role)
     alone = len(role.progress.voters) == 1
     lost = not alone and replica.now_ms >= role.check_quorum_deadline_ms
@@ -405,7 +404,7 @@ def poll_leader(replica: Replica, role: Leader) -> int | None:
 
 
 def _source(sent: Sent) -> Destination:
-    """The replica that an answer is of: a vote asked of a bootstrap server is that of the voter it names."""
+    """The replica that sent an answer: at a bootstrap server, the voter that the vote request names."""
     at, message = sent.destination, sent.message
     if at.node_id < 0 and isinstance(message, VoteRequest):
         return Destination(message.voter_id, at.host, at.port)

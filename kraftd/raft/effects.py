@@ -1,9 +1,9 @@
-"""What the consensus core wants done. Imperatives, performed by the runner in the order in which they come.
+"""What the consensus core wants done: imperatives, which the runner performs in the given order.
 
 The order of effects is the order of durability.  Only two of them touch stable storage in a way that others
 wait for: PersistElection is a barrier (it is synced before any later effect, of this step or another, is
 begun), and SyncLog is asynchronous (RecordsSynced comes back; the core itself holds back what depends on it).
-Everything else may be handed on at once.
+The runner may hand on everything else at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Effect(Struct, frozen=True, gc=False):
 
 
 class PersistElection(Effect, frozen=True, gc=False):
-    """Write `quorum-state` in this version and sync it, before any later effect is begun."""
+    """Write `quorum-state` in this version and sync it before any later effect begins."""
 
     state: QuorumStateData
     version: int
@@ -36,8 +36,9 @@ class PersistElection(Effect, frozen=True, gc=False):
 
 
 class AppendRecords(Effect, frozen=True, gc=False):
-    """Write whole batches at the end of the log, without syncing.  `base_offset` is the log end before,
-    `end_offset` after."""
+    """Write whole batches at the end of the log, without syncing. They move the log end from `base_offset` to
+    `end_offset`.
+    """
 
     base_offset: int
     end_offset: int
@@ -50,10 +51,9 @@ class AppendRecords(Effect, frozen=True, gc=False):
 
 
 class SyncLog(Effect, frozen=True, gc=False):
-    """Sync the log off the loop and answer RecordsSynced with the end of what is synced then, `end_offset` or
-    more.
+    """Sync the log off the event loop, then answer RecordsSynced with the synced end: `end_offset` or more.
 
-    At most one is asked for at a time; what is appended meanwhile goes with the next.
+    At most one sync runs at a time; records appended meanwhile go with the next.
     """
 
     end_offset: int
@@ -88,8 +88,8 @@ class Respond(Effect, frozen=True, gc=False):
 class RespondRecords(Effect, frozen=True, gc=False):
     """Answer a Fetch: fill in `records` of its only partition from the log, then respond.
 
-    Whole batches from the one that holds `offset` on, none at or past `end_offset`, as many as fit into
-    `max_bytes` and at least one.
+    Whole batches, beginning with the one that holds `offset`, none at or past `end_offset`: as many as fit
+    into `max_bytes`, and at least one.
     """
 
     request_id: RequestId
@@ -117,8 +117,7 @@ class RespondSnapshot(Effect, frozen=True, gc=False):
 
 
 class Destination(Struct, frozen=True, gc=False):
-    """Where a request goes.  A bootstrap server whose id is not known has an id of -2 or below, as in
-    Kafka."""
+    """Where a request goes. A bootstrap server of unknown id has -2 or below, as in Kafka."""
 
     node_id: int
     host: str
@@ -144,8 +143,9 @@ class Send(Effect, frozen=True, gc=False):
 
 
 class AppendAccepted(Effect, frozen=True, gc=False):
-    """The records hold the offsets from `base_offset` to `end_offset` (exclusive); the leader applies them
-    now."""
+    """The records got the offsets from `base_offset` to `end_offset` (exclusive); the leader applies them
+    now.
+    """
 
     append_id: AppendId
     base_offset: int
@@ -175,7 +175,7 @@ class AppendAborted(Effect, frozen=True, gc=False):
     error: ErrorCode = ErrorCode.NOT_CONTROLLER
 
 
-# --- what the rest of the node must know --------------------------------------------------------------
+# --- news for the rest of the node --------------------------------------------------------------
 
 
 class HighWatermarkMoved(Effect, frozen=True, gc=False):
@@ -187,8 +187,8 @@ class HighWatermarkMoved(Effect, frozen=True, gc=False):
 class LeadershipChanged(Effect, frozen=True, gc=False):
     """The leader. `leader_id` is None while none is known, and as soon as this replica resigns.
 
-    With `is_local` this replica leads, and the high watermark has passed the start of its epoch: all that was
-    committed before has been shown by HighWatermarkMoved, so decisions may be taken on it.
+    With `is_local` this replica leads, and the high watermark has passed the start of its epoch.
+    HighWatermarkMoved has then covered all that was committed before, so decisions may build on it.
     """
 
     epoch: int
@@ -197,12 +197,14 @@ class LeadershipChanged(Effect, frozen=True, gc=False):
 
 
 class VotersChanged(Effect, frozen=True, gc=False):
-    """The voter set or kraft.version in force is another (from an appended, not yet committed, record; or
-    undone by a truncation): read `core.voters` and `core.kraft_version`."""
+    """Another voter set or kraft.version is in force: read `core.voters` and `core.kraft_version`.
+
+    The cause is a record that was appended, committed or not, or a truncation that undid one.
+    """
 
 
 class ShutdownCompleted(Effect, frozen=True, gc=False):
-    """The core needs nothing more; `graceful` is false when the time ran out first."""
+    """The shutdown is complete; `graceful` is false if its time ran out first."""
 
     graceful: bool = True
 
@@ -211,8 +213,9 @@ class ShutdownCompleted(Effect, frozen=True, gc=False):
 
 
 class BeginSnapshot(Effect, frozen=True, gc=False):
-    """Have the `.part` file of this snapshot open, with its first `position` bytes: what was written of it
-    before a change of leader or a restart; 0 makes it empty."""
+    """Open this snapshot's `.part` file and keep its first `position` bytes, written before a change of
+    leader or a restart; 0 empties it.
+    """
 
     snapshot_id: OffsetAndEpoch
     position: int = 0
@@ -236,6 +239,6 @@ class FinishSnapshot(Effect, frozen=True, gc=False):
 
 
 class AbandonSnapshot(Effect, frozen=True, gc=False):
-    """Delete the `.part` file.  Never asked for between FinishSnapshot and its answer."""
+    """Delete the `.part` file. Never comes between FinishSnapshot and its answer."""
 
     snapshot_id: OffsetAndEpoch

@@ -1,5 +1,4 @@
-"""Elections: granting and asking for votes and pre-votes (KIP-595, KIP-996), and finding the leader that was
-elected.
+"""Elections: granting and requesting votes and pre-votes (KIP-595, KIP-996), and finding the elected leader.
 
 Vote (52), v0-2.  Errors: INCONSISTENT_CLUSTER_ID and INVALID_REQUEST (another topic partition) for the whole
 request; FENCED_LEADER_EPOCH (an older epoch), INVALID_REQUEST (impossible ids, epochs or offsets) and
@@ -30,7 +29,8 @@ from kraftd.raft.transitions import Cause
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, ReplicaKey
 from kraftd.wire.error_code import ErrorCode
 
-# --- others ask ---------------------------------------------------------------------------------------
+# --- requests of other replicas
+# ---------------------------------------------------------------------------------------
 
 
 def on_vote_request(replica: Replica, request: RequestReceived, message: VoteRequest) -> None:
@@ -44,9 +44,7 @@ def on_vote_request(replica: Replica, request: RequestReceived, message: VoteReq
 
 
 def _judge(replica: Replica, voter_id: int, asked: PartitionData) -> tuple[ErrorCode, bool]:
-    """Return whether this replica votes for that candidate, or the error that says why it cannot even be
-    asked.
-    """
+    """The error of a request that cannot be granted, and whether this replica votes for that candidate."""
     last_epoch = asked.last_offset_epoch
     impossible = last_epoch > asked.replica_epoch if asked.pre_vote else last_epoch >= asked.replica_epoch
     if asked.last_offset < 0 or last_epoch < 0 or impossible:
@@ -62,7 +60,7 @@ def _judge(replica: Replica, voter_id: int, asked: PartitionData) -> tuple[Error
     up_to_date = (last_epoch, asked.last_offset) >= (replica.log.last_epoch, replica.log.end_offset)
     if asked.pre_vote:
         if isinstance(replica.role, Prospective) and not up_to_date:
-            replica.role.votes.ask_again(candidate)  # it has lost the leader too: now it may grant
+            replica.role.votes.ask_again(candidate)  # it has lost the leader too, so it may grant now
         return ErrorCode.NONE, up_to_date and grants_pre_vote(replica)
     granted = grants_vote(replica, candidate, up_to_date)
     if granted and replica.voted is None:
@@ -71,7 +69,7 @@ def _judge(replica: Replica, voter_id: int, asked: PartitionData) -> tuple[Error
 
 
 def grants_pre_vote(replica: Replica) -> bool:
-    """Return whether this replica would welcome an election: not while it leads, or hears from a leader."""
+    """Return whether this replica grants a pre-vote: not while it leads, or hears from a leader."""
     role = replica.role
     if isinstance(role, Follower):
         silent = replica.now_ms >= role.fetch_deadline_ms  # only who does not stand itself waits on
@@ -80,7 +78,7 @@ def grants_pre_vote(replica: Replica) -> bool:
 
 
 def grants_vote(replica: Replica, candidate: ReplicaKey, up_to_date: bool) -> bool:
-    """Return whether this replica votes for the candidate of its epoch (S3: never for two)."""
+    """Return whether this replica votes for a candidate of its epoch (S3: never for two)."""
     if not isinstance(replica.role, Unattached | Prospective):
         return False
     if replica.voted is not None:
@@ -90,8 +88,9 @@ def grants_vote(replica: Replica, candidate: ReplicaKey, up_to_date: bool) -> bo
 
 
 def _vote_for(replica: Replica, candidate: ReplicaKey) -> None:
-    """Make the vote durable; the candidate has as good a chance as this replica, so its own timeout starts
-    anew."""
+    """Make the vote durable. The candidate's chances are as good as this replica's, so restart the own
+    timeout.
+    """
     role = replica.role
     if isinstance(role, Prospective):
         fresh: Prospective | Unattached = Prospective(
@@ -128,8 +127,8 @@ def search_voters(replica: Replica, role: Prospective | Candidate) -> None:
     """Ask bootstrap servers for the votes of voters that are not reached where the log has them (KIP-1347).
 
     A request names the id and the directory id of its voter, so only that voter grants it, wherever it is.
-    Each server is asked for one voter after the other, whatever the others are asked meanwhile. The addresses
-    of a static quorum are configured.
+    Each server is asked for one voter after the other, independently of the other servers. A static quorum's
+    addresses are configured, so it searches for none.
     """
     lost = [key for key in role.votes.outstanding if key.id in replica.unreached]
     if not lost or replica.history.kraft_version == 0:
@@ -168,7 +167,7 @@ def vote_request(replica: Replica, voter: ReplicaKey) -> VoteRequest:
 
 
 def on_vote_response(replica: Replica, source: Destination, response: VoteResponse) -> bool:
-    """Count a vote.  Returns whether the answer made sense (else that node is left alone for a backoff)."""
+    """Count a vote. Returns whether the answer is valid; if not, that node gets no request for a backoff."""
     if response.error_code == ErrorCode.UNSUPPORTED_VERSION and isinstance(replica.role, Prospective):
         on_pre_vote_unsupported(replica)
         return True
@@ -191,7 +190,8 @@ def on_vote_response(replica: Replica, source: Destination, response: VoteRespon
 
 
 def _try_again_soon(replica: Replica, role: Candidate) -> None:
-    """A voter refused, most likely for itself: of two that started elections at once neither wins.
+    """A voter refused, most likely because it voted for itself: of two voters that start elections at once
+    neither wins.
 
     Each begins again, with pre-votes, after a wait of its own instead of its election timeout. The wait is
     drawn from a longer span every time.
@@ -204,7 +204,7 @@ def _try_again_soon(replica: Replica, role: Candidate) -> None:
 
 
 def on_pre_vote_unsupported(replica: Replica) -> None:
-    """A voter knows no pre-vote: stand at once, as before KIP-996."""
+    """A voter does not support pre-votes: start the election at once, as before KIP-996."""
     if isinstance(replica.role, Prospective):
         become_candidate(replica)
 
@@ -213,7 +213,7 @@ def on_pre_vote_unsupported(replica: Replica) -> None:
 
 
 def poll_unattached(replica: Replica, role: Unattached) -> int | None:
-    """Start an election when the election timeout is over; until then ask around for the leader."""
+    """Ask other nodes for the leader; when the election timeout is over, start an election."""
     if replica.may_stand:
         if replica.shutting_down:
             return None
@@ -247,11 +247,11 @@ def poll_candidate(replica: Replica, role: Candidate) -> int | None:
 
 
 def start(replica: Replica) -> None:
-    """Take up the state in which the replica was when it stopped, as far as that is safe.
+    """Resume the state in which the replica stopped, as far as that is safe.
 
-    A former leader is Resigned in its epoch, for it may have lost records of it that others hold; a former
-    candidate goes on, its vote for itself stands.  The log knows the epoch where quorum-state was lost, and
-    what a snapshot holds was committed.
+    A former leader is Resigned in its epoch, for it may have lost records of it that others hold. A former
+    candidate goes on with its vote for itself. If quorum-state was lost, the log still tells the epoch. What
+    a snapshot holds was committed.
     """
     snapshot, log_epoch = replica.log.latest_snapshot, replica.log.last_epoch
     if snapshot is not None and snapshot.offset > 0:

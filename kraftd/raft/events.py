@@ -1,4 +1,4 @@
-"""What the consensus core is told. Past participles; each is one fact that has already happened.
+"""The core's events: past participles, each a fact that has already happened.
 
 The runner (daemon or simulation) hands one event at a time to `RaftCore.step(event, now_ms)` and performs
 the effects that come back, in order.  `now_ms` is milliseconds since the Unix epoch by a clock that neither
@@ -24,14 +24,14 @@ class Event(Struct, frozen=True, gc=False):
 
 
 class Started(Event, frozen=True, gc=False):
-    """The first event, once: the replica takes up the state that it was constructed from."""
+    """The first event, once: the replica resumes the state that it was constructed with."""
 
 
 class DeadlineReached(Event, frozen=True, gc=False):
     """`deadline_ms()` has come; every other event at or past it does the same work."""
 
 
-# --- requests of others -------------------------------------------------------------------------------
+# --- requests of other nodes -------------------------------------------------------------------------------
 
 
 class RequestReceived(Event, frozen=True, gc=False):
@@ -39,8 +39,8 @@ class RequestReceived(Event, frozen=True, gc=False):
     AddRaftVoter, RemoveRaftVoter or UpdateRaftVoter.
 
     Answered exactly once by a Respond, RespondRecords or RespondSnapshot effect with the same `request_id`,
-    at once or when a parked fetch completes.  `listener` is the name of the listener that it came in by:
-    endpoints in the answer are those of that listener.
+    at once or when a parked fetch completes.  `listener` is the name of the listener on which it arrived:
+    endpoints in the answer are of that listener.
     """
 
     request_id: RequestId
@@ -53,7 +53,7 @@ class RequestReceived(Event, frozen=True, gc=False):
 
 
 class RequestAbandoned(Event, frozen=True, gc=False):
-    """The connection of a request is gone: forget it if it is parked, it needs no answer any more."""
+    """A request's connection is gone: drop the request if it is parked, for it needs no answer."""
 
     request_id: RequestId
 
@@ -85,7 +85,7 @@ class SendFailed(Event, frozen=True, gc=False):
 class ConnectionLost(Event, frozen=True, gc=False):
     """The connection to a node was reset, or refused on connecting (not: closed for idleness by this side).
 
-    One for the leader's node starts a pre-vote at once instead of after the fetch timeout.
+    The loss of the leader's node starts a pre-vote at once instead of after the fetch timeout.
     """
 
     node_id: int
@@ -104,10 +104,10 @@ class AppendRequested(Event, frozen=True, gc=False):
     """The controller wants records written; answered at once by AppendAccepted or AppendRefused and, once
     accepted, exactly once by AppendCommitted or AppendAborted.
 
-    `values` are whole record values.  `epoch` is the leader epoch in which they were decided: in any other
-    they are refused.  Atomic ones become one batch; the rest may be cut into several at a size of 8 MiB.
-    Without values it is committed with everything appended before it: what a read waits for that must not
-    show what could still be undone.
+    `values` are whole record values. `epoch` is the leader epoch in which they were decided: in any other
+    they are refused. Atomic ones become one batch; others may be cut into several of at most 8 MiB. An append
+    without values commits with everything appended before it. A read waits for one if it must not show what
+    could still be undone.
     """
 
     append_id: AppendId
@@ -120,7 +120,7 @@ class AppendRequested(Event, frozen=True, gc=False):
 
 
 class KRaftVersionUpgradeRequested(Event, frozen=True, gc=False):
-    """UpdateFeatures asks for this kraft.version (KIP-853); answered like an AppendRequested."""
+    """UpdateFeatures requests this kraft.version (KIP-853); answered like an AppendRequested."""
 
     append_id: AppendId
     kraft_version: int
@@ -171,13 +171,14 @@ class LogStartMoved(Event, frozen=True, gc=False):
 
 
 class ResignRequested(Event, frozen=True, gc=False):
-    """Give up the leadership of `epoch` (ignored when it is over already)."""
+    """Resign the leadership of `epoch`; ignored if it is over already."""
 
     epoch: int
 
 
 class ShutdownRequested(Event, frozen=True, gc=False):
-    """Leave gracefully: a leader resigns and tells its successors.  Answered by ShutdownCompleted within
-    `timeout_ms`."""
+    """Leave gracefully: a leader resigns and notifies its successors. Answered by ShutdownCompleted within
+    `timeout_ms`.
+    """
 
     timeout_ms: int

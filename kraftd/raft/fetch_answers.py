@@ -9,7 +9,8 @@ synced, and having lost a tail it never leads that epoch again.
 
 An observer reads committed records only, and the answer that brings them brings the high watermark that
 covers them: one wake-up instead of two.  An observer below Fetch v18 cannot say which high watermark it
-knows.  Given a record before its commit, it would ask again after the commit and wait with the news unheard.
+knows.  Given a record before its commit, it would fetch again after the commit and park without learning of
+it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ BY_OBSERVER = "fetches of observers"
 
 
 class FetchAsked(Struct, frozen=True, gc=False):
-    """A Fetch that passed all checks: who, from where, how it is to be answered, and until when."""
+    """A Fetch that passed all checks: its replica, its position, how to answer it, and its deadline."""
 
     request_id: RequestId
     version: int
@@ -46,12 +47,14 @@ class FetchAsked(Struct, frozen=True, gc=False):
 
 
 def readable_end(replica: Replica, *, is_voter: bool) -> int:
-    """The offset up to which another replica may read: a voter all, an observer what is committed."""
+    """The offset up to which another replica may read: for a voter the log end, for an observer the high
+    watermark.
+    """
     return replica.log.end_offset if is_voter else replica.high_watermark
 
 
 def park(replica: Replica, leader: Leader, fetch: FetchAsked) -> None:
-    """Keep a fetch until there is something to answer it with, or until its deadline."""
+    """Park a fetch until there is something to answer, or until its deadline."""
     queue = BY_VOTER if leader.progress.is_voter(fetch.key) else BY_OBSERVER
     replica.fetches.park(fetch.request_id, fetch, [(queue, fetch.offset + 1)], fetch.deadline_ms)
 
@@ -65,10 +68,10 @@ def answer(
     *,
     may_park: bool,
 ) -> bool:
-    """Answer with what there is at that position, up to `end_offset` (`readable_end`): records, a diverging
+    """Answer with what the position calls for, up to `end_offset` (`readable_end`): records, a diverging
     epoch, a snapshot id, a higher high watermark, or nothing.
 
-    Returns false, and answers nothing, when there is nothing and it may be parked for that.
+    Returns false, without an answer, if there is nothing and the fetch may be parked.
     """
     fit, at = position
     high_watermark = leader.high_watermark
@@ -96,8 +99,8 @@ def answer(
 
 
 def nothing(replica: Replica, leader: Leader, version: int, listener: str) -> Message:
-    """The answer of a leader that has nothing new, by far the most frequent of all: one object for all
-    fetches, as long as it would be the same. It must not be changed.
+    """A leader's answer without news, by far the most frequent: all fetches share one object while its
+    content is the same, so it must not be changed.
     """
     high_watermark, log_start_offset = leader.high_watermark, replica.log.start_offset
     known = leader.empty_fetches.get((version, listener))
@@ -109,7 +112,7 @@ def nothing(replica: Replica, leader: Leader, version: int, listener: str) -> Me
 
 
 def wake(replica: Replica, leader: Leader, fetches: list[FetchAsked]) -> None:
-    """Answer fetches that left the purgatory for a reason; they count as fetches of this moment."""
+    """Answer fetches that left the purgatory; they count as fetched now."""
     for fetch in fetches:
         if fetch.key.id >= 0:
             leader.progress.fetched(fetch.key, fetch.offset, replica.log.end_offset, replica.now_ms)
@@ -119,12 +122,12 @@ def wake(replica: Replica, leader: Leader, fetches: list[FetchAsked]) -> None:
 
 
 def records_appended(replica: Replica, leader: Leader) -> None:
-    """Voters may read up to the log end at once."""
+    """Wake the voters' fetches: voters may read up to the log end at once."""
     wake(replica, leader, replica.fetches.reach(BY_VOTER, replica.log.end_offset))
 
 
 def voters_changed(replica: Replica, leader: Leader) -> None:
-    """An observer that has become a voter may read on at once: the commit of that change may need it."""
+    """Wake an observer that has become a voter: it may read on, and the commit of that change may need it."""
     for fetch in replica.fetches.complete_all(BY_OBSERVER):
         if leader.progress.is_voter(fetch.key):
             wake(replica, leader, [fetch])
@@ -139,7 +142,7 @@ def high_watermark_moved(replica: Replica, leader: Leader) -> None:
 
 
 def expire(replica: Replica) -> None:
-    """Answer the fetches that waited as long as they wanted to, with nothing."""
+    """Answer the fetches whose waiting time is over, with nothing."""
     for fetch in replica.fetches.expire(replica.now_ms):
         leader = replica.role
         if isinstance(leader, Leader):
@@ -156,7 +159,7 @@ def refuse(replica: Replica, fetch: FetchAsked, error: ErrorCode) -> None:
 
 
 def refuse_all(replica: Replica, error: ErrorCode) -> None:
-    """The leadership is over: replicas with a parked fetch must look for the next leader."""
+    """Refuse parked fetches at the end of a leadership: their replicas must look for the next leader."""
     for queue in (BY_VOTER, BY_OBSERVER):
         for fetch in replica.fetches.complete_all(queue):
             refuse(replica, fetch, error)

@@ -5,7 +5,7 @@ is named by its id, so versions below 13 end here).  Of the partition: INVALID_R
 epochs or waiting times), FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER,
 BROKER_NOT_AVAILABLE (shutting down); each with the current leader, and its endpoint from v17 on.
 
-Sizes: MaxBytes is kept to, but at least one batch comes whole; PartitionMaxBytes is not looked at (raft
+Sizes: MaxBytes is the limit, but at least one whole batch is returned. PartitionMaxBytes is ignored (raft
 clients send 0).
 """
 
@@ -71,7 +71,7 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
         if replica_id == replica.config.node_id:  # a replica does not fetch from itself
             fetch_answers.refuse(replica, fetch, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
-        # Its position is on this log: so far it has synced (S12).
+        # Its position is in this log, and it has synced up to there (S12).
         leader.progress.fetched(fetch.key, fetch.offset, replica.log.end_offset, replica.now_ms)
         if is_voter:
             heard_from(replica, leader, fetch.key)

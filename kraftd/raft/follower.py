@@ -1,7 +1,7 @@
-"""Following: fetching from the leader, appending and syncing what it sends, truncating where the logs part.
+"""Following: fetch from the leader, append and sync its records, truncate where the logs diverge.
 
 An unattached replica and an observer fetch the same way, from a node that may know the leader.  The next
-fetch leaves only once what the last one brought is synced, for its offset is counted as synced by the leader
+fetch is sent only when the records of the last one are synced, because the leader counts its offset as synced
 (S12).
 """
 
@@ -21,7 +21,8 @@ from kraftd.raft.transitions import Cause
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
 
-# --- asking -------------------------------------------------------------------------------------------
+# --- sending fetches
+# -------------------------------------------------------------------------------------------
 
 
 def fetch_request(replica: Replica) -> FetchRequest:
@@ -45,14 +46,15 @@ def fetch_request(replica: Replica) -> FetchRequest:
 
 
 def _may_fetch(replica: Replica) -> bool:
-    """Not before everything that was fetched is synced, and one fetch at a time."""
+    """Return whether to fetch now: everything fetched is synced, and no fetch is in flight."""
     log = replica.log
     return log.synced_end_offset >= log.end_offset and not replica.connections.any_in_flight(replica.now_ms)
 
 
 def fetch_from_anyone(replica: Replica) -> None:
-    """Ask a bootstrap server, whichever is ready, so that its answer tells the leader.  Not the one where the
-    leader is known to be, that does not answer, if there is another."""
+    """Fetch from a ready bootstrap server, whose answer names the leader. The known leader's address, which
+    does not answer, is used only if there is no other.
+    """
     if not _may_fetch(replica):
         return
     servers, leader = replica.bootstrap_destinations(), replica.leader_destination()
@@ -69,7 +71,7 @@ def fetch_from_anyone(replica: Replica) -> None:
 
 
 def fetch_from_leader(replica: Replica, role: Follower) -> None:
-    """Ask the leader; another voter while the leader does not answer."""
+    """Fetch from the leader; from another voter while the leader does not answer."""
     leader, now_ms = replica.leader_destination(), replica.now_ms
     if leader is None:
         fetch_from_anyone(replica)
@@ -86,11 +88,11 @@ def fetch_from_leader(replica: Replica, role: Follower) -> None:
         replica.send(leader, fetch_request(replica))
 
 
-# --- being answered -----------------------------------------------------------------------------------
+# --- answers to fetches -----------------------------------------------------------------------------------
 
 
 def on_fetch_response(replica: Replica, source: Destination, response: FetchResponse) -> bool:
-    """Take in what a fetch brought.  Returns whether its sender may be asked again at once."""
+    """Handle a fetch response. Returns whether its sender may be asked again at once."""
     if response.error_code:
         return False
     topics = response.responses
@@ -104,7 +106,7 @@ def on_fetch_response(replica: Replica, source: Destination, response: FetchResp
     handled = on_common_response(replica, partition.error_code, partition.current_leader.leader_epoch, *told)
     if handled is not None:
         if response.node_endpoints and (partition.current_leader.leader_epoch, told[0]) == (epoch, leader):
-            move_leader(replica, told[1])  # another was asked, for the leader does not answer where it was
+            move_leader(replica, told[1])  # told by another node: its old address is silent
         return handled and (replica.epoch, replica.leader_id) != (epoch, leader)
     role = replica.role
     if partition.error_code or not isinstance(role, Follower) or _names_half_a_snapshot(partition):
@@ -117,13 +119,13 @@ def on_fetch_response(replica: Replica, source: Destination, response: FetchResp
 
 
 def _names_half_a_snapshot(partition: PartitionData) -> bool:
-    """An epoch without an offset, or the other way round: such an answer does not count as heard."""
+    """Return whether a response names an epoch without an offset or the reverse, so counts as not heard."""
     snapshot = partition.snapshot_id
     return partition.diverging_epoch.epoch < 0 and (snapshot.epoch < 0) != (snapshot.end_offset < 0)
 
 
 def _take_in(replica: Replica, role: Follower, partition: PartitionData) -> bool:
-    """Returns false where the answer leads nowhere, and asking again at once would bring the same."""
+    """Returns false if the answer brings nothing, and the same fetch at once would bring the same."""
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
     if diverging.epoch >= 0:
         _truncate(replica, OffsetAndEpoch(diverging.end_offset, diverging.epoch))
@@ -140,7 +142,7 @@ def _take_in(replica: Replica, role: Follower, partition: PartitionData) -> bool
 
 
 def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
-    """Cut the log where it parts from the leader's (S9: never below the high watermark)."""
+    """Truncate the log where it diverges from the leader's (S9: never below the high watermark)."""
     offset = replica.log.truncation_offset(diverging)
     if min(offset, diverging.offset) < replica.high_watermark:
         raise CommittedIsLost(replica, f"is asked to truncate to {offset}")
@@ -154,7 +156,7 @@ def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
 
 
 def append_fetched(replica: Replica, data: memoryview) -> None:
-    """Append the leading batches that continue the log and are whole and sound; leave the rest.
+    """Append the first batches as long as they continue the log and are whole and sound; drop the rest.
 
     A leader may cut its last batch short. Batches of a later epoch than this replica's belong to a leader
     that it does not follow yet.
@@ -191,7 +193,7 @@ def _sound_batches(replica: Replica, data: memoryview) -> Iterator[Batch]:
 
 
 def follow_high_watermark(replica: Replica, role: Follower) -> None:
-    """Commit what the leader says is committed, as far as it is synced here; it never goes back (S7)."""
+    """Commit up to the leader's high watermark, as far as it is synced here; it never goes back (S7)."""
     offset = min(role.leader_high_watermark, replica.log.synced_end_offset)
     if offset > max(replica.high_watermark, 0):
         replica.high_watermark = offset
@@ -216,11 +218,11 @@ def on_records_synced(replica: Replica, end_offset: int) -> None:
 
 
 def on_connection_lost(replica: Replica, node_id: int) -> None:
-    """The leader's process is gone, or the link to it: ask the others soon instead of after the fetch
+    """The leader's process or the link to it is gone: ask for pre-votes soon instead of after the fetch
     timeout.
 
     The voters take turns by id, so that one of them is asked for its pre-vote before it starts an election
-    itself. A replica whose own link broke is told by the others' refusals, and doubles its patience each
+    itself. A replica whose own link broke learns that from the others' refusals, and doubles its wait each
     time.
     """
     role = replica.role
@@ -236,7 +238,7 @@ def on_connection_lost(replica: Replica, node_id: int) -> None:
 
 
 def poll_follower(replica: Replica, role: Follower) -> int | None:
-    """Fetch; as a voter stand when the leader has been silent for the fetch timeout."""
+    """Fetch; a voter becomes prospective when the leader has been silent for the fetch timeout."""
     if replica.shutting_down:
         return None
     if replica.may_stand and replica.now_ms >= role.fetch_deadline_ms:

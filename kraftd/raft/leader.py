@@ -1,8 +1,7 @@
-"""Leading an epoch: its first records, appends, the high watermark, check-quorum, and telling the voters of
-it.
+"""Leading an epoch: its first records, appends, the high watermark, check-quorum, and notifying the voters.
 
-Appends become one batch each and are written at once; the sync is asked for as soon as none is under way, so
-that what arrives meanwhile shares the next (group commit without linger).
+Each append becomes one batch and is written at once. A sync begins as soon as none is under way, so that
+appends that arrive meanwhile share the next (group commit without linger).
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ ControlRecord = tuple[ControlRecordType, Message, int]
 
 
 def become_leader(replica: Replica) -> None:
-    """Lead the epoch that was won; its first records go in before anybody hears of it (S8)."""
+    """Lead the epoch that was won; its first records are appended before any replica hears of it (S8)."""
     role, log, config = replica.role, replica.log, replica.config
     assert isinstance(role, Candidate)
     if log.end_offset < replica.high_watermark:
@@ -92,7 +91,9 @@ def start_of_epoch_records(replica: Replica, granting: Sequence[int]) -> list[Co
 
 @contextmanager
 def leave_leadership(replica: Replica) -> Iterator[None]:
-    """Around a change of role: what waited for the old one is answered once the new one is durable."""
+    """Surround a change of role: requests that waited for the old role are answered once the new one is
+    durable.
+    """
     was = replica.role
     yield
     if isinstance(was, Leader):
@@ -104,7 +105,7 @@ def leave_leadership(replica: Replica) -> Iterator[None]:
 
 
 def resign(replica: Replica, leader: Leader) -> None:
-    """Give the epoch up: no record of it is accepted or committed here any more."""
+    """Resign: accept and commit no more records of this epoch."""
     deadline_ms = replica.now_ms + replica.random_election_timeout_ms()
     others = set(leader.progress.voters) - {replica.config.node_id}
     successors = [one.key for one in leader.progress.by_descending_end()]
@@ -121,8 +122,7 @@ def resign(replica: Replica, leader: Leader) -> None:
 
 
 def append_control(replica: Replica, records: Sequence[ControlRecord]) -> int:
-    """Append one control batch; what it says of voters and kraft.version is in force at once.  Returns its
-    end."""
+    """Append one control batch; its voters and kraft.version are in force at once. Returns its end offset."""
     log = replica.log
     base_offset = log.end_offset
     data = build_control_batch(records, base_offset, replica.epoch, replica.now_ms)
@@ -160,7 +160,7 @@ def _accepts_appends(replica: Replica, epoch: int) -> bool:
 
 
 def _cut(values: list[bytes], max_batch_bytes: int, atomic: bool) -> list[list[bytes]] | None:
-    """The batches that these values make; None when they must be one and are too large for that."""
+    """The values cut into batches; None if they must be one batch and are too large for it."""
     if not values:
         return []
     if sum(map(len, values)) < max_batch_bytes // 2 and len(values) < max_batch_bytes // 80:
@@ -193,7 +193,7 @@ def _appended(replica: Replica, count: int) -> None:
 
 
 def on_records_synced(replica: Replica, leader: Leader, end_offset: int) -> None:
-    """The leader's own log counts from now on up to there."""
+    """Count the leader's own log up to its new synced end."""
     if replica.synced(end_offset):
         leader.progress.local_synced(replica.log.synced_end_offset)
         advance_high_watermark(replica, leader)
@@ -206,8 +206,8 @@ def on_records_synced(replica: Replica, leader: Leader, end_offset: int) -> None
 def advance_high_watermark(replica: Replica, leader: Leader) -> None:
     """Commit what a majority of the voters has synced, once it reaches into the epoch.
 
-    This leader is one of them and no more: where its own disk is the slowest, the others commit without it.
-    Records of older epochs commit only together with one of this epoch (S8).
+    The leader counts as one voter: if its own disk is the slowest, the others commit without it. Records of
+    older epochs commit only together with one of this epoch (S8).
     """
     offset = leader.progress.committable()
     if offset is None:
@@ -232,7 +232,7 @@ def advance_high_watermark(replica: Replica, leader: Leader) -> None:
 
 
 def heard_from(replica: Replica, leader: Leader, key: ReplicaKey) -> None:
-    """Another voter fetched; with a majority heard since the last time, the leader may go on (S16)."""
+    """Note that another voter fetched. With a majority heard since last time, the leader may go on (S16)."""
     if key.id == replica.config.node_id or not leader.progress.is_voter(key):
         return
     leader.fetched_voters.add(key.id)
@@ -245,7 +245,7 @@ def heard_from(replica: Replica, leader: Leader, key: ReplicaKey) -> None:
 
 
 def begin_quorum_epoch(replica: Replica, leader: Leader) -> None:
-    """Tell the voters that have not fetched for a while who leads."""
+    """Send BeginQuorumEpoch to the voters that have not fetched for a while."""
     quiet_ms = replica.config.fetch_timeout_ms // 2
     for one in leader.progress.voters.values():
         if one.key.id != replica.config.node_id and replica.now_ms - one.last_fetch_ms >= quiet_ms:

@@ -1,8 +1,8 @@
-"""What the core knows of the log: its bounds, where each epoch starts, which snapshots there are. No bytes.
+"""What the core knows of the log: its bounds, the start of each epoch, and the snapshots. No bytes.
 
-The runner writes and syncs; this is kept in step with it by the effects that were emitted and the events that
-came back.  Answers the questions of KIP-595 and KIP-630: does a (fetch offset, last fetched epoch) continue
-this log, and if not, where do they part, or which snapshot must be fetched first.
+The runner writes and syncs; emitted effects and returned events keep this view in step with it. It answers
+the questions of KIP-595 and KIP-630: does a (fetch offset, last fetched epoch) continue this log? If not,
+where do the logs diverge, or which snapshot must be fetched first?
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Fit(Enum):
     SNAPSHOT = "snapshot"
 
 
-VALID, DIVERGING, SNAPSHOT = Fit  # a member of an enum takes as long to look up as a fetch's position to find
+VALID, DIVERGING, SNAPSHOT = Fit  # looking up an enum member takes as long as finding a fetch's position
 
 
 class Position(NamedTuple):
-    """The relation; and the end of the last common epoch, or the id of the snapshot to fetch (VALID: -1)."""
+    """The relation, with the end of the last common epoch or the id of the snapshot to fetch (VALID: -1)."""
 
     fit: Fit
     at: OffsetAndEpoch
@@ -47,8 +47,8 @@ class EpochStart(NamedTuple):
 class LogView:
     """Bounds, epochs and snapshots of one log.
 
-    `epochs` are (epoch, start offset), ascending; `snapshots` map snapshot id to size in bytes, the bootstrap
-    checkpoint (0, 0) included.  Everything that was found on opening counts as synced.
+    `epochs` are (epoch, start offset), ascending. `snapshots` maps snapshot id to size in bytes, the
+    bootstrap checkpoint (0, 0) included. Everything that was found on opening counts as synced.
     """
 
     __slots__ = (
@@ -84,12 +84,12 @@ class LogView:
 
     @property
     def snapshots(self) -> Mapping[OffsetAndEpoch, int]:
-        """Their sizes in bytes, by id."""
+        """Sizes of the snapshots in bytes, by id."""
         return self._snapshots
 
     @property
     def last_epoch(self) -> int:
-        """Epoch of the last record; of the snapshot that the log starts from when it is empty; else 0."""
+        """Epoch of the last record; of an empty log, that of the snapshot that it starts from, or 0."""
         if self._epochs:
             return self._epochs[-1].epoch
         snapshot = self.latest_snapshot
@@ -103,8 +103,8 @@ class LogView:
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
         """The largest epoch at or below `epoch` and the offset at which it ended here.
 
-        An epoch above all of the log's is answered with the log's end. One below all of them is answered with
-        its own number and the start of the lowest.
+        For an epoch above all of the log's, that is the log's end. For one below all, it is the epoch itself
+        and the start of the lowest.
         """
         epochs = self._epochs
         if not epochs or epoch >= epochs[-1].epoch:
@@ -122,7 +122,7 @@ class LogView:
         """How a replica whose log ends at (offset, epoch) continues from this log (KIP-595, KIP-630)."""
         snapshot = self.latest_snapshot
         if offset == 0 and snapshot is not None and snapshot != BOOTSTRAP_SNAPSHOT:
-            return Position(SNAPSHOT, snapshot)  # cheaper than the whole log
+            return Position(SNAPSHOT, snapshot)  # fetching it is cheaper than the whole log
         if offset == 0 and self.start_offset == 0:
             return _CONTINUES
         earliest = self.earliest_snapshot
@@ -137,12 +137,12 @@ class LogView:
         ):
             return Position(SNAPSHOT, snapshot)
         if self._epochs and epoch == self._epochs[-1].epoch and offset <= self.end_offset:
-            return _CONTINUES  # what is below would say so too
+            return _CONTINUES  # the code below would return the same
         end = self.end_offset_for_epoch(epoch)
         return Position(DIVERGING, end) if end.epoch != epoch or end.offset < offset else _CONTINUES
 
     def may_hold(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Return whether a snapshot may be of this log's records, by their epochs."""
+        """Return whether a snapshot may hold this log's records, judged by their epochs."""
         if snapshot_id.offset > self.start_offset:
             end = self.end_offset_for_epoch(snapshot_id.epoch)
             return end.epoch == snapshot_id.epoch and snapshot_id.offset <= end.offset
@@ -150,8 +150,9 @@ class LogView:
         return earliest is None or snapshot_id.epoch <= earliest.epoch
 
     def truncation_offset(self, diverging: OffsetAndEpoch) -> int:
-        """Where to cut this log when the leader's ended `diverging.epoch` (or the last below it) at its
-        offset."""
+        """Where to truncate this log, given the offset at which the leader's log ends `diverging.epoch` or
+        the last below it.
+        """
         if diverging.epoch == 0:
             return min(diverging.offset, self.end_offset)
         local = self.end_offset_for_epoch(diverging.epoch)
@@ -160,7 +161,7 @@ class LogView:
     # --- changes ---
 
     def append(self, epoch: int, base_offset: int, end_offset: int) -> None:
-        """Records of `epoch` now stand from the log end on.  Raises ValueError where they cannot."""
+        """Note records of `epoch` appended at the log end. Raises ValueError if they cannot be."""
         if base_offset != self.end_offset or end_offset <= base_offset:
             raise ValueError(
                 f"batch {base_offset}..{end_offset} does not continue a log that ends at {self.end_offset}"
@@ -172,7 +173,7 @@ class LogView:
         self.end_offset = end_offset
 
     def sync(self, end_offset: int) -> bool:
-        """Everything below is on stable storage; returns whether that is news."""
+        """Note that everything below is on stable storage; returns whether that is new."""
         end_offset = min(end_offset, self.end_offset)
         if end_offset <= self.synced_end_offset:
             return False
@@ -186,13 +187,15 @@ class LogView:
         self.synced_end_offset = min(self.synced_end_offset, end_offset)
 
     def reset_to(self, snapshot_id: OffsetAndEpoch, size_bytes: int) -> None:
-        """The log is empty and starts at this snapshot; older snapshots are gone."""
+        """Empty the log: it starts at this snapshot, and older snapshots are gone."""
         self._epochs.clear()
         self.start_offset = self.end_offset = self.synced_end_offset = snapshot_id.offset
         self._set_snapshots({snapshot_id: size_bytes})
 
     def move_start(self, start_offset: int) -> None:
-        """Segments and snapshots below were deleted; the epoch in force at the new start begins there."""
+        """Note that segments and snapshots below were deleted; the epoch in force at the new start begins
+        there.
+        """
         self.start_offset = max(self.start_offset, start_offset)
         kept = [one for one in self._epochs if one.start_offset > self.start_offset]
         below = [one for one in self._epochs if one.start_offset <= self.start_offset]
@@ -207,7 +210,7 @@ class LogView:
         self._set_snapshots({**self._snapshots, snapshot_id: size_bytes})
 
     def drop_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """A snapshot was deleted, if it was here."""
+        """Note that a snapshot was deleted, if it was known."""
         self._set_snapshots({one: size for one, size in self._snapshots.items() if one != snapshot_id})
 
     def _set_snapshots(self, snapshots: dict[OffsetAndEpoch, int]) -> None:

@@ -12,12 +12,12 @@ WINDOW_MS = 30_000
 
 
 class Recent:
-    """Values of the window that runs, and of the one before it."""
+    """Values of the current window and of the one before it."""
 
     __slots__ = ("_before", "_now", "_start_ms")
 
     def __init__(self) -> None:
-        self._start_ms: int | None = None  # of the window that runs
+        self._start_ms: int | None = None  # of the current window
         self._now: tuple[int, float, float] | None = None  # count, sum, largest
         self._before: tuple[int, float, float] | None = None
 
@@ -35,7 +35,7 @@ class Recent:
         return largest if count else nan
 
     def per_second(self, now_ms: int) -> float:
-        """The sum over the time that the windows cover, of which the first is counted as whole."""
+        """The sum divided by the time that the windows cover; the first counts as whole."""
         _, total, _ = self._over(now_ms)
         if self._start_ms is None:
             return 0.0
@@ -61,7 +61,7 @@ class Recent:
 
 
 class Measured:
-    """What a replica counts on its way."""
+    """What a replica counts."""
 
     __slots__ = ("_election_start_ms", "_uncommitted", "appended", "commits", "elections", "fetched")
 
@@ -74,7 +74,7 @@ class Measured:
         self._uncommitted: deque[tuple[int, int, int]] = deque()  # end offset, records, time
 
     def election_began(self, now_ms: int) -> None:
-        """A round of it, pre-vote or vote: the last that began counts."""
+        """Note the start of a round, pre-vote or vote: the last one that began counts."""
         self._election_start_ms = now_ms
 
     def leader_found(self, now_ms: int) -> None:
@@ -87,7 +87,7 @@ class Measured:
         self._uncommitted.append((end_offset, count, now_ms))
 
     def leader_committed(self, high_watermark: int, now_ms: int) -> None:
-        """Each batch counts as the time that one of its records took, as in Kafka."""
+        """Note commits. Each batch counts as the time that one of its records took, as in Kafka."""
         while self._uncommitted and self._uncommitted[0][0] <= high_watermark:
             _, count, since_ms = self._uncommitted.popleft()
             self.commits.record((now_ms - since_ms) / count, now_ms)

@@ -1,7 +1,7 @@
-"""What a replica tells of itself in numbers: Kafka's `raft-metrics`, by Kafka's names (KIP-595, KIP-853).
+"""A replica's numbers: Kafka's `raft-metrics`, by Kafka's names (KIP-595, KIP-853).
 
-What is counted over time stands in `measured`.  The share of time that the loop is idle
-(`poll-idle-ratio-avg`) is the runner's to measure.
+What is counted over time is in `measured`. The runner measures the share of time that the loop is idle
+(`poll-idle-ratio-avg`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kraftd.types import ZERO_UUID, uuid_text
 
 
 class RaftMetrics(Struct, frozen=True):
-    """The metrics of one moment; None for what only a leader has, nan where nothing was measured lately.
+    """The metrics of one moment; None for what only a leader has, nan if nothing was measured lately.
 
     Latencies are milliseconds, rates records a second.  The high watermark is -1 while unknown, as are leader
     and vote.
@@ -41,7 +41,7 @@ class RaftMetrics(Struct, frozen=True):
     fetch_records_rate: float
 
     def by_name(self) -> dict[str, int | float | str]:
-        """The same under Kafka's names, without what does not apply now."""
+        """The metrics under Kafka's names, without those that do not apply now."""
         found = {name.replace("_", "-"): getattr(self, name) for name in self.__struct_fields__}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -78,7 +78,7 @@ def take_metrics(replica: Replica, now_ms: int) -> RaftMetrics:
 
 
 def _state(replica: Replica) -> str:
-    """Kafka's names: a vote shows in them, a resigned leader does not."""
+    """Kafka's name of the state: it shows a vote, but not that a leader has resigned."""
     state, voted = replica.state, replica.voted is not None
     if state is State.FOLLOWER and not replica.is_voter:
         return "observer"

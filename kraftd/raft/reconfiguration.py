@@ -1,8 +1,8 @@
 """Changing the voters: AddRaftVoter (80) v0-1, RemoveRaftVoter (81) v0, UpdateRaftVoter (82) v0, and the
 upgrade of kraft.version from 0 to 1 (KIP-853, KIP-1186).
 
-One change at a time, and the first of an epoch only after a commit in it (S13): what cannot begin yet is
-answered REQUEST_TIMED_OUT, as if it had waited.  Errors besides: INCONSISTENT_CLUSTER_ID,
+One change at a time, and the first of an epoch only after a commit in it (S13): a change that cannot begin
+yet is answered REQUEST_TIMED_OUT, as if it had waited.  Errors besides: INCONSISTENT_CLUSTER_ID,
 NOT_LEADER_OR_FOLLOWER (and the epoch errors for UpdateRaftVoter), BROKER_NOT_AVAILABLE (shutting down),
 INVALID_REQUEST, UNSUPPORTED_VERSION (kraft.version 0), DUPLICATE_VOTER, VOTER_NOT_FOUND (the last voter too).
 """
@@ -40,7 +40,7 @@ Refusal = tuple[ErrorCode, str]
 
 
 def on_add_voter_request(replica: Replica, request: RequestReceived, message: AddRaftVoterRequest) -> None:
-    """Probe the new voter for the kraft.versions it supports; the rest follows from its answer."""
+    """Ask the new voter which kraft.versions it supports; its answer continues the addition."""
     refusal = _refuse_change(replica, message.cluster_id)
     listeners = bare(tuple(Endpoint(one.name, one.host, one.port) for one in message.listeners))
     endpoint = listener_endpoint(listeners, replica.config.listener_name)
@@ -76,7 +76,7 @@ def on_add_voter_request(replica: Replica, request: RequestReceived, message: Ad
 
 
 def on_api_versions_response(replica: Replica, source: Destination, response: ApiVersionsResponse) -> bool:
-    """The new voter has answered: add it, if it can follow the quorum and is level with it."""
+    """Add the new voter, which has answered, if it supports the quorum's kraft.version and has caught up."""
     leader = replica.role
     if not isinstance(leader, Leader) or (change := _probed(leader, source)) is None:
         return True
@@ -104,7 +104,9 @@ def on_api_versions_response(replica: Replica, source: Destination, response: Ap
 
 
 def _probed(leader: Leader, source: Destination) -> VoterChange | None:
-    """The addition of the voter at that destination, if it waits for what that one supports."""
+    """The addition of the voter at that destination, if it still waits for the versions that this voter
+    supports.
+    """
     change = leader.voter_change
     if change is None or not change.is_add or change.end_offset is not None:
         return None
@@ -112,7 +114,7 @@ def _probed(leader: Leader, source: Destination) -> VoterChange | None:
 
 
 def on_api_versions_failed(replica: Replica, source: Destination) -> None:
-    """The new voter could not be asked."""
+    """End the addition: the new voter could not be asked."""
     leader = replica.role
     if isinstance(leader, Leader) and (change := _probed(leader, source)) is not None:
         text = f"the new voter {change.key} does not answer at {source.host}:{source.port}"
@@ -122,7 +124,7 @@ def on_api_versions_failed(replica: Replica, source: Destination) -> None:
 def on_remove_voter_request(
     replica: Replica, request: RequestReceived, message: RemoveRaftVoterRequest
 ) -> None:
-    """Write the voters without that one; a leader that removes itself resigns once that is committed."""
+    """Append the voters without that one; a leader that removes itself resigns once that is committed."""
     refusal = _refuse_change(replica, message.cluster_id)
     key = replica_key(message.voter_id, message.voter_directory_id)
     if refusal is None:
@@ -160,7 +162,7 @@ def _refuse_change(replica: Replica, cluster_id: str | None) -> tuple[ErrorCode,
 
 
 def _not_now(replica: Replica) -> Refusal | None:
-    """Why no change of the voters may begin now, if so."""
+    """The reason why no change of the voters may begin now; None if one may."""
     leader = replica.role
     assert isinstance(leader, Leader)
     _expire(replica, leader)
@@ -187,7 +189,7 @@ def append_voters(replica: Replica, voters: VoterSet) -> int:
 
 
 def forget_request(replica: Replica, request_id: RequestId) -> None:
-    """The connection that asked for the change is gone: the change goes on, without an answer."""
+    """Forget the connection that requested the change: the change goes on, without an answer."""
     change = replica.role.voter_change if isinstance(replica.role, Leader) else None
     if change is not None and change.request_id == request_id:
         change.request_id = None
@@ -199,8 +201,7 @@ def forget_request(replica: Replica, request_id: RequestId) -> None:
 def on_update_voter_request(
     replica: Replica, request: RequestReceived, message: UpdateRaftVoterRequest
 ) -> None:
-    """A voter says where it is reached and what it supports; under kraft.version 0 that is kept for the
-    upgrade."""
+    """Record a voter's endpoints and supported versions; kraft.version 0 keeps them for the upgrade."""
     error = _update(replica, message)
     answers.respond(replica, request, answers.update_voter(replica, request, error))
 
@@ -251,8 +252,9 @@ def _update(replica: Replica, message: UpdateRaftVoterRequest) -> ErrorCode:
 
 
 def on_kraft_version_upgrade(replica: Replica, event: KRaftVersionUpgradeRequested) -> None:
-    """Write KRaftVersion, and the voters with what they told of themselves; nothing when it is in force
-    already."""
+    """Append KRaftVersion, and the voters with what they reported; nothing if the version is in force
+    already.
+    """
     leader = replica.role
     error = ErrorCode.NONE
     if not isinstance(leader, Leader) or replica.epoch != event.epoch or replica.shutting_down:
@@ -282,7 +284,7 @@ def on_kraft_version_upgrade(replica: Replica, event: KRaftVersionUpgradeRequest
 
 
 def _refuse_upgrade(replica: Replica, leader: Leader, kraft_version: int) -> ErrorCode:
-    """A downgrade, a version that not every voter supports, and voters whose directory is not known yet."""
+    """Refuse a downgrade, a version that not every voter supports, and voters of unknown directory."""
     voters = leader.kraft_version_voters
     if (
         kraft_version < replica.history.kraft_version
@@ -305,7 +307,7 @@ def _expire(replica: Replica, leader: Leader) -> None:
 def poll_voter_change(replica: Replica, leader: Leader) -> int | None:
     """Finish a change that is committed, or has taken too long; returns its deadline.
 
-    A leader that does not vote any more resigns once that is committed, not before.
+    A leader that was removed resigns once its removal is committed, not before.
     """
     if not replica.is_voter and _voters_committed(replica, leader):
         leader.resign_requested = True
@@ -323,8 +325,11 @@ def poll_voter_change(replica: Replica, leader: Leader) -> int | None:
 
 
 def join_or_update(replica: Replica, role: Follower) -> bool:
-    """Once a fetch timeout: a voter whose record is out of date has it updated; a replica that is to join,
-    and is none, has itself added, and its old directory's voter removed before.  Returns whether it asked."""
+    """Once a fetch timeout, ask the leader for a change of the voters; returns whether it asked.
+
+    A voter whose record is out of date asks for an update. A replica that is to join and does not vote yet
+    asks to be added. If its id votes with an old directory, it first asks to remove that voter.
+    """
     if replica.now_ms < role.update_voter_deadline_ms or replica.connections.any_in_flight(replica.now_ms):
         return False
     config, dynamic = replica.config, replica.history.kraft_version >= 1
@@ -374,7 +379,7 @@ def _remove_request(replica: Replica, key: ReplicaKey) -> RemoveRaftVoterRequest
 
 
 def on_change_response(replica: Replica, error: int, settled: tuple[ErrorCode, ...]) -> bool:
-    """Add and remove: done, or to be tried again after a while."""
+    """Handle the answer to an addition or removal: done, or to be tried again later."""
     role = replica.role
     if error and error not in settled:
         return False

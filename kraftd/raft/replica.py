@@ -1,8 +1,8 @@
-"""The replica that all rooms of the core work on: its epoch and role, its log as it knows it, and the effects
-that one step has brought about so far.
+"""The replica that all modules of the core work on: its epoch, role and view of the log, and the effects of
+the current step.
 
-Holds what several rooms share: becoming another role (checked against the table, persisted when it must be),
-asking others, waiting for the log to be synced.
+Holds what several modules share: a change of role (checked against the table, persisted if necessary),
+sending requests, waiting for a sync of the log.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from kraftd.wire.message import Message
 
 NO_LEADER = -1
 CHECK_QUORUM_FACTOR = 1.5  # of the fetch timeout
-TURN_MS = 15  # between voters that stand for the same reason: a few round trips
+TURN_MS = 15  # between voters that start elections for the same reason: a few round trips
 
 
 class ConsensusBroken(RuntimeError):
-    """Something that can never happen among correct replicas did: stop, before it spreads."""
+    """Something happened that cannot happen among correct replicas: stop before it spreads."""
 
 
 class CommittedIsLost(ConsensusBroken):
-    """The quorum goes on without records that this replica knows as committed: an operator's doing."""
+    """The quorum goes on without records that this replica knows are committed: an operator caused this."""
 
     def __init__(self, replica: Replica, what: str) -> None:
         super().__init__(
@@ -52,8 +52,8 @@ class CommittedIsLost(ConsensusBroken):
 class Replica:
     """One replica of the metadata log, between two events.
 
-    `high_watermark` is what this replica knows to be committed, -1 while nothing; it never goes back, and a
-    new leader shows none (`Leader.high_watermark`) until a majority has reached its epoch.
+    `high_watermark` is what this replica knows is committed, -1 for nothing; it never goes back. A new leader
+    shows none (`Leader.high_watermark`) until a majority has reached its epoch.
     """
 
     def __init__(
@@ -75,19 +75,23 @@ class Replica:
         self.role: Role = Unattached(None)
         self.high_watermark = -1
         partial = durable.partial
-        self.partial: Download | None = None  # what is on disk of a snapshot that is, or was, being fetched
+        self.partial: Download | None = (
+            None  # the part of a download, running or interrupted, that is on disk
+        )
         if partial is not None:
             self.partial = Download(partial.snapshot_id, partial.position, partial.tail)
         self.effects: list[Effect] = []
         self.shutdown_deadline_ms: int | None = None
         self.shut_down = False
         self.measured = Measured()
-        self.quick_rounds = 0  # pre-votes of this epoch that a lost connection to the leader has led to
-        self.unreached: set[int] = set()  # voters that did not answer where they were asked last
-        self.searches: dict[int, int] = {}  # which voter each bootstrap server is asked for next: a count
-        self.split_votes = 0  # elections in a row in which others voted otherwise, until a leader is found
+        self.quick_rounds = 0  # pre-votes of this epoch that a lost connection to the leader caused
+        self.unreached: set[int] = set()  # voters that did not answer at their last address
+        self.searches: dict[
+            int, int
+        ] = {}  # by bootstrap server, a count that picks the voter to ask for next
+        self.split_votes = 0  # elections in a row lost to split votes, until a leader is found
         self._syncing = False
-        self._sync_limit: int | None = None  # of the sync under way, where the log was cut meanwhile
+        self._sync_limit: int | None = None  # of the sync under way, if the log was truncated meanwhile
         self._persisted: tuple[QuorumStateData, int] | None = None
         self._announced: tuple[int, int | None, bool] | None = None
         if durable.election is not None:
@@ -105,7 +109,7 @@ class Replica:
             f"log end {self.log.end_offset}, hw {self.high_watermark}>"
         )
 
-    # --- looking ---
+    # --- reading ---
 
     @property
     def state(self) -> State:
@@ -124,9 +128,8 @@ class Replica:
         """Return whether this replica may be elected: a voter, or one whose removal is not known to be
         committed.
 
-        The latter holds the record of its own removal, which those that stay may not have: without it they
-        could not outvote it, nor elect anybody (Raft, thesis 4.2.2; Apache Kafka's controllers wait for ever
-        there).
+        The latter holds the record of its own removal, which the remaining voters may lack. Without its vote
+        they could then elect no leader (Raft, thesis 4.2.2; Apache Kafka's controllers wait for ever there).
         """
         history = self.history
         if history.voters.has_voter(self.key):
@@ -148,11 +151,11 @@ class Replica:
 
     @property
     def leader_id_or_none(self) -> int:
-        """The leader's id as messages carry it: -1 where unknown."""
+        """The leader's id as in messages: -1 if unknown."""
         return NO_LEADER if self.leader_id is None else self.leader_id
 
     def leader_destination(self) -> Destination | None:
-        """Where the leader is reached by the quorum's listener."""
+        """The leader's endpoint on the quorum's listener."""
         endpoint = listener_endpoint(self.leader_listeners, self.config.listener_name)
         if self.leader_id is None or endpoint is None:
             return None
@@ -163,8 +166,8 @@ class Replica:
         return None if endpoint is None else Destination(node_id, endpoint.host, endpoint.port)
 
     def bootstrap_destinations(self) -> list[Destination]:
-        """The nodes that may know the leader: the configured bootstrap servers, else the static voters; the
-        voters of the log besides, for none of the former may be left among them.  Never this node.
+        """The nodes that may know the leader: the configured bootstrap servers, else the static voters, and
+        the voters of the log, among which none of the former may be left. Never this node.
         """
         own = {(one.host, one.port) for one in self.config.listeners}
         if self.config.bootstrap_servers:
@@ -178,7 +181,7 @@ class Replica:
         found += [one for voter in self.voters if (one := self.voter_destination(voter.key.id)) is not None]
         return list({at: one for one in found if (at := (one.host, one.port)) not in own}.values())
 
-    # --- doing ---
+    # --- acting ---
 
     def emit(self, effect: Effect) -> None:
         self.effects.append(effect)
@@ -193,9 +196,9 @@ class Replica:
         leader_listeners: Listeners = (),
         voted: ReplicaKey | None = None,
     ) -> None:
-        """Take up `role` with exactly these election facts.  Persists them when they are others than before.
+        """Take `role`, with exactly these epoch, leader and vote. Persists them if they differ from before.
 
-        Raises IllegalTransition where the table knows no such way.
+        Raises IllegalTransition if the table has no such transition.
         """
         new_epoch = self.epoch if epoch is None else epoch
         target = transitions.check(self.state, cause, self.epoch, new_epoch)
@@ -232,7 +235,7 @@ class Replica:
             return
         self._persisted = (state, version)
         if self.effects and isinstance(self.effects[-1], PersistElection):
-            self.effects.pop()  # nothing has depended on it
+            self.effects.pop()  # no effect has depended on it
         self.emit(PersistElection(state, version))
 
     def _election_version(self) -> int:
@@ -240,8 +243,9 @@ class Replica:
         return 0 if self.history.kraft_version == 0 else 1
 
     def announce_leadership(self) -> None:
-        """Tell the node who leads when that is news; this replica itself only once its high watermark is
-        known."""
+        """Notify the node of a new leader; of this replica as the leader only once its high watermark is
+        known.
+        """
         role = self.role
         if isinstance(role, Leader):
             if not role.announced:
@@ -254,33 +258,33 @@ class Replica:
             self.emit(LeadershipChanged(*now))
 
     def send(self, destination: Destination | None, message: Message) -> bool:
-        """Ask when that node may be asked now; returns whether it was."""
+        """Send a request if that node may get one now; returns whether it was sent."""
         if destination is None or not self.connections.is_ready(destination.node_id, self.now_ms):
             return False
         self.emit(Send(self.connections.sent(destination, message, self.now_ms), destination, message))
         return True
 
     def append(self, data: bytes | memoryview, base_offset: int, end_offset: int, epoch: int) -> None:
-        """Append whole batches of one epoch, not synced yet."""
+        """Append whole batches of one epoch, without a sync."""
         self.log.append(epoch, base_offset, end_offset)
         self.emit(AppendRecords(base_offset, end_offset, epoch, data))
 
     def read_control_records(self, data: bytes | memoryview) -> None:
-        """Take in the voters and kraft.version of control batches that were just appended."""
+        """Read the voters and kraft.version from control batches that were just appended."""
         if self.history.read(data):
             self.voters_changed()
 
     def voters_changed(self) -> None:
-        """Another voter set or kraft.version is in force."""
+        """Note that another voter set or kraft.version is in force."""
         if isinstance(self.role, Leader):
             alone = len(self.role.progress.voters) == 1
             self.role.progress.set_voters(self.voters)
-            if alone:  # no other voter had to be heard until now
+            if alone:  # until now it had to hear no other voter
                 self.role.check_quorum_deadline_ms = self.check_quorum_deadline_ms()
         self.emit(VotersChanged())
 
     def drop_partial(self) -> None:
-        """What was downloaded of a snapshot is of no use any more."""
+        """Abandon the part of a snapshot that was downloaded."""
         partial = self.partial
         if partial is not None and not partial.finishing:
             self.partial = None
@@ -289,16 +293,16 @@ class Replica:
             self.emit(AbandonSnapshot(partial.snapshot_id))
 
     def ask_sync(self) -> None:
-        """Have the log synced to its end; while a sync is under way, once that is done."""
+        """Request a sync of the log to its end, now or when the sync under way is done."""
         log = self.log
         if log.synced_end_offset < log.end_offset and not self._syncing:
             self._syncing = True
             self.emit(SyncLog(log.end_offset))
 
     def synced(self, end_offset: int) -> bool:
-        """A sync is done; returns whether the synced end moved.
+        """Note that a sync is done; returns whether the synced end moved.
 
-        What was truncated and written anew while it ran may not be part of it.
+        Records that were truncated and written anew while it ran may not be synced.
         """
         if self._syncing and self._sync_limit is not None:
             end_offset = min(end_offset, self._sync_limit)
@@ -306,14 +310,14 @@ class Replica:
         return self.log.sync(end_offset)
 
     def truncated(self) -> None:
-        """The log was cut at its end."""
+        """Note that the log was truncated."""
         if self._syncing:
             end_offset = self.log.end_offset
             limit = self._sync_limit
             self._sync_limit = end_offset if limit is None else min(limit, end_offset)
 
     def check_quorum_deadline_ms(self) -> int:
-        """When a leader gives up from which no majority fetches from now on (S16)."""
+        """When a leader resigns if no majority fetches from now on (S16)."""
         return self.now_ms + int(self.config.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
 
     def random_election_timeout_ms(self) -> int:
@@ -321,17 +325,18 @@ class Replica:
         return timeout_ms + self.dice.below(timeout_ms) if timeout_ms else 0
 
     def election_deadline_ms(self) -> int | None:
-        """When an unattached replica stands: an observer never does."""
+        """When an unattached voter starts an election; None for an observer."""
         return self.now_ms + self.random_election_timeout_ms() if self.may_stand else None
 
     def turn_ms(self) -> int:
-        """How long this voter lets those with lower ids go first, where all lose the leader at one moment: of
-        two that stand at once, neither may win."""
+        """How long this voter lets voters of lower ids go first when all lose the leader at once: of two that
+        start elections together, neither may win.
+        """
         own, leader_id = self.config.node_id, self.leader_id
         return TURN_MS * sum(1 for other in self.voters.ids if other < own and other != leader_id)
 
     def fetch_deadline_ms(self) -> int:
-        """When a follower that hears nothing of the leader from now on gives it up."""
+        """When a follower gives its leader up if it hears nothing from now on."""
         return self.now_ms + self.config.fetch_timeout_ms + self.turn_ms()
 
     def new_follower(self) -> Follower:

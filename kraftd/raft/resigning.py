@@ -1,4 +1,4 @@
-"""Leaving: resignation, graceful shutdown, and what others are told of it (KIP-595).
+"""Leaving: resignation, graceful shutdown, and the messages to other voters about them (KIP-595).
 
 BeginQuorumEpoch (53) v0-1 and EndQuorumEpoch (54) v0-1.  Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST for
 the whole request; FENCED_LEADER_EPOCH, INVALID_REQUEST (no leader id, or a second leader of an epoch) and
@@ -38,13 +38,13 @@ class _Named(Protocol):
 
 
 def _listeners(replica: Replica, leader_id: int, told: Sequence[_Named]) -> Listeners:
-    """The leader's endpoints as the request has them, else as the voter set does."""
+    """The leader's endpoints, from the request, else from the voter set."""
     if told:
         return tuple(Endpoint(one.name, one.host, one.port) for one in told)
     return replica.voters.listeners(leader_id)
 
 
-# --- a leader begins, or ends, its epoch --------------------------------------------------------------
+# --- another leader begins or ends its epoch --------------------------------------------------------------
 
 
 def on_begin_quorum_epoch_request(
@@ -78,7 +78,9 @@ def on_begin_quorum_epoch_response(
 def on_end_quorum_epoch_request(
     replica: Replica, request: RequestReceived, message: EndQuorumEpochRequest
 ) -> None:
-    """The leader resigns: stand after a wait that the place among its preferred successors decides."""
+    """The leader resigns: start an election after a wait that depends on the place among its preferred
+    successors.
+    """
     error = checks.cluster_and_topic(replica, message.cluster_id, message.topics)
     if error:
         answers.respond(replica, request, EndQuorumEpochResponse(error_code=error))
@@ -91,12 +93,12 @@ def on_end_quorum_epoch_request(
             error = ErrorCode.INVALID_REQUEST
         elif isinstance(replica.role, Follower) and replica.leader_id == told.leader_id:
             replica.role.fetch_deadline_ms = replica.now_ms + _succession_wait_ms(replica, told)
-            replica.role.connection_lost = True  # it will not lead again: any candidate may have the pre-vote
+            replica.role.connection_lost = True  # it will not lead again: any candidate may get the pre-vote
     answers.respond(replica, request, answers.end_quorum_epoch(replica, request, error))
 
 
 def _succession_wait_ms(replica: Replica, told: PartitionData) -> int:
-    """None for the first of the preferred successors, then a backoff that doubles from place to place."""
+    """No wait for the first of the preferred successors, then a backoff that doubles from place to place."""
     candidates = [(one.candidate_id, one.candidate_directory_id) for one in told.preferred_candidates]
     if not candidates:
         candidates = [(candidate_id, ZERO_UUID) for candidate_id in told.preferred_successors]
@@ -136,8 +138,8 @@ def on_end_quorum_epoch_response(
 
 
 def poll_resigned(replica: Replica, role: Resigned) -> int | None:
-    """Notify the voters. After an election timeout raise the epoch and be a voter like any other, one that
-    has waited for an election timeout by now.
+    """Notify the voters. After an election timeout, raise the epoch and become an unattached voter that may
+    start an election at once.
     """
     if not replica.shutting_down and replica.now_ms >= role.deadline_ms:
         fresh = Unattached(replica.now_ms if replica.may_stand else None)
@@ -154,7 +156,7 @@ def poll_resigned(replica: Replica, role: Resigned) -> int | None:
 def poll_shutdown(replica: Replica) -> None:
     """Complete a graceful shutdown as soon as no other replica needs this one.
 
-    That is so if it does not vote and has told its followers, or if another leads. It is so, too, if it is
+    That is so if it does not vote and has notified its followers, or if another leads. It is also so if it is
     alone and has synced and committed everything.
     """
     if replica.shutdown_deadline_ms is None or replica.shut_down:
@@ -162,7 +164,7 @@ def poll_shutdown(replica: Replica) -> None:
     if replica.is_only_voter:
         done = replica.log.synced_end_offset >= replica.log.end_offset
         if done and isinstance(replica.role, Leader):
-            fetch_answers.high_watermark_moved(replica, replica.role)  # no fetch is left waiting
+            fetch_answers.high_watermark_moved(replica, replica.role)  # no fetch stays parked
     else:
         another = replica.leader_id is not None and replica.leader_id != replica.config.node_id
         role = replica.role

@@ -1,4 +1,4 @@
-"""What a replica keeps for the time that it is in one state, thrown away when it leaves it."""
+"""What a replica keeps while it is in one state, and discards when it leaves it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from kraftd.wire.message import Message
 
 
 class Unattached:
-    """Knows the epoch, and at most its leader's id, not where it is.  `deadline_ms` is None for an
-    observer."""
+    """Knows the epoch, and perhaps its leader's id, but not its endpoints. `deadline_ms` is None for an
+    observer.
+    """
 
     state: ClassVar = State.UNATTACHED
     __slots__ = ("deadline_ms",)
@@ -25,7 +26,7 @@ class Unattached:
 
 
 class Prospective:
-    """Asks whether it would be voted for (KIP-996)."""
+    """Asks for pre-votes (KIP-996)."""
 
     state: ClassVar = State.PROSPECTIVE
     __slots__ = ("deadline_ms", "votes")
@@ -36,7 +37,9 @@ class Prospective:
 
 
 class Candidate:
-    """A candidate for leader in a new epoch. `refused`: by a voter, which made its deadline an early one."""
+    """A candidate for leader in a new epoch. `refused`: a voter has refused, which brought the deadline
+    forward.
+    """
 
     state: ClassVar = State.CANDIDATE
     __slots__ = ("deadline_ms", "refused", "votes")
@@ -48,10 +51,10 @@ class Candidate:
 
 
 class Download:
-    """A snapshot that is being fetched; `finishing` from its last byte until the runner has named it.
+    """A snapshot download; `finishing` from its last byte until the runner has named the file.
 
-    It outlives its leader and its process: `tail` are the last bytes before `position`. `unchecked` are those
-    of them that must be compared with another leader's copy before more of it is written behind them.
+    It outlives its leader and its process. `tail` holds the last bytes before `position`. `unchecked` are
+    those of them to compare with another leader's copy before more is written.
     """
 
     __slots__ = ("finishing", "position", "size_bytes", "snapshot_id", "tail", "unchecked")
@@ -65,7 +68,7 @@ class Download:
 
     @property
     def next_position(self) -> int:
-        """Where the next piece is to begin."""
+        """The position at which the next piece begins."""
         return self.position - len(self.unchecked)
 
     def __repr__(self) -> str:
@@ -75,7 +78,7 @@ class Download:
 class Follower:
     """Fetches from the leader of its epoch.
 
-    `has_fetched`: the leader has answered a fetch, so it is alive as far as pre-votes go.  `connection_lost`
+    `has_fetched`: the leader has answered a fetch, so it counts as alive for pre-votes. `connection_lost`
     undoes that: the leader's connection broke, and nothing was heard since.
     """
 
@@ -103,7 +106,7 @@ class Follower:
 
 
 class VoterChange:
-    """The one change of the voter set that is under way (KIP-853), and who waits for it.
+    """The change of the voter set that is under way (KIP-853), and the request that waits for it.
 
     `end_offset` is None while the new voter is probed with ApiVersions, then the end of its VotersRecord.
     `request_id` is None once it was answered early.
@@ -144,10 +147,10 @@ class VoterChange:
 class Leader:
     """Leads its epoch.
 
-    `high_watermark` is -1 until a majority has passed the epoch's start.  `fetched_voters` are those heard
-    since the last check-quorum.  It was elected at `since_ms`, and the next BeginQuorumEpoch round is at
-    `begin_deadline_ms`.  `kraft_version_voters` collects what UpdateRaftVoter tells of the voters of a static
-    quorum, for the upgrade to kraft.version 1.  `empty_fetches` are the answers to fetches that found
+    `high_watermark` is -1 until a majority has passed the epoch's start. `fetched_voters` have fetched since
+    the last check-quorum. It was elected at `since_ms`, and the next BeginQuorumEpoch round is at
+    `begin_deadline_ms`. `kraft_version_voters` collects what the voters of a static quorum report by
+    UpdateRaftVoter, for the upgrade to kraft.version 1. `empty_fetches` are the answers to fetches that found
     nothing (`fetch_answers.nothing`).
     """
 
@@ -188,7 +191,7 @@ class Leader:
 
 
 class Resigned:
-    """Was the leader of this epoch, and will not be again; tells the others so until `deadline_ms`."""
+    """Was the leader of this epoch and will not be again; notifies the other voters until `deadline_ms`."""
 
     state: ClassVar = State.RESIGNED
     __slots__ = ("deadline_ms", "successors", "unacknowledged")

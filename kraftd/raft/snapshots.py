@@ -1,8 +1,8 @@
-"""Snapshots over the wire: FetchSnapshot (59), v0-1, as a leader serves it and as a follower asks (KIP-630).
+"""Snapshots over the wire: FetchSnapshot (59), v0-1, of the leader and of the follower (KIP-630).
 
 Errors of the whole request: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (neither one topic nor one partition).
-Of several partitions the log's is answered; the others have no bytes, so that their shares are its to use.
-A response carries at most the smaller of MaxBytes and replica.fetch.response.max.bytes. Of the partition:
+Of several partitions only the log's gets bytes, so it may use the others' shares of the size. A response
+carries at most the smaller of MaxBytes and replica.fetch.response.max.bytes. Of the partition:
 UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER,
 BROKER_NOT_AVAILABLE (shutting down), SNAPSHOT_NOT_FOUND (the bootstrap checkpoint too: it is never
 replicated), POSITION_OUT_OF_RANGE.
@@ -100,13 +100,12 @@ def _is_metadata(asked: tuple[TopicSnapshot, PartitionSnapshot]) -> bool:
 
 
 def begin_download(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch) -> bool:
-    """The leader says that this log cannot be continued but from that snapshot: begin to fetch it, or go on
-    where another leader, or the last process, left off.
+    """Fetch the snapshot that the leader says must precede more of its log: begin it, or resume what another
+    leader or the last process began.
 
-    Snapshots of one id need not be equal byte for byte, so going on begins with a comparison.  Returns false
-    when there is nothing to ask for: the snapshot is stored here, one is being named, or the log has begun
-    behind it since that was asked.  Raises CommittedIsLost for one that ends below the high watermark, and is
-    not of this log.
+    Snapshots of one id need not be equal byte for byte, so resuming begins with a comparison. Returns false
+    if there is nothing to fetch: the snapshot is stored here, one is being named, or the log has since begun
+    behind it. Raises CommittedIsLost for one that ends below the high watermark and is not of this log.
     """
     held, log = replica.partial, replica.log
     if snapshot_id.offset < replica.high_watermark and not log.may_hold(snapshot_id):
@@ -146,8 +145,11 @@ def fetch_snapshot_request(replica: Replica, download: Download) -> FetchSnapsho
 def on_fetch_snapshot_response(
     replica: Replica, source: Destination, response: FetchSnapshotResponse
 ) -> bool:
-    """Write the piece that came; after the last have the snapshot named.  A snapshot that the leader has no
-    more, or has otherwise than it was begun, is given up: the next fetch tells which it has."""
+    """Write the received piece; after the last one, request the naming.
+
+    A snapshot that the leader no longer has, or has with other bytes, is given up: the next fetch tells which
+    one it has.
+    """
     if response.error_code or len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
         return False
     piece = response.topics[0].partitions[0]
@@ -176,7 +178,7 @@ def on_fetch_snapshot_response(
 
 
 def _take_in(replica: Replica, download: Download, piece: PieceOfSnapshot) -> bool:
-    """Compare what this piece repeats, write the rest.  Returns false when it is not of this snapshot."""
+    """Compare what this piece repeats, write the rest. Returns false if it is not of this snapshot."""
     data = memoryview(piece.unaligned_records or b"")
     piece_id = OffsetAndEpoch(piece.snapshot_id.end_offset, piece.snapshot_id.epoch)
     repeated = download.unchecked[: len(data)]
@@ -209,9 +211,10 @@ def _heard(replica: Replica, role: Follower) -> None:
 
 
 def on_snapshot_finished(replica: Replica, event: SnapshotFinished) -> None:
-    """Start over from the downloaded snapshot: the log is replaced, and everything in it is committed.
+    """Replace the log with the downloaded snapshot, in which everything is committed.
 
-    A leader never does (S11); a snapshot that came too late, behind what is committed here, is only kept.
+    A leader never does (S11). A snapshot that ends at or below what is committed here came too late and is
+    only kept.
     """
     role, log = replica.role, replica.log
     _end_download(replica)
@@ -231,7 +234,7 @@ def on_snapshot_finished(replica: Replica, event: SnapshotFinished) -> None:
 
 
 def on_snapshot_refused(replica: Replica, event: SnapshotRefused) -> None:
-    """It is no whole snapshot: give it up, the next fetch tells which the leader has."""
+    """Give a damaged download up: the next fetch tells which snapshot the leader has."""
     _end_download(replica)
 
 
@@ -245,8 +248,9 @@ def _end_download(replica: Replica) -> None:
 
 
 def on_snapshot_taken(replica: Replica, event: SnapshotTaken) -> None:
-    """Raises ConsensusBroken for one that holds what is not committed, or names another epoch than the log
-    (S10)."""
+    """Note a new snapshot. Raises ConsensusBroken if it holds uncommitted records, or names another epoch
+    than the log (S10).
+    """
     snapshot_id, log = event.snapshot_id, replica.log
     if snapshot_id.offset > replica.high_watermark:
         raise ConsensusBroken(f"{replica!r} took snapshot {snapshot_id} of what is not committed")
@@ -264,7 +268,9 @@ def on_snapshots_deleted(replica: Replica, event: SnapshotsDeleted) -> None:
 
 
 def on_log_start_moved(replica: Replica, event: LogStartMoved) -> None:
-    """Raises ConsensusBroken where no snapshot ends: what is below would be lost (S10)."""
+    """Note a new log start. Raises ConsensusBroken if no snapshot ends there: records below would be lost
+    (S10).
+    """
     if all(one.offset != event.log_start_offset for one in replica.log.snapshots):
         raise ConsensusBroken(f"{replica!r} is to start at {event.log_start_offset}, where no snapshot ends")
     replica.log.move_start(event.log_start_offset)

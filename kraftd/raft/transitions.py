@@ -2,12 +2,14 @@
 
 Rules.
 1. An epoch never goes back.
-2. At most one vote an epoch, and it is durable before it is told; a replica that returns to a state in the
-   same epoch keeps the vote.
+2. At most one vote an epoch, and it is durable before it is sent; a replica that returns to a state in the
+  same epoch keeps the vote.
 3. Only a voter, or one whose removal may not be committed, leaves Unattached or Follower towards Prospective;
    an observer waits for a leader for ever.
-4. Only the winner of a pre-vote stands: nobody disturbs an epoch that a majority is content with (KIP-996).
-5. A leader only ever resigns, or learns of a later epoch; nobody leads an epoch twice, a restart included.
+4. Only the winner of a pre-vote starts an election: no voter disturbs an epoch that a majority follows
+  (KIP-996).
+5. A leader only ever resigns, or learns of a later epoch; no replica leads an epoch twice, even after a
+  restart.
 6. Resigned is left by a later epoch only, so that its old epoch cannot be followed or voted in again.
 """
 
@@ -28,7 +30,7 @@ class State(Enum):
 
 
 class Cause(Enum):
-    """Why it becomes another."""
+    """Why a replica changes its state."""
 
     STARTED = "starts as the only voter"
     ELECTION_TIMEOUT = "election timeout"
@@ -78,11 +80,13 @@ RAISES_EPOCH = {
 
 
 class IllegalTransition(RuntimeError):
-    """The table has no such way: a defect, never an input."""
+    """The table has no such transition: a defect, never caused by input."""
 
 
 def check(state: State, cause: Cause, epoch: int, new_epoch: int) -> State:
-    """The state that `cause` leads to.  Raises IllegalTransition, also for an epoch that the rules forbid."""
+    """The state that `cause` leads to.  Raises IllegalTransition, including for an epoch that the rules
+    forbid.
+    """
     target = TRANSITIONS.get((state, cause))
     if target is None:
         raise IllegalTransition(f"{state.value} has no way out by {cause.value!r}")

@@ -13,14 +13,14 @@ MAX_TEXT_LENGTH = 2_000  # characters
 
 
 def cut(text: str) -> str:
-    """A text for an answer, which may repeat what was sent, cut to 2,000 characters."""
+    """A text for an answer, which may repeat parts of the request, cut to 2,000 characters."""
     return text if len(text) <= MAX_TEXT_LENGTH else text[: MAX_TEXT_LENGTH - 1] + "…"
 
 
 def answer_voter_change(
     replica: Replica, change: VoterChange, error: ErrorCode, message: str | None = None
 ) -> None:
-    """Answer its request once; without a message the error's own is told, and none without an error."""
+    """Answer the request once. Without a message the error's own is sent; without an error, none."""
     if change.request_id is None:
         return
     text = message if message is not None or not error else error.message
@@ -34,7 +34,7 @@ def answer_voter_change(
 def finish_voter_change(
     replica: Replica, leader: Leader, error: ErrorCode, message: str | None = None
 ) -> None:
-    """The change is over, one way or the other; another may begin."""
+    """End the change, done or failed; another may begin."""
     change, leader.voter_change = leader.voter_change, None
     if change is not None:
         answer_voter_change(replica, change, error, message)

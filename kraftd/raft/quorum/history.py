@@ -1,9 +1,7 @@
-"""Which voter set and kraft.version is in force at which offset, from the control records of snapshot and
-log.
+"""The voter set and kraft.version in force at each offset, from the control records of snapshot and log.
 
-A record is in force as soon as it is in the log, committed or not (KIP-853), and no longer once it is
-truncated. Records of a snapshot count at its last contained offset; those of the bootstrap checkpoint (0-0)
-so at -1.
+A record is in force as soon as it is in the log, committed or not (KIP-853), until it is truncated. Records
+of a snapshot count at its last contained offset: those of the bootstrap checkpoint (0-0) at -1.
 """
 
 from __future__ import annotations
@@ -47,15 +45,15 @@ class _Timeline(Generic[V]):
             self.entries.pop()
 
     def drop_before(self, start_offset: int) -> None:
-        """Forget what is superseded below `start_offset`; the value in force before it stays, for a record at
-        the start may be truncated yet."""
+        """Forget what is superseded below `start_offset`. The value in force before it stays, because a
+        record at the start may still be truncated.
+        """
         index = bisect_right(self.entries, start_offset - 1, key=lambda entry: entry.offset)
         del self.entries[: max(0, index - 1)]
 
 
 class ControlRecordHistory:
-    """Voter sets and kraft.versions by offset.  `static_voters` are in force while no record has named
-    any."""
+    """Voter sets and kraft.versions by offset. `static_voters` are in force until a record names voters."""
 
     __slots__ = ("_versions", "_voters", "static_voters")
 
@@ -65,7 +63,8 @@ class ControlRecordHistory:
         self._versions: _Timeline[int] = _Timeline()
 
     def read(self, data: bytes | memoryview, *, at_offset: int | None = None) -> bool:
-        """Take in whole batches of the log, or of a snapshot whose last contained offset is `at_offset`.
+        """Read the control records of whole batches of the log, or of a snapshot whose last contained offset
+        is `at_offset`.
 
         Returns whether voters or kraft.version changed.  Raises CorruptBatch.
         """
@@ -75,7 +74,7 @@ class ControlRecordHistory:
         return changed
 
     def read_batch(self, batch: Batch, *, at_offset: int | None = None) -> bool:
-        """The same for one batch; those that hold no control records are passed over."""
+        """Read one batch; one without control records is passed over."""
         if not batch.header.is_control:
             return False
         changed = False
@@ -101,7 +100,7 @@ class ControlRecordHistory:
 
     @property
     def voters_offset(self) -> int | None:
-        """Offset of the record behind `voters`; None while they are the static ones."""
+        """Offset of the record that set `voters`; None while they are the static ones."""
         return self._voters.entries[-1].offset if self._voters.entries else None
 
     @property
@@ -109,7 +108,7 @@ class ControlRecordHistory:
         return self._versions.entries[-1].value if self._versions.entries else 0
 
     def voters_at(self, offset: int) -> VoterSet:
-        """The voter set in force at `offset`, for the head of a snapshot."""
+        """The voter set in force at `offset`, for the header of a snapshot."""
         entry = self._voters.at(offset)
         return entry.value if entry else self.static_voters
 
@@ -125,12 +124,12 @@ class ControlRecordHistory:
         return before != (len(self._voters.entries), len(self._versions.entries))
 
     def forget_before(self, start_offset: int) -> None:
-        """The log starts at `start_offset` now: keep what is in force before it and after."""
+        """Note that the log starts at `start_offset` now: keep what is in force just before it, and after."""
         self._voters.drop_before(start_offset)
         self._versions.drop_before(start_offset)
 
     def clear(self) -> None:
-        """Before a snapshot is read that replaces the log."""
+        """Forget everything, before a snapshot is read that replaces the log."""
         self._voters.entries.clear()
         self._versions.entries.clear()
 

@@ -1,4 +1,6 @@
-"""Quorum arithmetic: how many voters are a majority, what offset a majority has, how an election stands."""
+"""Quorum arithmetic: the size of a majority, the offset that a majority has reached, the count of an
+election.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,12 @@ from kraftd.types import ReplicaKey
 
 
 def majority(voter_count: int) -> int:
-    """The smallest number of voters that any other majority must overlap with."""
+    """The smallest number of voters such that any two sets of that size overlap."""
     return voter_count // 2 + 1
 
 
 def majority_offset(end_offsets: Iterable[int | None]) -> int | None:
-    """The largest offset that a majority has reached, one entry a voter; None where too few are known."""
+    """The largest offset that a majority has reached, from one entry a voter; None if too few are known."""
     known = sorted((-1 if offset is None else offset for offset in end_offsets), reverse=True)
     if not known:
         return None
@@ -23,7 +25,7 @@ def majority_offset(end_offsets: Iterable[int | None]) -> int | None:
 
 
 class Votes:
-    """The votes of one round, pre-vote or election, among the voters that it began with."""
+    """The votes of one round, pre-vote or election, of the voters at its start."""
 
     __slots__ = ("_granted", "voters")
 
@@ -33,14 +35,12 @@ class Votes:
         self.record(local_id, True)
 
     def record(self, voter_id: int, granted: bool) -> None:
-        """Count one answer; that of a replica that is no voter does not count, and an answer does not
-        change.
-        """
+        """Count one answer. A replica that is no voter does not count, and a voter's first answer stands."""
         if voter_id in self.voters:
             self._granted.setdefault(voter_id, granted)
 
     def ask_again(self, key: ReplicaKey) -> None:
-        """Forget that this voter refused: it may have changed its mind.  For pre-votes only."""
+        """Forget this voter's refusal, for it may grant now. For pre-votes only."""
         voter = self.voters.get(key.id)
         if voter is not None and matches(voter, key) and self._granted.get(key.id) is False:
             del self._granted[key.id]

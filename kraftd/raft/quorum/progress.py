@@ -1,7 +1,7 @@
-"""How far each replica has fetched, as its leader sees it: the log ends, fetch times and caught-up times.
+"""How far each replica has fetched, as the leader sees it: log ends, fetch times and caught-up times.
 
 Voters and observers (brokers, replicas that want to join) are kept apart: only voters ever count (S14), and a
-replica counts as a voter by its whole key. So a disk that was replaced under a voter's id is an observer.
+replica counts as a voter by its whole key. So a voter's id with a replaced disk is an observer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kraftd.raft.quorum.majority import majority_offset
 from kraftd.raft.quorum.voters import Listeners, VoterSet, matches
 from kraftd.types import ReplicaKey
 
-OBSERVER_SESSION_MS = 300_000  # an observer that has not fetched for so long is forgotten
+OBSERVER_SESSION_MS = 300_000  # an observer that has not fetched for this long is forgotten
 LIVE_REPLICA_MS = 30_000  # a replica that has fetched within that time is live, as in replica.lag.time.max.ms
 CAUGHT_UP_WINDOW_MS = (
     3_600_000  # a replica that is to join must have fetched, caught up, within the last hour
@@ -40,10 +40,10 @@ class ReplicaProgress:
         self.last_caught_up_ms = -1
 
     def fetched(self, offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """It fetched at `offset`: its log ends there, synced.
+        """Note a fetch at `offset`: the replica's log ends there, synced.
 
-        It is caught up now when that is the leader's end. It was at its previous fetch when it has since got
-        all that the leader had then.
+        It is caught up now if that is the leader's end. It was caught up at its previous fetch if it has
+        since got all that the leader had then.
         """
         if offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
@@ -69,8 +69,8 @@ class Progress:
         self.set_voters(voters)
 
     def set_voters(self, voters: VoterSet) -> None:
-        """Another voter set is in force: a replica that left is an observer, one that came keeps what is
-        known of it.
+        """Put another voter set in force: a replica that left becomes an observer, one that came keeps what
+        is known of it.
         """
         before, now = self.voters, dict[int, ReplicaProgress]()
         for voter in voters:
@@ -97,7 +97,7 @@ class Progress:
         return replica is not None and matches(replica.key, key)
 
     def fetched(self, key: ReplicaKey, offset: int, leader_end_offset: int, now_ms: int) -> ReplicaProgress:
-        """Note a fetch of any replica; one that is not a voter is an observer from now on."""
+        """Note a fetch of any replica; one that is not a voter becomes an observer."""
         replica = self.find(key)
         if replica is None:
             replica = self.observers[key] = ReplicaProgress(key)
@@ -105,7 +105,7 @@ class Progress:
         return replica
 
     def local_synced(self, end_offset: int) -> None:
-        """The leader's own log is synced up to there."""
+        """Note that the leader's own log is synced up to there."""
         replica = self.find(self.local)
         if replica is None:
             replica = self.observers[self.local] = ReplicaProgress(self.local)
@@ -116,7 +116,7 @@ class Progress:
         return majority_offset(replica.end_offset for replica in self.voters.values())
 
     def by_descending_end(self) -> Iterator[ReplicaProgress]:
-        """The other voters, the most caught up first: the order in which they should succeed."""
+        """The other voters, the most caught up first: the preferred order of successors."""
         others = [one for one in self.voters.values() if not matches(one.key, self.local)]
         others.sort(
             key=lambda one: (-1 if one.end_offset is None else one.end_offset, -one.key.id), reverse=True
@@ -143,8 +143,9 @@ class Progress:
             del self.observers[key]
 
     def is_caught_up(self, key: ReplicaKey, now_ms: int) -> bool:
-        """Return whether an observer may be added as a voter: it has been level with the leader and still
-        fetches."""
+        """Return whether an observer may be added as a voter: it has caught up with the leader and still
+        fetches.
+        """
         replica = self.observers.get(key)
         return (
             replica is not None

@@ -1,4 +1,4 @@
-"""Voter sets: who votes, where each voter is reached, and which kraft.versions it supports (KIP-853).
+"""Voter sets: the voters, their endpoints, and the kraft.versions that they support (KIP-853).
 
 A voter set comes from VotersRecords in the log (dynamic) or from controller.quorum.voters (static: directory
 ids unknown, so that a voter matches by its node id alone).  Values; every change makes another set.
@@ -19,7 +19,7 @@ Listeners = tuple[Endpoint, ...]
 
 
 def listener_endpoint(listeners: Listeners, name: str) -> Endpoint | None:
-    """The endpoint of the listener of that name; None when there is none."""
+    """The endpoint of the listener of that name; None if there is none."""
     for endpoint in listeners:
         if endpoint.listener == name:
             return endpoint
@@ -33,13 +33,13 @@ def bare(listeners: Listeners) -> Listeners:
 
 @lru_cache(maxsize=4096)  # every fetch of the same replicas asks for the same keys
 def replica_key(replica_id: int, directory_id: bytes) -> ReplicaKey:
-    """A key as messages carry it: the zero uuid means that the directory is unknown."""
+    """The replica key of a message's fields, in which the zero uuid means an unknown directory."""
     return ReplicaKey(replica_id, None if directory_id == ZERO_UUID else directory_id)
 
 
 def matches(known: ReplicaKey, other: ReplicaKey) -> bool:
-    """Return whether `other` is the replica that `known` names; a known key without a directory id matches by
-    id.
+    """Return whether `other` is the replica that `known` names. Without a directory id, `known` matches by id
+    alone.
     """
     return known.id == other.id and (known.directory_id is None or known.directory_id == other.directory_id)
 
@@ -108,7 +108,7 @@ class VoterSet:
             ]
         )
 
-    # --- looking ---
+    # --- reading ---
 
     def __iter__(self) -> Iterator[VoterNode]:
         return iter(self._by_id.values())
@@ -133,7 +133,7 @@ class VoterSet:
         return self._by_id.get(node_id)
 
     def listeners(self, node_id: int) -> Listeners:
-        """Where that voter is reached; empty when it is none."""
+        """The endpoints of that voter; empty if it is none."""
         voter = self._by_id.get(node_id)
         return voter.listeners if voter else ()
 
@@ -145,27 +145,27 @@ class VoterSet:
         return len(self) == 1 and self.has_voter(key)
 
     def needs_update(self, node: VoterNode) -> bool:
-        """Return whether that voter is here with other endpoints or versions."""
+        """Return whether this set holds that voter with other endpoints or versions."""
         voter = self._by_id.get(node.key.id)
         return voter is not None and matches(voter.key, node.key) and voter != node
 
     # --- changing ---
 
     def with_voter(self, node: VoterNode) -> VoterSet | None:
-        """This set and one voter more; None when its id votes already."""
+        """This set with one more voter; None if its id votes already."""
         if node.key.id in self._by_id:
             return None
         return VoterSet({**self._by_id, node.key.id: node})
 
     def without(self, key: ReplicaKey) -> VoterSet | None:
-        """This set without that very voter; None when it is not in it, or is the last."""
+        """This set without that exact voter; None if it is not in it, or is the last."""
         voter = self._by_id.get(key.id)
         if voter is None or voter.key != key or len(self) == 1:
             return None
         return VoterSet({node_id: node for node_id, node in self._by_id.items() if node_id != key.id})
 
     def updated(self, node: VoterNode, *, ignore_directory_id: bool = False) -> VoterSet | None:
-        """This set with that voter described anew; None when it is not in it."""
+        """This set with a new description of that voter; None if it is not in it."""
         voter = self._by_id.get(node.key.id)
         if voter is None or not (ignore_directory_id or matches(voter.key, node.key)):
             return None
