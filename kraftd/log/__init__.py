@@ -2,9 +2,10 @@
 
 `partition_log.PartitionLog` is the log: append and read on the event loop, `sync` in a thread of its own.
 `opening` opens its segments after a crash and keeps what it has read for the replay; `timestamps` finds
-offsets by time; `reader` reads the log of another process. Below are `segment` (a file and its sparse index),
-`tail` (the newest batches in memory), `epochs` (where leader epochs begin), `pending_writes` (what the next
-sync does). `disk` is the port to files, with `RealDisk`; `memory_disk` is its twin, which crashes on demand.
+offsets by time; `reader` reads the log of another process. Below lie: `segment` (a file and its sparse
+index), `tail` (the newest batches in memory), `epochs` (the first offset of each leader epoch), and
+`pending_writes` (the work of the next sync). `disk` is the port to files, with `RealDisk`; `memory_disk` is
+its twin, which crashes on demand.
 
     opened = OpenedSegments(disk, directory, settings, report); opened.load(FirstPass(settings))
     log = PartitionLog(disk, directory, settings, opened.segments, opened.epochs, start, opened.log_end)

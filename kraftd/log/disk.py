@@ -1,6 +1,6 @@
-"""The Disk that storage works on, and the real one. The twin in memory is in memory_disk.
+"""The port through which storage uses files, and the real disk. Its twin in memory is in memory_disk.
 
-Nothing here is durable before a sync: of a file for its bytes, of a directory for the names in it.
+Nothing is durable before a sync: a file's makes its bytes durable, a directory's the names in it.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class File(Protocol):
     def size_bytes(self) -> int: ...
 
     def read(self, position: int, size_bytes: int) -> bytes:
-        """Up to size_bytes from position; fewer only at the end of the file."""
+        """Read size_bytes from position; fewer only at the end of the file."""
 
     def write(self, position: int, data: bytes | memoryview) -> None:
-        """All of data at position. Raises DiskFull (may be tried again), StorageFailure."""
+        """Write all of data at position. Raises DiskFull (may be tried again), StorageFailure."""
 
     def truncate(self, size_bytes: int) -> None: ...
 
@@ -60,7 +60,7 @@ class Lock(Protocol):
 
 
 class Disk(Protocol):
-    """Files by absolute path. Missing files raise FileNotFoundError, all else a StorageError."""
+    """Files by absolute path. Missing files raise FileNotFoundError; every other error is a StorageError."""
 
     def open(self, path: str, *, create: bool = False) -> File: ...
 
@@ -69,30 +69,30 @@ class Disk(Protocol):
     def exists(self, path: str) -> bool: ...
 
     def list_names(self, directory: str) -> list[str]:
-        """Names of the files in a directory, sorted; none when it does not exist."""
+        """Names of the files in a directory, sorted; none if it does not exist."""
 
     def list_others(self, directory: str) -> dict[str, str]:
         """What is no file in a directory, by name, in words ("a directory")."""
 
     def make_directory(self, path: str) -> None:
-        """The directory and its parents, durably; nothing where it exists."""
+        """Make the directory and its parents, durably; does nothing if it exists."""
 
     def rename(self, source: str, target: str) -> None:
-        """Atomically, over an existing target."""
+        """Rename atomically, replacing an existing target."""
 
     def remove(self, path: str) -> None:
-        """Nothing where it does not exist."""
+        """Remove a file; does nothing if it does not exist."""
 
     def set_read_only(self, path: str) -> None: ...
 
     def sync_directory(self, path: str) -> None: ...
 
     def lock(self, path: str) -> Lock:
-        """An exclusive lock on a file, made if missing. Raises DirectoryLocked."""
+        """Take an exclusive lock on a file, which is made if missing. Raises DirectoryLocked."""
 
 
 def write_atomically(disk: Disk, path: str, data: bytes) -> None:
-    """Put data at path, durably, so that a crash leaves the old file or the new one. Goes by path.tmp."""
+    """Replace the file at path durably: a crash leaves the old file or the new one. Writes path.tmp first."""
     temporary = path + ".tmp"
     disk.remove(temporary)
     file = disk.open(temporary, create=True)
@@ -150,7 +150,8 @@ class RealFile:
         try:
             os.fdatasync(self._descriptor)
         except OSError as error:
-            # Whatever the reason: the kernel may have dropped the pages, a second sync would lie.
+            # For any reason: the kernel may have dropped the pages, so a second sync would succeed without
+            # them.
             raise StorageFailure(
                 f"cannot sync {self.path}: {error.strerror}. What is on disk is unknown; end the process "
                 f"and check "
@@ -166,7 +167,7 @@ class RealFile:
 class RealLock:
     """A POSIX record lock, which Java's FileChannel.lock respects and takes too."""
 
-    # POSIX locks do not exclude the process that holds them, so this process's own are kept here.
+    # A POSIX lock does not exclude its own process, so the paths that this process has locked are kept here.
     _held: set[str] = set()  # noqa: RUF012
 
     def __init__(self, path: str, descriptor: int) -> None:
@@ -322,7 +323,7 @@ def _kind(entry: os.DirEntry[str]) -> str | None:
 
 
 def _storage_error(error: OSError, path: str, doing: str) -> StorageError:
-    """The error of this room for one of the operating system."""
+    """The StorageError that stands for an OSError."""
     text = f"cannot {doing} {path}: {error.strerror}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(f"{text}. Make room on that disk; nothing that was acknowledged is lost")

@@ -1,4 +1,4 @@
-"""Where each epoch begins in the log, and the `leader-epoch-checkpoint` file that keeps it."""
+"""The first offset of each epoch in the log, and the `leader-epoch-checkpoint` file that stores them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class EpochCache:
         return self._epochs[-1] if self._epochs else None
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Let epoch begin at start_offset; entries that contradict it go. Returns whether anything
-        changed."""
+        """Let epoch begin at start_offset and drop entries that contradict it. Returns whether anything
+        changed.
+        """
         if self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]:
             return False
         while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):
@@ -47,7 +48,7 @@ class EpochCache:
         return True
 
     def end_offset_for(self, epoch: int, log_end: int) -> OffsetAndEpoch | None:
-        """The largest epoch at or below epoch and where it ended; None where all known epochs are below it.
+        """The largest epoch at or below epoch and its end offset; None if all known epochs are below it.
 
         An epoch below all known ones is answered with its own number and the start of the lowest.
         """
@@ -59,12 +60,12 @@ class EpochCache:
         return OffsetAndEpoch(self._starts[above], self._epochs[above - 1] if above else epoch)
 
     def epoch_of(self, offset: int) -> int | None:
-        """The epoch of the record at offset; None below the first known."""
+        """The epoch of the record at offset; None below the first known epoch."""
         at = bisect_right(self._starts, offset) - 1
         return self._epochs[at] if at >= 0 else None
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """Forget the epochs that begin at end_offset or behind it. Returns whether anything changed."""
+        """Forget the epochs that begin at or past end_offset. Returns whether anything changed."""
         before = len(self._epochs)
         while self._starts and self._starts[-1] >= end_offset:
             self._epochs.pop()
@@ -93,7 +94,7 @@ def encode_epochs(entries: list[tuple[int, int]]) -> bytes:
 
 
 def decode_epochs(data: bytes) -> list[tuple[int, int]] | None:
-    """The entries in the file, None when it is not one (the log tells them too)."""
+    """The entries in the file; None if it is malformed (the log holds them too)."""
     try:
         lines = data.decode().split("\n")
         if lines[0].strip() != "0":

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 
 class StorageError(Exception):
-    """Whatever is wrong with files; its text is for the person who has to act."""
+    """The base of all errors of files; its text is for the operator."""
 
 
 class StorageFailure(StorageError):
-    """A write or sync failed and what reached the disk is unknown. The process must end; nothing is
-    retried."""
+    """A write or sync failed, and what reached the disk is unknown. The process must end, without a retry."""
 
 
 class DiskFull(StorageError):
-    """No room. Nothing is lost or torn for readers: the same write may be tried again once there is room."""
+    """The disk is full. Nothing is lost, and readers see no torn data: retry the write once there
+    is space.
+    """
 
 
 class ReadOnlyStorage(StorageError):
@@ -31,8 +32,7 @@ class DirectoryProblem(StorageError):
 class CheckpointMissing(DirectoryProblem):
     """The log begins behind offset 0, and no checkpoint reaches there. Nothing was changed.
 
-    directory is the partition's, log_start_offset where the log begins; `found` is the text without what to
-    do.
+    directory is the partition's; the log begins at log_start_offset. `found` is the text without the advice.
     """
 
     def __init__(self, directory: str, log_start_offset: int, found: str, remedy: str) -> None:
@@ -45,8 +45,8 @@ class CheckpointMissing(DirectoryProblem):
 class CorruptStorage(StorageError):
     """Bytes that were once synced are damaged. Nothing was changed.
 
-    path and position say where, offset is the first log offset that cannot be read (None where it has none);
-    `found` is the text without what to do.
+    path and position say where. offset is the first log offset that cannot be read, None if the file has
+    none. `found` is the text without the advice.
     """
 
     def __init__(self, path: str, position: int, offset: int | None, reason: str, remedy: str) -> None:

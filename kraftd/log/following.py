@@ -1,6 +1,6 @@
-"""The batches of segments that another process may be writing: read only, from an offset on, again and again.
+"""Reads the batches of segments that another process may be writing, from an offset on, in repeated polls.
 
-Nothing is locked, recovered or changed. A batch that is not whole yet is left for the next look.
+Nothing is locked, recovered or changed. A batch that is not whole yet is left for the next poll.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _REMEDY = "See kraftd dump --verify for what else is damaged"
 
 
 class LogTruncated(Exception):
-    """The log ends before what was read of it, or holds something else there: read it again.
+    """The log ends before what was read of it, or its records there have changed: read it again.
 
-    offset is the first that may be another record now.
+    offset is the first one whose record may have changed.
     """
 
     def __init__(self, offset: int) -> None:
@@ -28,20 +28,20 @@ class LogTruncated(Exception):
 
 
 class SegmentReader:
-    """Reads the batches of a partition's directory, or of one file, in order. `next_offset` is the one that
-    comes next; `torn_bytes` counts what follows the last whole batch.
+    """Reads the batches of a partition's directory, or of one file, in order. `next_offset` is the next to
+    read; `torn_bytes` counts the bytes after the last whole batch.
     """
 
     def __init__(self, disk: Disk, directory: str, start: int, *, file: str | None = None) -> None:
         self.next_offset = start
         self.torn_bytes = 0
-        self.position = 0  # in the segment that is read now
+        self.position = 0  # in the current segment
         self._disk = disk
         self._directory = directory
         self._only = file
         self._base: int | None = None
         self._file: File | None = None
-        self._last: tuple[int, BatchHeader] | None = None  # where the batch before begins, and its header
+        self._last: tuple[int, BatchHeader] | None = None  # position and header of the batch before
 
     def __repr__(self) -> str:
         return f"<SegmentReader {self._only or self._directory} at {self.next_offset}>"
@@ -52,9 +52,9 @@ class SegmentReader:
             self._file = None
 
     def batches(self) -> Iterator[Batch]:
-        """The whole batches that there are now, the checksums checked.
+        """The batches that are whole now, their checksums verified.
 
-        Raises LogTruncated, and CorruptStorage for damage, a gap, and where no segment holds the offset.
+        Raises LogTruncated, and CorruptStorage for damage, for a gap, and if no segment holds the offset.
         """
         while True:
             if self._file is None:
@@ -88,7 +88,9 @@ class SegmentReader:
         self.position, self._last = 0, None
 
     def _check_unchanged(self) -> None:
-        """A log that was cut, and perhaps written anew since, no longer has the batch that was read last."""
+        """Raise LogTruncated if the batch that was read last is gone: the log was truncated, and perhaps
+        written anew.
+        """
         assert self._file is not None
         if self._last is None:
             return
@@ -124,7 +126,7 @@ class SegmentReader:
         self.torn_bytes = end - self.position
 
     def _check_torn(self, file: File, error: CorruptBatch, end: int) -> None:
-        """Pass over a batch that is being written, or that a crash interrupted; refuse other damage."""
+        """Accept a batch that is being written or that a crash interrupted; refuse other damage."""
         closed = self._only is None and self._base is not None and self._bases()[-1:] != [self._base]
         follows = find_valid_batch(file, error.position + 1, end, self.next_offset)
         if closed or follows is not None:
@@ -133,7 +135,7 @@ class SegmentReader:
             ) from None
 
     def _next_segment(self) -> bool:
-        """Go on to the segment that begins with the next offset, if it is there."""
+        """Go on to the segment that begins with the next offset, if it exists."""
         if self.next_offset == self._base or self.next_offset not in self._bases():
             return False
         self.close()
@@ -144,7 +146,7 @@ class SegmentReader:
 
 
 def first_offset(disk: Disk, path: str) -> int | None:
-    """The offset of the first batch in a file, None where it holds no whole header."""
+    """The offset of the first batch in a file; None if it holds no whole header."""
     file = disk.open(path)
     try:
         return parse_header(file.read(0, max(HEADER_BYTES, min(file.size_bytes(), 1 << 26)))).base_offset

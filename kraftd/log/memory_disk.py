@@ -1,8 +1,8 @@
-"""A Disk in memory that can crash: what was not synced may be lost, torn, or there.
+"""A Disk in memory that can crash: unsynced changes may be lost, torn or kept.
 
-Used by simulation and tests. Every change counts as one operation; crash_at ends the world before the
-operation of that number, after which every call raises SimulatedCrash. after_crash gives the disk that a
-restarted process finds.
+Used by simulation and tests. Every change counts as one operation. crash_at is the number of the operation
+before which the process crashes; from then on every call raises SimulatedCrash. after_crash returns the disk
+that a restarted process finds.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ Choose = Callable[[int], int]
 
 
 def nothing_unsynced_survives(outcomes: int) -> int:
-    """The crash of a machine that had written nothing back."""
+    """A machine crash before anything was written back."""
     return 0
 
 
 def everything_survives(outcomes: int) -> int:
-    """The kill of a process: the operating system still has all that was written."""
+    """A killed process: the operating system still has all writes."""
     return outcomes - 1
 
 
 def names_survive_without_data() -> Choose:
-    """The crash of a machine that had written its directories back and no file; for one after_crash."""
+    """A machine crash with directories written back, but no file; good for one after_crash."""
     asked = []
 
     def choose(outcomes: int) -> int:
         asked.append(outcomes)
-        return outcomes - 1 if len(asked) == 1 else 0  # names are asked for first
+        return outcomes - 1 if len(asked) == 1 else 0  # the first question is about names
 
     return choose
 
@@ -44,12 +44,12 @@ class SimulatedCrash(BaseException):
 
 @dataclass
 class _Inode:
-    """A file's bytes as the process sees them, as they are durable, and the changes between the two."""
+    """A file's bytes as the process sees them, its durable bytes, and the changes between the two."""
 
     data: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
     unsynced: list[tuple[int, bytes | None]] = field(default_factory=list)  # (position, data) or (size, None)
-    rotten: list[int] = field(default_factory=list)  # positions at which bits have flipped
+    rotten: list[int] = field(default_factory=list)  # positions of flipped bits
     durably_rotten: list[int] = field(default_factory=list)
 
 
@@ -112,7 +112,7 @@ class MemoryLock:
 
 
 class MemoryDisk:
-    """See the module. fault, if set, is called with (operation, path) before each change and may raise."""
+    """See the module. fault, if set, is called with (operation, path) before each change, and may raise."""
 
     def __init__(self) -> None:
         self._names: dict[str, _Inode] = {}
@@ -134,22 +134,22 @@ class MemoryDisk:
             raise SimulatedCrash
 
     def step(self, operation: str, path: str) -> None:
-        """Count a change that is about to happen. Raises SimulatedCrash, or what fault raises."""
+        """Count a change before it happens. Raises SimulatedCrash, or what fault raises."""
         self.operations += 1
         self.check_alive()
         if self.fault is not None:
             self.fault(operation, path)
 
     def paths(self) -> list[str]:
-        """The files that there are."""
+        """The existing files."""
         return sorted(self._names)
 
     def durable_bytes(self, path: str) -> bytes:
-        """What a loss of power leaves of a file for certain."""
+        """The bytes of a file that survive any loss of power."""
         return self._names[path].durable
 
     def flip_bit(self, path: str, position: int, bit: int) -> None:
-        """Rot: a durable byte is another from now on, without notice."""
+        """Bit rot: silently change a durable byte."""
         inode = self._names[path]
         inode.data[position] ^= 1 << bit
         durable = bytearray(inode.durable)
@@ -159,11 +159,11 @@ class MemoryDisk:
         inode.durably_rotten = [*inode.durably_rotten, position]
 
     def rotten_paths(self) -> list[str]:
-        """The files that hold a bit that has flipped."""
+        """The files with a flipped bit."""
         return [path for path, inode in self._names.items() if inode.rotten]
 
     def room_for(self, growth_bytes: int) -> int | None:
-        """None when there is room, else how many bytes too many."""
+        """None if the bytes fit, else how many are too many."""
         if self.capacity_bytes is None or growth_bytes <= 0:
             return None
         used = sum(len(inode.data) for inode in self._names.values())
@@ -171,9 +171,8 @@ class MemoryDisk:
         return over if over > 0 else None
 
     def after_crash(self, choose: Choose) -> MemoryDisk:
-        """The disk after power is back. Names survive as a prefix of their changes, each file on its own as a
-        prefix of its unsynced changes. The next write is torn at a byte, and what is behind the tear is lost
-        or zero.
+        """The disk once power is back. A prefix of the changes of names survives, and of each file a prefix
+        of its unsynced changes. The next write is torn at a byte: the bytes behind that are lost or zero.
         """
         survivor = MemoryDisk()
         survivor._directories = set(self._directories)
@@ -251,7 +250,7 @@ class MemoryDisk:
 
     def sync_directory(self, path: str) -> None:
         self.step("sync", path)
-        # Names are journalled in order, so those of other directories become durable with these.
+        # Changes of names are journalled in order, so earlier ones of other directories become durable too.
         self._durable_names = dict(self._names)
         self._unsynced_names.clear()
 

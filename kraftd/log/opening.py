@@ -1,8 +1,8 @@
-"""Opening the segments of a log: what a crash left is put in order, what a disk damaged is refused.
+"""Opening the segments of a log: cleans up after a crash, refuses damage.
 
-The last segment is read whole and its checksums computed. The others were synced before their successor had a
-name. So their indexes are trusted as far as the batches behind the last entry lead to where the next begins.
-What is read for that is kept for the replay that follows, so that it is read once.
+The last segment is read whole and its checksums are verified. The others were synced before their successor
+had a name. So an index is trusted if the batches after its last entry end where the next segment begins. The
+batches read here are kept for the replay that follows, so that they are read once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ANY_SIZE_BYTES = 1 << 62
 
 
 class RecoveryReport:
-    """What was found and done on opening. notes are sentences for the log, none when all was in order."""
+    """What opening found and did. notes are sentences for the process log, none if all was in order."""
 
     __slots__ = ("notes", "scanned_bytes", "truncated_bytes")
 
@@ -51,10 +51,10 @@ class RecoveryReport:
 
 
 class FirstPass:
-    """What the one reading of the log has seen from `from_offset` on, every batch of it checked.
+    """What the only pass over the log has read from `from_offset` on; every batch was checked.
 
-    control_batches are copies, oldest first. tail holds all batches while they are at most the settings'
-    replay_bytes, and the newest tail_bytes of them where there are more.
+    control_batches are copies, oldest first. tail holds all batches if they are at most the settings'
+    replay_bytes, else the newest tail_bytes of them.
     """
 
     def __init__(self, settings: LogSettings, from_offset: int = 0) -> None:
@@ -80,7 +80,9 @@ class FirstPass:
 
 
 class OpenedSegments:
-    """The segments of a directory and where they end; epochs agree with them. None at all: log_end is 0."""
+    """The segments of a directory and the log end that follows from them; epochs agree with them. Without
+    segments log_end is 0.
+    """
 
     def __init__(self, disk: Disk, directory: str, settings: LogSettings, report: RecoveryReport) -> None:
         bases = sorted(
@@ -96,12 +98,12 @@ class OpenedSegments:
         self._report = report
 
     def load(self, seen: FirstPass) -> None:
-        """Open all segments and their indexes. Raises CorruptStorage for damage that is no torn tail."""
+        """Open all segments and their indexes. Raises CorruptStorage for damage other than a torn tail."""
         segments, epochs, report = self.segments, self.epochs, self._report
         if not segments:
             return
-        # The file of epochs knows those of segments that are gone; what the segments say themselves goes
-        # above it.
+        # The epoch file knows the epochs of deleted segments too; what the segments themselves say overrides
+        # it.
         known = epochs.epoch_of(segments[0].base_offset) is not None
         if not known:
             epochs.clear()
@@ -131,10 +133,10 @@ class OpenedSegments:
 
 
 def sweep_segments(disk: Disk, directory: str, report: RecoveryReport) -> None:
-    """Finish interrupted swaps of segments; remove what interrupted writes and deletes of them left."""
+    """Finish interrupted swaps of segments; remove the leftovers of interrupted writes and deletions."""
     for name in disk.list_names(directory):
         if name.endswith(".swap") and offset_of_name(name) is not None:
-            # Kafka's swap: the new files are complete, they only lack their names.
+            # Kafka's swap: the new files are complete and only lack their final names.
             disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix('.swap')}")
             report.notes.append(f"{name} was renamed: a swap had been interrupted")
     names = disk.list_names(directory)
@@ -150,7 +152,7 @@ def sweep_segments(disk: Disk, directory: str, report: RecoveryReport) -> None:
 
 
 def remove_leftover(disk: Disk, directory: str, name: str, report: RecoveryReport) -> None:
-    """Delete a file that an interrupted write or delete left, and note it."""
+    """Delete a leftover of an interrupted write or deletion, and add a note."""
     disk.remove(f"{directory}/{name}")
     report.notes.append(f"{name} was removed: it was left over from an interrupted write or delete")
 
@@ -167,7 +169,7 @@ def _load_epochs(disk: Disk, directory: str, report: RecoveryReport) -> EpochCac
 
 
 def _trust_index(disk: Disk, segment: Segment, end: int, epochs: EpochCache, report: RecoveryReport) -> bool:
-    """Take a closed segment as its index tells it, if that leads to end."""
+    """Trust a closed segment's index, if the batches after its last entry lead to end."""
     file = segment.file
     assert file is not None
     size_bytes = file.size_bytes()
@@ -218,7 +220,7 @@ def _scan_segment(
     *,
     is_last: bool,
 ) -> int:
-    """Read a segment whole, index it, cut a torn tail off the last one; returns the offset behind it."""
+    """Read a segment whole, index it, and cut a torn tail off the last one; returns its end offset."""
     file = segment.file
     assert file is not None
     size_bytes = file.size_bytes()
@@ -264,11 +266,11 @@ def _scan_segment(
 def _check_nothing_is_cut(
     disk: Disk, segment: Segment, log_end: int, position: int, seen: FirstPass, report: RecoveryReport
 ) -> None:
-    """Compare where the last segment ends with what its index files remember.
+    """Compare the end of the last segment with its index files.
 
-    Index files are written whole once the log is synced, at a stop and when a segment is closed: records that
-    they know of and the log lacks are lost, unless a checkpoint holds them. Those of a Kafka that was killed
-    are padded with zeros and prove nothing; what they know of is told. Raises CorruptStorage.
+    Index files are written whole after a sync of the log, at a stop and when a segment is closed. So records
+    that they name and the log lacks are lost, unless a checkpoint holds them. Those of a killed Kafka are
+    padded with zeros and prove nothing; what they name is only reported. Raises CorruptStorage.
     """
     files = []
     for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
@@ -298,7 +300,7 @@ def _check_nothing_is_cut(
 
 
 def _read_closed(segment: Segment, seen: FirstPass, report: RecoveryReport) -> None:
-    """Read the part of a closed segment that is to be replayed. Raises CorruptStorage."""
+    """Read the part of a closed segment that the replay needs. Raises CorruptStorage."""
     file = segment.file
     assert file is not None
     start = segment.index.lookup(max(seen.from_offset, segment.base_offset))

@@ -1,4 +1,4 @@
-"""A disk over another one whose changes stay in memory: what a start would do is tried on real files."""
+"""A disk over another one, with its changes kept in memory: it rehearses a start on real files."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from kraftd.log.disk import Disk, File, Lock
 
 
 class OverlayFile:
-    """A file whose writes and cuts are kept beside the file below. See File."""
+    """A file whose writes and truncations stay in memory, apart from the file below. See File."""
 
     def __init__(self, path: str, below: File | None) -> None:
         self.path = path
         self._below = below
         self._kept_bytes = (
             below.size_bytes() if below is not None else 0
-        )  # of the file below that still count
+        )  # bytes of the file below that still count
         self._size_bytes = self._kept_bytes
         self._written: list[tuple[int, bytes]] = []
 
@@ -52,7 +52,7 @@ class OverlayFile:
         pass
 
     def close(self) -> None:
-        """The file stays open: it is opened again by its path."""
+        """Do nothing: the file stays open, to be found again by its path."""
 
     def release(self) -> None:
         if self._below is not None:
@@ -60,14 +60,14 @@ class OverlayFile:
 
 
 class NoLock:
-    """A lock on nothing: a rehearsal keeps no process from its directory."""
+    """A lock on nothing: a rehearsal does not exclude other processes from the directory."""
 
     def release(self) -> None:
         pass
 
 
 class OverlayDisk:
-    """See Disk. Nothing below is changed; `close` closes the files that were opened."""
+    """See Disk. Nothing below changes; `close` closes the files that were opened."""
 
     def __init__(self, below: Disk) -> None:
         self._below = below

@@ -1,9 +1,8 @@
 """The log of one partition: appended in memory, written and synced by a thread of its own.
 
-append, truncate and the like change what is in memory at once and leave the work on the disk behind in order;
-sync does that work, so that everything that waits goes out together with one fsync. Reads see appends at
-once. Which offset the log starts at is its owner's to say. Opening is in `opening`, finding by time in
-`timestamps`.
+Changes such as append and truncate act in memory at once and queue the work for the disk in order. sync does
+that work, so that all of it shares one fsync. Reads see appends at once. The owner decides where the log
+starts. Opening is in `opening`, finding by time in `timestamps`.
 """
 
 from __future__ import annotations
@@ -26,8 +25,9 @@ _SCAN_BYTES = 8 << 10
 
 
 class LogSettings(NamedTuple):
-    """metadata.log.segment.bytes, metadata.log.segment.ms, index.interval.bytes; memory for the log's newest
-    part, and for all that was read on opening, until it has been replayed."""
+    """metadata.log.segment.bytes, metadata.log.segment.ms, index.interval.bytes. tail_bytes limits the memory
+    for the log's newest part; replay_bytes that for what opening has read, until it is replayed.
+    """
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * 24 * 3600 * 1000
@@ -41,11 +41,11 @@ class OffsetOutOfRange(ValueError):
 
 
 class PartitionLog:
-    """See the module. All methods belong to one thread, sync alone to another.
+    """See the module. One thread calls all methods but sync; another may call sync.
 
-    Offsets: log_start is the first that can be read, log_end the next to be written, synced_end the end of
-    what survives a crash. start_epoch is the epoch of the record before log_start, 0 where there is none.
-    After a failed write or sync every change raises StorageFailure; only reads go on.
+    Offsets: log_start is the first readable one, log_end the next to be written, synced_end the end of what
+    survives a crash. start_epoch is the epoch of the record before log_start, 0 if there is none. After a
+    failed write or sync every change raises StorageFailure; reads still work.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PartitionLog:
         self._segments = segments
         self._bases = [segment.base_offset for segment in segments]
         self._tail = Tail(log_end) if tail is None else tail
-        self._pending = PendingWrites()  # its lock is of the fields that sync changes, too
+        self._pending = PendingWrites()  # its lock also guards the fields that sync changes
         self._syncing = threading.Lock()
         self._synced_end = log_end
         self._lowest_truncation = log_end  # since the running sync began
@@ -82,7 +82,7 @@ class PartitionLog:
             f"{len(self._segments)} segments, epoch {self.last_epoch}>"
         )
 
-    # --- what it is ---
+    # --- its state ---
 
     @property
     def synced_end(self) -> int:
@@ -99,7 +99,7 @@ class PartitionLog:
 
     @property
     def segments(self) -> list[Segment]:
-        """The segments, oldest first, to be looked at."""
+        """The segments, oldest first, to be read only."""
         return self._segments
 
     @property
@@ -108,11 +108,11 @@ class PartitionLog:
 
     @property
     def tail_bytes(self) -> int:
-        """How much of the log is in memory."""
+        """The bytes of the log that are in memory."""
         return self._tail.kept_bytes
 
     def bytes_from(self, offset: int) -> int:
-        """How many bytes of the log are behind an offset; up to an index interval more than there are."""
+        """The bytes of the log from an offset on, at most an index interval too many."""
         if not self.log_start <= offset < self.log_end:
             return 0
         first = bisect_right(self._bases, offset) - 1
@@ -123,17 +123,17 @@ class PartitionLog:
         return sum(segment.end_position for segment in self._segments[first:]) - position
 
     def size_bytes_from(self, offset: int) -> int:
-        """What the log takes on disk once it starts at offset: whole segments, as they are deleted whole."""
+        """The bytes on disk if the log started at offset: whole segments, for they are deleted whole."""
         first = max(0, bisect_right(self._bases, offset) - 1)
         return sum(segment.end_position for segment in self._segments[first:])
 
     def position_near(self, offset: int) -> int:
-        """Where in its segment a batch at or before the one that holds offset begins."""
+        """The position, in its segment, of a batch at or before the one that holds offset."""
         return self._segment_of(offset).index.lookup(offset)
 
     @property
     def last_epoch(self) -> int:
-        """Epoch of the last record, of the one before the log start when it is empty."""
+        """Epoch of the last record; of an empty log, that of the record before the log start."""
         if self.epochs.latest is not None:
             return self.epochs.latest
         return self.start_epoch if self.log_start == self.log_end else 0
@@ -141,10 +141,10 @@ class PartitionLog:
     # --- changes, durable after the next sync ---
 
     def append(self, data: bytes | memoryview) -> None:
-        """Whole batches that continue the log. Cheap: nothing is written here.
+        """Append whole batches that continue the log. Cheap: writes nothing to the disk.
 
-        Raises CorruptBatch when they are not valid, and ValueError when they do not continue the log or go
-        back in epochs. Raises StorageFailure when the log has failed; nothing is appended then.
+        Raises CorruptBatch if they are invalid, and ValueError if they do not continue the log or go back in
+        epochs. Raises StorageFailure if the log has failed; then nothing is appended.
         """
         self._check_alive()
         batches = list(iter_batches(data))
@@ -175,7 +175,7 @@ class PartitionLog:
         self.trim_tail()
 
     def trim_tail(self) -> None:
-        """Forget what is in memory beyond the settings' tail_bytes, as far as the disk has it."""
+        """Evict from memory what exceeds the settings' tail_bytes, as far as it is on disk."""
         self._tail.evict(self.settings.tail_bytes, self._synced_end)
 
     def roll(self) -> None:
@@ -187,16 +187,16 @@ class PartitionLog:
 
         def close() -> None:
             assert closed.file is not None
-            closed.file.sync()  # before the next segment has a name: only the last may have a torn tail
+            closed.file.sync()  # before the next segment gets its name: only the last may have a torn tail
             closed.write_indexes(self._disk)
 
         self._pending.add(close)
         self._start_segment(self.log_end)
 
     def truncate_to(self, offset: int) -> int:
-        """Drop the batch that holds offset and all behind it; returns the new log end.
+        """Drop the batch that holds offset and all later ones; returns the new log end.
 
-        Raises ValueError outside of log_start and log_end, CorruptStorage.
+        Raises ValueError for an offset outside of log_start to log_end; CorruptStorage.
         """
         self._check_alive()
         if not self.log_start <= offset <= self.log_end:
@@ -219,10 +219,10 @@ class PartitionLog:
             self._write_epochs()
 
         def cut() -> None:
-            # Indexes on disk tell the next start what was synced; they must not outlive it.
+            # Indexes on disk tell the next start what was synced, so they must not outlive those records.
             segment.remove_indexes(self._disk)
-            # Newest first, so that what a crash leaves is a prefix of the log; and synced before anything is
-            # written behind the cut, so that it never leaves new batches followed by pieces of old ones.
+            # Newest first, so that a crash leaves a prefix of the log. Synced before anything is written
+            # behind the cut, so that new batches are never followed by pieces of old ones.
             for each in reversed(removed):
                 self._remove_segment(each)
             self._disk.sync_directory(self.directory)
@@ -237,8 +237,9 @@ class PartitionLog:
         return end
 
     def truncate_fully_to(self, offset: int, epoch: int) -> None:
-        """Drop the whole log; it starts and ends at offset, behind a record of that epoch, which is durable
-        elsewhere."""
+        """Drop the whole log. It then starts and ends at offset, after a record of epoch that is durable
+        elsewhere.
+        """
         self._check_alive()
         removed = list(self._segments)
         self._segments.clear()
@@ -246,8 +247,8 @@ class PartitionLog:
         self.epochs.clear()
 
         def clear() -> None:
-            # Oldest first: whatever a crash leaves begins past 0 and ends before the offset, and is dropped
-            # on the next start for that reason.
+            # Oldest first: what a crash leaves begins past 0 and ends before the offset, so the next start
+            # drops it.
             for each in removed:
                 self._remove_segment(each)
 
@@ -258,9 +259,9 @@ class PartitionLog:
         self._end_at(offset, offset)
 
     def delete_before(self, offset: int) -> bool:
-        """Let the log start at offset: segments wholly below it go.
+        """Let the log start at offset and drop the segments wholly below it.
 
-        Returns False, and changes nothing, where it starts there or later already, or ends before.
+        Returns False, and changes nothing, if the log already starts there or later, or ends before.
         """
         self._check_alive()
         if not self.log_start < offset <= self.log_end:
@@ -281,13 +282,13 @@ class PartitionLog:
             self._pending.add(Removal(removed, remove))
         return True
 
-    # --- the other thread's part ---
+    # --- for the syncing thread ---
 
     def sync(self) -> int:
-        """Do the waiting work and make it durable; returns synced_end. Blocks: run it off the loop.
+        """Do the queued work and make it durable; returns synced_end. Blocks: run it off the event loop.
 
-        Raises DiskFull, after which it may be called again once there is room (nothing is lost, reads go on);
-        or StorageFailure, after which the log only reads and the process should end.
+        Raises DiskFull: nothing is lost, reads go on, and it may be called again once there is space. Raises
+        StorageFailure: the log can then only be read, and the process should end.
         """
         with self._syncing:
             with self._pending.lock:
@@ -327,13 +328,13 @@ class PartitionLog:
     # --- reads ---
 
     def read(self, offset: int, max_bytes: int, end_offset: int | None = None) -> bytes | memoryview:
-        """Whole batches from the one that holds offset on, at least one, as many as fit into max_bytes and
+        """Whole batches from the one that holds offset on: at least one, as many as fit into max_bytes and
         into a segment.
 
-        None reaches past end_offset (the log end where it is None); empty at or past it. Raises
+        No batch reaches past end_offset (None: the log end); at or past it the result is empty. Raises
         OffsetOutOfRange, CorruptStorage.
         """
-        # Kafka's followers append at once what one fetch has brought, and die of more than a segment holds.
+        # Kafka's followers append a fetch's records at once, and fail if they exceed a segment.
         max_bytes = min(max_bytes, self.settings.segment_bytes)
         end_offset = self.log_end if end_offset is None else min(end_offset, self.log_end)
         if not self.log_start <= offset <= self.log_end:
@@ -351,7 +352,7 @@ class PartitionLog:
             return b""
         stop = limit
         if limit - start > max_bytes:
-            # The index says where batches begin, so that only the last few of them are looked at.
+            # The index tells where batches begin, so only the last few are examined.
             stop = segment.index.position_below(start, start + max_bytes)
             for header, _, position in self._scan(segment, stop):
                 end = position + header.size_bytes
@@ -407,14 +408,14 @@ class PartitionLog:
         )
 
     def _remove_files(self, remove: Callable[[], None]) -> None:
-        """Have files beside the segments deleted, which nothing needs any more."""
+        """Queue the deletion of files beside the segments that nothing needs any more."""
         self._pending.add(Removal([], remove))
 
     def _segment_of(self, offset: int) -> Segment:
         return self._segments[bisect_right(self._bases, offset) - 1]
 
     def _look_for_the_largest_timestamp(self, segment: Segment) -> None:
-        """Of the batches behind the last entry of its index, which a truncation has left."""
+        """Find it among the batches that a truncation left behind the last index entry."""
         last = segment.index.last_entry
         start = max(segment.base_offset if last is None else last[0] + 1, self.log_start)
         while start < self.log_end:
@@ -423,7 +424,7 @@ class PartitionLog:
                 start = header.next_offset
 
     def _written_position(self, segment: Segment) -> int:
-        """How far reads of a segment's file may go: up to the tail, whose bytes may not be written yet."""
+        """The end of the bytes that may be read from a segment's file: the tail's may not be written yet."""
         first = self._tail.first_offset
         if first < self.log_end and self._segment_of(first) is segment:
             return self._tail.first_position
@@ -439,8 +440,9 @@ class PartitionLog:
             raise self._corrupt(segment, error.position, None, error.reason) from None
 
     def _check_read(self, segment: Segment, data: bytes, start: int, offset: int) -> None:
-        """What lies on a disk may change, and a closed segment was opened by its index: nothing is given out
-        of it that is not what was written. Raises CorruptStorage."""
+        """Verify batches read from the disk, so that only what was written is returned: bytes on a disk may
+        change, and a closed segment was opened by its index. Raises CorruptStorage.
+        """
         try:
             check_run(data, offset)
         except CorruptBatch as error:

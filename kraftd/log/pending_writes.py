@@ -1,6 +1,6 @@
-"""What is left to do on the disk: writes, cuts, new segments and removals, in the order of their making.
+"""The queued work for the disk: writes, truncations, new segments and removals, in order.
 
-The event loop adds pieces; the thread that syncs takes all of them, does them and syncs the file once.
+The event loop adds pieces. The syncing thread takes all of them, performs them and syncs the file once.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Write:
 
     def __call__(self) -> None:
         file = self.segment.file
-        assert file is not None  # made by an earlier piece of work
+        assert file is not None  # made by an earlier piece
         file.write(self.position, self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks))
 
 
 class Removal:
-    """Files that nothing needs any more; on a full disk it may come before its turn."""
+    """The removal of files that nothing needs any more; on a full disk it may come early."""
 
     __slots__ = ("remove", "segments")
 
@@ -44,7 +44,7 @@ class Removal:
 
 
 class PendingWrites:
-    """The waiting pieces. `lock` guards them, and what their owner changes together with them."""
+    """The queued pieces. `lock` guards them, and what their owner changes together with them."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -59,7 +59,7 @@ class PendingWrites:
             self._pieces.append(piece)
 
     def write(self, segment: Segment, position: int, data: bytes | memoryview) -> None:
-        """Add bytes behind a segment's end, to the write before where nothing else came between."""
+        """Add bytes at a segment's end; they join the previous write if nothing came between."""
         with self.lock:
             last = self._pieces[-1] if self._pieces else None
             if type(last) is not Write or last.segment is not segment:
@@ -68,14 +68,14 @@ class PendingWrites:
             last.chunks.append(data)
 
     def take(self) -> list[Piece]:
-        """All that waits, for `perform`. Call it with the lock held."""
+        """Remove and return all queued pieces, for `perform`. The caller holds the lock."""
         pieces, self._pieces = self._pieces, []
         return pieces
 
     def perform(self, pieces: list[Piece]) -> None:
-        """Do the pieces and make them durable.
+        """Perform the pieces and make them durable.
 
-        Raises DiskFull, with what was not done waiting again, removals before their turn; StorageError.
+        Raises DiskFull, with the rest queued again and removals done early; StorageError.
         """
         done = 0
         try:
@@ -95,14 +95,14 @@ class PendingWrites:
             raise
 
     def forget(self, segment: Segment) -> None:
-        """The segment's file is about to go: it needs no sync."""
+        """Forget that the segment needs a sync: its file is about to be removed."""
         if self._unsynced is segment:
             self._unsynced = None
 
     def _make_room(self, failed: Piece) -> None:
-        """On a full disk, delete at once what is to be deleted behind the write that found no room.
+        """On a full disk, perform at once the removals that follow the write that failed.
 
-        Only what is older than the segment of that write: all that was to be done with it before is done.
+        Only of what is older than that write's segment: all earlier work on it is done.
         """
         if type(failed) is not Write:
             return

@@ -1,4 +1,4 @@
-"""The batches of a log that another process writes: read only, nothing recovered, nothing changed."""
+"""Reads the batches of a log that another process writes; recovers and changes nothing."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _REMEDY = (
 
 
 def read_batches(disk: Disk, directory: str, start: int, end: int, position: int = 0) -> Iterator[Batch]:
-    """The batches from the one that begins with offset start to the one behind which end is, checked.
+    """The batches from the one that begins at offset start to the one after which offset end follows,
+    checked.
 
-    position is that of a batch at or before start in the segment that holds it, so that not all of it is
-    walked. All files are opened before the first batch comes, so segments may be deleted meanwhile. Raises
-    CorruptStorage for damage, a gap, and where no batch begins at start or ends at end.
+    position is that of a batch at or before start in its segment, where the walk begins. All files are opened
+    before the first batch is read, so segments may be deleted meanwhile. Raises CorruptStorage for damage,
+    for a gap, and if no batch begins at start or ends at end.
     """
     bases = sorted(
         offset

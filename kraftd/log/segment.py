@@ -1,8 +1,8 @@
 """A segment: one `.log` file of whole batches, its sparse index, and the walk over its batches.
 
-Index entries are Kafka's: one for the first batch that begins more than index_interval_bytes behind the last
-entry; (last offset of the batch, its position) in `.index`, (largest timestamp so far, its offset) in
-`.timeindex`; offsets relative to the segment's first.
+Index entries are Kafka's: one for the first batch that begins more than index_interval_bytes after the last
+entry. `.index` holds (last offset of the batch, its position), `.timeindex` (largest timestamp so far, its
+offset). Offsets are relative to the segment's first.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def segment_name(base_offset: int, suffix: str) -> str:
 
 
 def offset_of_name(name: str) -> int | None:
-    """The offset that a file of a segment is named after, None for every other file."""
+    """The offset in the name of a segment's file; None for every other file."""
     digits = name[:20]
     return int(digits) if digits.isdecimal() and len(digits) == 20 and name[20:21] == "." else None
 
 
 class SegmentIndex:
-    """The sparse index of one segment, in memory: where to begin to look for an offset."""
+    """The sparse index of one segment, in memory: where the search for an offset begins."""
 
     __slots__ = (
         "_interval_bytes",
@@ -74,7 +74,7 @@ class SegmentIndex:
         return f"<SegmentIndex of {self.base_offset}, {len(self._offsets)} entries>"
 
     def add(self, header: BatchHeader, position: int) -> None:
-        """Tell the index of the next batch, which begins at position."""
+        """Add the next batch, which begins at position; it gets an entry if one is due."""
         self.saw(header)
         if position - self._last_position > self._interval_bytes:
             self._offsets.append(header.last_offset - self.base_offset)
@@ -89,17 +89,17 @@ class SegmentIndex:
         return self._positions[at] if at >= 0 else 0
 
     def offset_before(self, timestamp_ms: int) -> int:
-        """An offset at which every record before is older than timestamp_ms, the last that is known."""
+        """The last known offset before which every record is older than timestamp_ms."""
         at = bisect_left(self._times, timestamp_ms, key=lambda entry: entry[0]) - 1
         return self._times[at][1] + 1 if at >= 0 else self.base_offset
 
     def saw(self, header: BatchHeader) -> None:
-        """Take a batch's timestamp in account that no entry knows of."""
+        """Account for the timestamp of a batch that no entry covers."""
         if header.max_timestamp_ms > self.max_time[0]:
             self.max_time = (header.max_timestamp_ms, header.last_offset)
 
     def position_below(self, start: int, stop: int) -> int:
-        """The last position from start to stop at which a batch is known to begin; start if there is none."""
+        """The last known beginning of a batch from start to stop; start if there is none."""
         at = bisect_right(self._positions, stop) - 1
         return max(start, self._positions[at]) if at >= 0 else start
 
@@ -109,9 +109,9 @@ class SegmentIndex:
         return (self._offsets[-1] + self.base_offset, self._positions[-1]) if self._offsets else None
 
     def truncate(self, end_offset: int, position: int) -> bool:
-        """Forget the batches at position and behind it, which begin with end_offset.
+        """Forget the batches from position on; the first of them begins at end_offset.
 
-        Returns whether the largest timestamp of those that are left may be newer than what is known of it.
+        Returns whether the remaining batches may hold a larger timestamp than the known one.
         """
         keep = bisect_left(self._positions, position)
         del self._offsets[keep:], self._positions[keep:]
@@ -133,7 +133,7 @@ class SegmentIndex:
         return both.tobytes()
 
     def time_index_bytes(self) -> bytes:
-        """Content of the `.timeindex` file; the largest timestamp ends it, entry due or not."""
+        """Content of the `.timeindex` file; it ends with the largest timestamp, entry due or not."""
         times = list(self._times)
         if self.max_time[0] > (times[-1][0] if times else -1):
             times.append(self.max_time)
@@ -143,9 +143,10 @@ class SegmentIndex:
     def load(
         cls, base_offset: int, offset_index: bytes, time_index: bytes, log_bytes: int
     ) -> SegmentIndex | None:
-        """The index in the two files of a closed segment, None where they contradict themselves or the log.
+        """Read the index of a closed segment from its two files; None if they contradict themselves or the
+        log.
 
-        Kafka maps ten zeroed MiB while it writes; the zeros behind the last entry are no entries.
+        Kafka maps ten MiB of zeros while it writes; zeros after the last entry are no entries.
         """
         if len(offset_index) % 8 or len(time_index) % 12:
             return None
@@ -177,7 +178,7 @@ class SegmentIndex:
 
 
 class Segment:
-    """One segment. end_position counts what was appended, which may be more than its file has yet."""
+    """One segment. end_position counts appended bytes, which may not all be in its file yet."""
 
     __slots__ = ("base_offset", "directory", "end_position", "file", "first_timestamp_ms", "index")
 
@@ -185,9 +186,9 @@ class Segment:
         self.directory = directory
         self.base_offset = base_offset
         self.end_position = 0
-        self.first_timestamp_ms: int | None = None  # of the first batch; what rolling by time counts from
+        self.first_timestamp_ms: int | None = None  # of the first batch; rolling by time counts from it
         self.index = SegmentIndex(base_offset, interval_bytes)
-        self.file: File | None = None  # None until the writer has made it
+        self.file: File | None = None  # None until the syncing thread has made it
 
     def __repr__(self) -> str:
         return f"<Segment {self.base_offset}, {self.end_position} bytes>"
@@ -207,8 +208,8 @@ class Segment:
     def is_full_for(
         self, size_bytes: int, last_offset: int, timestamp_ms: int, segment_bytes: int, segment_ms: int
     ) -> bool:
-        """Return whether a next append of that size, last offset and timestamp begins a new segment. An empty
-        one never is.
+        """Return whether an append of that size, last offset and timestamp begins a new segment. An empty
+        segment is never full.
         """
         if self.end_position == 0:
             return False
@@ -219,17 +220,17 @@ class Segment:
             or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
         )
 
-    # --- what the writing thread does ---
+    # --- for the syncing thread ---
 
     def create(self, disk: Disk) -> None:
-        """Make the file and its empty indexes durable names."""
+        """Make the file and its empty indexes, with durable names."""
         self.file = disk.open(self.path(), create=True)
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             disk.open(self.path(suffix), create=True).close()
         disk.sync_directory(self.directory)
 
     def write_indexes(self, disk: Disk) -> None:
-        """Both index files as they should be. Not synced: they are checked when read and can be made anew."""
+        """Write both index files. They are not synced: they are checked when read and can be made anew."""
         contents = (
             (OFFSET_INDEX_SUFFIX, self.index.offset_index_bytes()),
             (TIME_INDEX_SUFFIX, self.index.time_index_bytes()),
@@ -254,9 +255,9 @@ class Segment:
 def scan(
     file: File, start: int, end: int, *, verify: bool = True, chunk_bytes: int = SCAN_CHUNK_BYTES
 ) -> Iterator[Batch]:
-    """The batches of a file from start to end, read in chunks. Each batch's position is that in the file.
+    """The batches of a file from start to end, read in chunks. Positions are those in the file.
 
-    Raises CorruptBatch, its position that in the file too; truncated when a batch runs past end.
+    Raises CorruptBatch, also with the position in the file; truncated if a batch runs past end.
     """
     position = start
     wanted = chunk_bytes
@@ -284,7 +285,7 @@ def scan(
 
 
 def check_run(data: bytes, offset: int) -> None:
-    """Raises CorruptBatch unless data is sound batches, one behind the other, from that of offset on."""
+    """Raises CorruptBatch unless data is a sequence of sound batches that begins with that of offset."""
     expected = None
     for batch in iter_batches(data):
         header = batch.header
@@ -296,7 +297,7 @@ def check_run(data: bytes, offset: int) -> None:
 
 
 def find_valid_batch(file: File, start: int, end: int, from_offset: int) -> int | None:
-    """Where, from start on, a batch with a right checksum and an offset of at least from_offset begins.
+    """The position, from start on, of a batch with a right checksum and an offset of at least from_offset.
 
     Tells a torn tail (none does) from damage in the middle. Looks at every byte, since nothing marks batches.
     """

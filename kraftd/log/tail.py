@@ -1,11 +1,12 @@
-"""The newest batches of the log, kept in memory: what fetches at the log end read, and all that is not
-written yet."""
+"""The newest batches of the log, in memory: those that fetches at the log end read, and all not
+yet written.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-# What a batch costs beside its bytes; many small batches must not make the tail large.
+# The memory of a batch beside its bytes; many small batches must not make the tail large.
 _OVERHEAD_BYTES = 240
 
 
@@ -19,7 +20,7 @@ class Tail:
         self._offsets: list[int] = []
         self._positions: list[int] = []
         self._views: list[bytes | memoryview] = []
-        self._head = 0  # what is before it was evicted, and is cut off now and then
+        self._head = 0  # entries before it are evicted; they are cut off now and then
         self._kept_bytes = 0
 
     def __repr__(self) -> str:
@@ -27,7 +28,7 @@ class Tail:
 
     @property
     def kept_bytes(self) -> int:
-        """What the batches take in memory."""
+        """The memory of the batches in bytes."""
         return self._kept_bytes
 
     @property
@@ -47,7 +48,7 @@ class Tail:
         self.end_offset = next_offset
 
     def evict(self, limit_bytes: int, written_end: int) -> None:
-        """Forget the oldest batches beyond limit_bytes, as far as the disk has them."""
+        """Forget the oldest batches beyond limit_bytes, as far as they are on disk."""
         offsets, views, head = self._offsets, self._views, self._head
         last = len(offsets) - 1
         while self._kept_bytes > limit_bytes and head < last and offsets[head + 1] <= written_end:
@@ -60,7 +61,7 @@ class Tail:
             self._head = 0
 
     def truncate(self, end_offset: int) -> None:
-        """Forget the batches from end_offset on, which must begin one or be at or below first_offset."""
+        """Forget the batches from end_offset on: the beginning of a batch, or at or below first_offset."""
         keep = max(bisect_left(self._offsets, end_offset), self._head)
         self._kept_bytes -= sum(len(view) + _OVERHEAD_BYTES for view in self._views[keep:])
         del self._offsets[keep:], self._views[keep:], self._positions[keep:]
@@ -72,13 +73,12 @@ class Tail:
         return self._offsets[at], self._positions[at]
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes | memoryview:
-        """The batch that holds offset and those behind it while they fit; none that reaches past
-        end_offset."""
+        """The batch that holds offset and later ones that fit; none that reaches past end_offset."""
         offsets, views = self._offsets, self._views
         first = bisect_right(offsets, offset) - 1
         count = len(offsets)
         if end_offset < self.end_offset:
-            # The batch that holds end_offset is the first one that is too far.
+            # The batch that holds end_offset is the first one past the limit.
             count = bisect_right(offsets, end_offset) - 1
             if count <= first:
                 return b""

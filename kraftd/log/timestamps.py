@@ -21,7 +21,7 @@ class TimestampAndOffset(NamedTuple):
 
 
 def offset_for_timestamp(log: PartitionLog, timestamp_ms: int, end_offset: int) -> TimestampAndOffset | None:
-    """The first record below end_offset whose timestamp is at least timestamp_ms; None where there is none.
+    """The first record below end_offset whose timestamp is at least timestamp_ms; None without one.
 
     Reads at most an index interval of one segment, and a batch. Raises CorruptStorage.
     """
@@ -50,7 +50,7 @@ def max_timestamp(log: PartitionLog, end_offset: int) -> TimestampAndOffset | No
             continue
         if log.log_start <= offset < end_offset:
             found = next(_batches(log, offset, end_offset), None)
-        else:  # that record is not to be seen: walk the segment for the largest that is
+        else:  # that record is past end_offset: walk the segment for the largest before it
             start = max(segment.base_offset, log.log_start)
             seen = _batches(log, start, min(end_offset, _end_of(log, segment)))
             found = max(seen, key=lambda batch: batch.header.max_timestamp_ms, default=None)
@@ -68,7 +68,7 @@ def max_timestamp(log: PartitionLog, end_offset: int) -> TimestampAndOffset | No
 
 
 def _segments(log: PartitionLog, end_offset: int) -> list[Segment]:
-    """Those that hold records of the log below end_offset."""
+    """The segments that hold records of the log below end_offset."""
     return [
         segment
         for segment in log.segments
