@@ -16,7 +16,7 @@ def become_unattached(replica: Replica, epoch: int) -> None:
     """Enter a higher epoch of unknown leader: forget the vote and keep the rest of the election timeout."""
     was = replica.role
     deadline_ms = replica.election_deadline_ms()
-    if replica.may_stand and (
+    if replica.may_be_elected and (
         isinstance(was, Candidate | Resigned | Unattached)
         or (isinstance(was, Prospective) and not was.votes.lost)
     ):
@@ -91,7 +91,7 @@ def lose_pre_vote(replica: Replica) -> None:
         )
         return
     deadline_ms = replica.election_deadline_ms()
-    if isinstance(role, Prospective) and not role.votes.lost and replica.may_stand:
+    if isinstance(role, Prospective) and not role.votes.lost and replica.may_be_elected:
         deadline_ms = role.deadline_ms
     replica.become(
         Cause.PRE_VOTES_LOST, Unattached(deadline_ms), leader_id=replica.leader_id, voted=replica.voted

@@ -108,9 +108,9 @@ _ON_REPORT: dict[type[Event], Callable[[Replica, Any], None]] = {
     LogStartMoved: snapshots.on_log_start_moved,
 }
 
-_QUIET = (AppendRequested, RecordsSynced)  # and fetches, on a leader that stays leader
+_QUIET_EVENTS = (AppendRequested, RecordsSynced)  # and fetches, on a leader that stays leader
 
-_MOST_TRANSITIONS = 16  # in one step: more than a replica can need
+_MAX_STEP_TRANSITIONS = 16  # more than a replica can need
 
 
 class RaftCore:
@@ -248,7 +248,7 @@ class RaftCore:
                 quiet = self._calm
             else:
                 self._take_in(event)
-                quiet = self._calm and type(event) in _QUIET
+                quiet = self._calm and type(event) in _QUIET_EVENTS
             due_ms = self._deadline_ms
             if quiet and replica.role is role and (due_ms is None or replica.now_ms < due_ms):
                 parked_ms = replica.fetches.deadline_ms()
@@ -344,7 +344,7 @@ class RaftCore:
             return
         fetch_answers.expire(replica)
         deadline_ms: int | None = None
-        for _ in range(_MOST_TRANSITIONS):
+        for _ in range(_MAX_STEP_TRANSITIONS):
             resigning.poll_shutdown(replica)
             if replica.shut_down:
                 break

@@ -214,7 +214,7 @@ def on_pre_vote_unsupported(replica: Replica) -> None:
 
 def poll_unattached(replica: Replica, role: Unattached) -> int | None:
     """Ask other nodes for the leader; when the election timeout is over, start an election."""
-    if replica.may_stand:
+    if replica.may_be_elected:
         if replica.shutting_down:
             return None
         if role.deadline_ms is None:
@@ -223,7 +223,7 @@ def poll_unattached(replica: Replica, role: Unattached) -> int | None:
             become_prospective(replica, Cause.ELECTION_TIMEOUT)
             return None
     fetch_from_anyone(replica)
-    return role.deadline_ms if replica.may_stand else None
+    return role.deadline_ms if replica.may_be_elected else None
 
 
 def poll_prospective(replica: Replica, role: Prospective) -> int | None:
@@ -266,7 +266,7 @@ def start(replica: Replica) -> None:
         others = set(replica.voters.ids) - {replica.config.node_id}
         replica.leader_listeners = replica.config.listeners
         replica.role = Resigned(replica.now_ms + replica.random_election_timeout_ms(), others, [])
-    elif replica.may_stand and replica.leader_id is None and _voted_for_itself(replica):
+    elif replica.may_be_elected and replica.leader_id is None and _voted_for_itself(replica):
         votes = Votes((voter.key for voter in replica.voters), replica.config.node_id)
         replica.role = Candidate(votes, replica.now_ms + replica.random_election_timeout_ms())
     elif replica.leader_id is not None and replica.voters.listeners(replica.leader_id):

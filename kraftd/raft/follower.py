@@ -226,7 +226,7 @@ def on_connection_lost(replica: Replica, node_id: int) -> None:
     time.
     """
     role = replica.role
-    if not isinstance(role, Follower) or node_id != replica.leader_id or not replica.may_stand:
+    if not isinstance(role, Follower) or node_id != replica.leader_id or not replica.may_be_elected:
         return
     role.connection_lost = True
     wait_ms = replica.turn_ms() + (TURN_MS << min(replica.quick_rounds, 12)) - TURN_MS
@@ -241,12 +241,12 @@ def poll_follower(replica: Replica, role: Follower) -> int | None:
     """Fetch; a voter becomes prospective when the leader has been silent for the fetch timeout."""
     if replica.shutting_down:
         return None
-    if replica.may_stand and replica.now_ms >= role.fetch_deadline_ms:
+    if replica.may_be_elected and replica.now_ms >= role.fetch_deadline_ms:
         become_prospective(replica, Cause.FETCH_TIMEOUT)
         return None
     if not join_or_update(replica, role):
         fetch_from_leader(replica, role)
-    deadlines = [role.fetch_deadline_ms] if replica.may_stand else []
+    deadlines = [role.fetch_deadline_ms] if replica.may_be_elected else []
     if role.update_voter_deadline_ms > replica.now_ms:
         deadlines.append(role.update_voter_deadline_ms)
     return min(deadlines, default=None)

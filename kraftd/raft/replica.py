@@ -124,7 +124,7 @@ class Replica:
         return self.history.voters.has_voter(self.key)
 
     @property
-    def may_stand(self) -> bool:
+    def may_be_elected(self) -> bool:
         """Return whether this replica may be elected: a voter, or one whose removal is not known to be
         committed.
 
@@ -326,7 +326,7 @@ class Replica:
 
     def election_deadline_ms(self) -> int | None:
         """When an unattached voter starts an election; None for an observer."""
-        return self.now_ms + self.random_election_timeout_ms() if self.may_stand else None
+        return self.now_ms + self.random_election_timeout_ms() if self.may_be_elected else None
 
     def turn_ms(self) -> int:
         """How long this voter lets voters of lower ids go first when all lose the leader at once: of two that

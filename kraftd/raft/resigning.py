@@ -142,7 +142,7 @@ def poll_resigned(replica: Replica, role: Resigned) -> int | None:
     start an election at once.
     """
     if not replica.shutting_down and replica.now_ms >= role.deadline_ms:
-        fresh = Unattached(replica.now_ms if replica.may_stand else None)
+        fresh = Unattached(replica.now_ms if replica.may_be_elected else None)
         replica.become(Cause.ELECTION_TIMEOUT, fresh, epoch=replica.epoch + 1)
         return None
     for node_id in sorted(role.unacknowledged):

@@ -136,7 +136,7 @@ def never_end(patch: Any) -> None:
 
 def never_stand(patch: Any) -> None:
     """L1: nobody stands for leader, unless it is alone."""
-    patch.setattr(Replica, "may_stand", property(lambda self: len(self.voters) == 1 and self.is_voter))
+    patch.setattr(Replica, "may_be_elected", property(lambda self: len(self.voters) == 1 and self.is_voter))
 
 
 def lead_on_after_a_restart(patch: Any) -> None:
