@@ -5,7 +5,7 @@
     image.topic_named("orders")
     snapshot = list(image.records())
 
-``tables`` holds the state, its indexes and the undo journal, changed by setters only. Upon it stand
-``replay`` (one function a record), ``partition_runs`` (many new partitions at once) and ``snapshot_records``
-(the state as records). ``image`` joins them. Other packages use it, ``state`` (values) and ``features``.
+``tables`` holds the state, its indexes and the undo journal; only setters change it. ``replay`` (one function
+a record), ``partition_runs`` (many new partitions at once) and ``snapshot_records`` (the state as records)
+build on it. ``image`` joins them. Other packages use ``image``, ``state`` (values) and ``features``.
 """

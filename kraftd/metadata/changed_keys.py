@@ -1,7 +1,7 @@
-"""Which records of a snapshot an image has changed since, from its undo journal (KIP-630).
+"""Which records of a snapshot have changed in the image since, from its undo journal (KIP-630).
 
-A record counts once however often it was modified or deleted.  One that is new since the snapshot does not
-count until it is modified or deleted.
+A record counts once, however often it was modified or deleted. One that is new since the snapshot counts only
+when it is modified or deleted.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from kraftd.metadata import journal as j
 
 
 def changed_keys(entries: Reversible[j.Entry], not_in_snapshots: Collection[object]) -> set[Hashable]:
-    """The keys behind the journal's entries; `not_in_snapshots` are tables that no snapshot holds.
+    """The keys of the journal's entries; `not_in_snapshots` are tables that no snapshot holds.
 
-    A table of tables (configs by resource, quotas by entity) counts by its inner keys, which are a record
-    each.
+    A table of tables (configs by resource, quotas by entity) counts by its inner keys, each of which is a
+    record.
     """
     left_out = {id(place) for place in not_in_snapshots}
-    after: dict[tuple[int, Any], Any] = {}  # the value behind each entry, walking backwards
+    after: dict[tuple[int, Any], Any] = {}  # the value after each entry, walking backwards
     found: set[Hashable] = set()
     for _, kind, place, key, before in reversed(entries):
         if kind == j.FIELD:

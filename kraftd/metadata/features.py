@@ -1,4 +1,5 @@
-"""Features (KIP-584, KIP-1022): which this software supports, their defaults by release, what they depend on.
+"""Features (KIP-584, KIP-1022): those that this software supports, their defaults by release, their
+dependencies.
 
 Facts: Feature, MetadataVersion and the *Version enums of Apache Kafka 4.3.1.
 """
@@ -18,7 +19,7 @@ ELR_VERSION: Final = "eligible.leader.replicas.version"
 
 
 class FeatureLevel(NamedTuple):
-    """One level: which metadata.version makes it a new cluster's default, and what it needs."""
+    """One level: the metadata.version that makes it a new cluster's default, and its dependencies."""
 
     level: int
     default_since: int
@@ -45,7 +46,7 @@ class Feature(NamedTuple):
         return level.level
 
     def at(self, level: int) -> FeatureLevel:
-        """Raises ValueError when there is no such level."""
+        """The level of that number. Raises ValueError if there is none."""
         for known in self.levels:
             if known.level == level:
                 return known
@@ -90,9 +91,7 @@ def supported_features(*, unstable: bool = False) -> dict[str, tuple[int, int]]:
 
 
 def check_dependencies(name: str, level: int, levels: Mapping[str, int]) -> None:
-    """Raises ValueError when a level of a feature (not metadata.version) lacks what it depends on in
-    levels.
-    """
+    """Raises ValueError if a feature's level (other than metadata.version's) lacks a dependency in levels."""
     if name not in FEATURES:
         raise ValueError(f"there is no feature {name}")
     metadata_version = levels.get(METADATA_VERSION)
@@ -116,8 +115,8 @@ def format_levels(
     """The levels of every feature that a new cluster starts with, metadata.version and kraft.version
     among them.
 
-    requested: what --feature named; release: the level that --release-version means; dynamic_quorum:
-    whether the voters are kept in the log (KIP-853).  Raises ValueError with a text for the operator.
+    requested: the levels of --feature; release: the level of --release-version; dynamic_quorum: whether the
+    log holds the voters (KIP-853). Raises ValueError with a text for the operator.
     """
     if METADATA_VERSION in requested:
         if release is not None:
@@ -156,7 +155,7 @@ def format_levels(
 
 
 def _kraft_version_level(requested: int | None, *, dynamic_quorum: bool) -> int:
-    """Voters in the log need kraft.version 1, and kraft.version 1 voters in the log."""
+    """The level of kraft.version: voters in the log need 1, and 1 needs voters in the log."""
     if requested is None:
         return 1 if dynamic_quorum else 0
     if requested == 0 and dynamic_quorum:
@@ -177,7 +176,7 @@ def bootstrap_records(
 ) -> list[VersionedRecord]:
     """The records of bootstrap.checkpoint for the levels of a new cluster; others follow (SCRAM credentials).
 
-    metadata.version comes first; a level of 0 and kraft.version, which is the quorum's own, have no record.
+    metadata.version comes first. A level of 0 has no record, nor has kraft.version, which the quorum keeps.
     """
     records = [VersionedRecord(FeatureLevelRecord(METADATA_VERSION, levels[METADATA_VERSION]), 0)]
     records += [

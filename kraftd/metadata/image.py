@@ -1,7 +1,7 @@
-"""The metadata image: the state that the records of the metadata log amount to.
+"""The metadata image: the state that results from the records of the metadata log.
 
-Changed by ``apply`` only, record by record, in offset order.  What comes out is read-only: values are
-immutable, and the mappings are the image's own.
+Only ``apply`` changes it, record by record, in offset order. What it returns is read-only: values are
+immutable, and mappings belong to the image.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NO_PARTITIONS = HostedPartitions()
 _SETTLED_A_CALL = 4_000  # about 2 ms
 
-# What two images must agree on to be equal.
+# The state that is equal in equal images.
 STATE = (
     "features",
     "brokers",
@@ -47,7 +47,7 @@ class Image(Tables):
     # Records
 
     def apply(self, message: object, offset: int, epoch: int) -> None:
-        """Replay one record.  Raises ReplayError when it contradicts the image or is of no known type."""
+        """Replay one record.  Raises ReplayError if it contradicts the image or is of unknown type."""
         replay = REPLAY.get(type(message))
         if replay is None:
             raise ReplayError(f"offset {offset}: {type(message).__name__} is not a metadata record")
@@ -65,9 +65,10 @@ class Image(Tables):
     def apply_all(
         self, messages: Sequence[object], offset: int, epoch: int, *, of_snapshot: bool = False
     ) -> None:
-        """Replay records, of offsets that follow one another or, of a snapshot, all of one.
+        """Replay records of consecutive offsets; those of a snapshot all have the same offset.
 
-        The same as ``apply`` of each, quicker.  Raises ReplayError; the records before it are applied then.
+        Same as ``apply`` of each, but faster. Raises ReplayError; the records before the failed one are
+        applied then.
         """
         at, count = 0, len(messages)
         step = 0 if of_snapshot else 1
@@ -84,7 +85,7 @@ class Image(Tables):
             offset += step
 
     def _apply_run(self, messages: Sequence[object], at: int, offset: int, epoch: int, step: int) -> int:
-        """The run of new partitions that begins there; how many there are."""
+        """Apply the run of new partitions that begins there; returns how many there are."""
         entries = None
         if self._journal is not None:
             entries = self._journal.entries
@@ -103,7 +104,7 @@ class Image(Tables):
         """The image written back as records, in the order of Kafka's snapshots; equal images give equal
         records.
 
-        Raises UnwritableMetadataError when the metadata version cannot carry what the image holds.
+        Raises UnwritableMetadataError if the metadata.version cannot express what the image holds.
         """
         return snapshot_records(self)
 
@@ -117,7 +118,7 @@ class Image(Tables):
         return self.topics.get(topic_id)
 
     def colliding_topic(self, name: str) -> str | None:
-        """Another topic whose name is the same in metrics, where "." and "_" are one."""
+        """Another topic whose name is the same in metrics, where "." and "_" are equal."""
         return self._names.colliding(name)
 
     def topic_names(self) -> Mapping[str, bytes]:
@@ -133,23 +134,23 @@ class Image(Tables):
         return self.configs.get((resource_type, name), _NOTHING)
 
     def has_acl(self, acl: AclState) -> bool:
-        """Return whether an equal ACL is there, in O(1)."""
+        """Return whether the image holds an equal ACL, in O(1)."""
         return acl in self._acl_counts
 
-    # Which partitions: the order is that of topics and partitions as first hosted.  Not to be changed
-    # while iterating.
+    # Sets of partitions: topics and partitions in the order in which they were first hosted. The image must
+    # not change during iteration.
 
     def partitions_of(self, broker_id: int) -> Iterator[TopicPartition]:
         """Every partition that has a replica on the broker, or the broker in its ISR."""
         return iter(self._hosted.get(broker_id, _NO_PARTITIONS))
 
     def settle_hosted(self, broker_id: int) -> bool:
-        """Prepare some of ``partitions_of``, which otherwise may take long: whether it is ready."""
+        """Prepare a part of ``partitions_of``, which may take long; returns whether it is ready."""
         return self._hosted.get(broker_id, _NO_PARTITIONS).settle(_SETTLED_A_CALL)
 
     def hosted_masks(self, broker_id: int) -> list[tuple[bytes, int]]:
-        """The same as topic ids and masks (bit i is partition i), in a list of its own: it may be gone
-        through while the image changes.
+        """``partitions_of`` as topic ids and masks (bit i is partition i). The list is a copy, so the image
+        may change during iteration.
         """
         return self._hosted.get(broker_id, _NO_PARTITIONS).masks()
 
@@ -173,15 +174,15 @@ class Image(Tables):
         return iter(self._leaderless)
 
     def partitions_with_non_preferred_leader(self) -> Iterator[TopicPartition]:
-        """Those led by another than their first replica, leaderless ones among them."""
+        """Partitions not led by their first replica, leaderless ones included."""
         return iter(self._not_preferred)
 
     def walk_without_leader(self) -> PartitionWalk:
-        """``partitions_without_leader``, some at a time while the image changes."""
+        """Walk ``partitions_without_leader`` in parts, between which the image may change."""
         return PartitionWalk(self._leaderless)
 
     def walk_with_non_preferred_leader(self) -> PartitionWalk:
-        """``partitions_with_non_preferred_leader``, some at a time while the image changes."""
+        """Walk ``partitions_with_non_preferred_leader`` in parts, between which the image may change."""
         return PartitionWalk(self._not_preferred)
 
     @property
@@ -191,7 +192,7 @@ class Image(Tables):
 
     @property
     def not_preferred_count(self) -> int:
-        """How many partitions are not led by their first replica, leaderless ones among them, in O(1)."""
+        """How many partitions are not led by their first replica, leaderless ones included, in O(1)."""
         return self._not_preferred.count
 
     def reassigning_partitions(self) -> Iterator[TopicPartition]:

@@ -1,7 +1,7 @@
-"""The undo journal: what each applied record replaced, so that records can be taken back.
+"""The undo journal: what each applied record replaced, so that records can be undone.
 
-Needed twice: a leader applies records before they are committed and may lose them, and a metadata
-transaction (KIP-868) may be aborted.  An entry names the table and the key and keeps the value before.
+It has two uses: a leader applies records before their commit and may lose them, and a metadata transaction
+(KIP-868) may be aborted. An entry names table and key, and holds the previous value.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final
 
-# Kinds of entries: (offset, kind, place, key, value before).
+# Kinds of entries: (offset, kind, place, key, previous value).
 TABLE: Final = 0  # place is a dict of the image
 PARTITION: Final = 1  # place is a TopicState, key a partition
 TOPIC: Final = 2  # place is None, key a topic id
 FIELD: Final = 3  # place is None, key a name of a plain field of the image
-# As PARTITION, of a partition that was not there before, by a record that follows the one before it directly.
+# As PARTITION, for a new partition whose record directly follows that of the previous entry.
 ADDED: Final = 4
 
 Entry = tuple[int, int, Any, Any, Any]
@@ -22,7 +22,7 @@ Entries = deque[Entry]
 
 
 class Absent:
-    """The value before, where there was none."""
+    """The previous value of a key that did not exist."""
 
     def __repr__(self) -> str:
         return "<absent>"
@@ -41,11 +41,11 @@ class Journal:
         self._settled_offset = -1
 
     def settle(self, offset: int) -> None:
-        """The entries of records at or before an offset may be forgotten."""
+        """Allow the entries of records at or before an offset to be forgotten."""
         self._settled_offset = offset
 
     def forget(self, most: int) -> bool:
-        """Drop up to so many entries that are settled: whether there are more."""
+        """Drop up to that many settled entries; returns whether there are more."""
         entries, offset = self.entries, self._settled_offset
         for _ in range(min(most, len(entries))):
             if entries[0][0] > offset:

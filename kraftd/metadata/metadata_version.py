@@ -1,4 +1,4 @@
-"""metadata.version: its levels, what each allows, and the version in which each record is written.
+"""metadata.version: its levels, what each allows, and the version of each record at it.
 
 Facts: KIP-778 and the MetadataVersion of Apache Kafka 4.3.1.  A level here is the plain feature level, 7-30.
 """
@@ -12,7 +12,7 @@ KRAFT_VERSION: Final = "kraft.version"
 
 
 class Level(NamedTuple):
-    """One level: its name, the release it came with, whether records changed in it."""
+    """One level: its name, its release, and whether records changed in it."""
 
     level: int
     name: str
@@ -65,16 +65,15 @@ def is_known(level: int) -> bool:
 
 
 def version_name(level: int) -> str:
-    """Kafka's name of a level, "4.3-IV0"; the plain number where there is no such level."""
+    """Kafka's name of a level, such as "4.3-IV0"; the plain number if there is no such level."""
     known = _BY_LEVEL.get(level)
     return str(level) if known is None else known.name
 
 
 def parse_version(text: str, *, unstable: bool = False) -> int:
-    """The level that a release ("4.3", "4.3.1") or a level's name ("4.3-IV0") means; a release means its
-    last level.
+    """The level of a release ("4.3", "4.3.1": its last level) or of a level's name ("4.3-IV0").
 
-    Raises ValueError with the known names when there is none.
+    Raises ValueError with the known names if there is none.
     """
     key = ".".join(text.split(".")[:2])
     latest = LATEST_TESTING if unstable else LATEST_PRODUCTION
@@ -90,7 +89,7 @@ def parse_version(text: str, *, unstable: bool = False) -> int:
 
 
 def records_changed_between(one: int, other: int) -> bool:
-    """Return whether any record's form changed between two levels, in either direction: a downgrade then
+    """Return whether any record's form changed between two levels, in either direction: then a downgrade
     loses metadata.
     """
     low, high = sorted((one, other))
@@ -163,7 +162,7 @@ def partition_change_record_version(level: int) -> int:
     return partition_record_version(level)
 
 
-# Lowest level at which a record may be written at all, where that is not the minimum.
+# Lowest level at which a record may be written, if that is above the minimum.
 _FIRST_LEVEL: Final[dict[str, int]] = {
     "BeginTransactionRecord": 13,
     "EndTransactionRecord": 13,
@@ -186,7 +185,7 @@ _VERSION_OF = {
 def record_version(message_class: type, level: int) -> int:
     """The version in which a record of this class is written at a metadata.version.
 
-    Raises ValueError when the metadata.version knows no such record.
+    Raises ValueError if the metadata.version has no such record.
     """
     name = message_class.__name__
     first = _FIRST_LEVEL.get(name, MINIMUM_VERSION)

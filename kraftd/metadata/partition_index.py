@@ -1,4 +1,4 @@
-"""Sets of partitions, compact at a million: a topic id and a bit mask of partition indexes an entry."""
+"""Sets of partitions, compact at a million: each entry is a topic id and a bit mask of partition indexes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 TopicPartition = tuple[bytes, int]
 
-# The masks of small topics exist once: an index of a million replicas is made of few distinct ints.
+# Equal masks of small topics are one object: an index of a million replicas has few distinct ints.
 _SHARED_MASKS = tuple(range(1 << 12))
 _SHARED_LIMIT = len(_SHARED_MASKS)
-_PLACED_A_CHANGE = 2  # more than one, so that the notes of a load are used up in time
+_PLACED_A_CHANGE = 2  # more than one, so that the notes of a load are used up eventually
 
 
 class PartitionSet:
@@ -34,7 +34,7 @@ class PartitionSet:
             del self.masks[topic_id]
 
     def discard_topic(self, topic_id: bytes) -> None:
-        """Take out every partition of a topic."""
+        """Remove every partition of a topic."""
         self.masks.pop(topic_id, None)
 
     def __iter__(self) -> Iterator[TopicPartition]:
@@ -54,16 +54,16 @@ class PartitionSet:
 class HostedPartitions:
     """The partitions that have a replica on a broker.
 
-    A load names a broker in tens of thousands of topics, and most often these are never read. What comes in
-    is only written down, and put in its place by the first reader, and a few with every change.
+    A load names a broker in tens of thousands of topics, and most of these entries are never read. So a
+    change is only noted. The first reader puts all notes in their places, and each change a few.
     """
 
     __slots__ = ("_notes", "_placed", "_set")
 
     def __init__(self) -> None:
         self._set = PartitionSet()
-        self._notes: list[Any] = []  # topic id and mask in turn; a mask below zero is of those that go
-        self._placed = 0  # how much of the notes is in the set
+        self._notes: list[Any] = []  # topic id and mask in turn; a negative mask removes partitions
+        self._placed = 0  # how many of the notes are in the set already
 
     def add_mask(self, topic_id: bytes, mask: int) -> None:
         """Add partitions of a topic: bit i is partition i."""
@@ -79,12 +79,12 @@ class HostedPartitions:
         self.discard_mask(topic_id, 1 << index)
 
     def discard_mask(self, topic_id: bytes, mask: int) -> None:
-        """Take out partitions of a topic: bit i is partition i."""
+        """Remove partitions of a topic: bit i is partition i."""
         self._notes += (topic_id, -mask)
         self._place(_PLACED_A_CHANGE)
 
     def _place(self, most: int) -> None:
-        """Put so many notes where they belong, the oldest first."""
+        """Put that many notes into the set, the oldest first."""
         notes, begin = self._notes, self._placed
         end = min(begin + 2 * most, len(notes))
         masks = self._set.masks
@@ -102,7 +102,7 @@ class HostedPartitions:
         self._placed = end
 
     def settle(self, most: int) -> bool:
-        """Put some notes where they belong: whether all of them are, so that to look takes no longer."""
+        """Put some notes into the set; returns whether none is left, so that reading is fast."""
         self._place(most)
         return not self._notes
 
@@ -124,7 +124,7 @@ class HostedPartitions:
 
 
 class CountedPartitionSet(PartitionSet):
-    """One that knows its size at any time: `count`. Adding costs a little more."""
+    """A set that keeps its size in `count`. Adding costs a little more."""
 
     __slots__ = ("count",)
 
@@ -150,9 +150,9 @@ class CountedPartitionSet(PartitionSet):
 
 
 class PartitionWalk:
-    """A way through the partitions of a set, some at a time, while the set goes on changing.
+    """A walk through the partitions of a set in parts, between which the set may change.
 
-    What has left the set may still come up, and what has entered it may not: the caller checks each one
+    It may still return partitions that have left the set, and may miss new ones: the caller checks each
     again.
     """
 
@@ -165,7 +165,7 @@ class PartitionWalk:
         self._next: list[TopicPartition] = []
 
     def next(self, limit: int) -> list[TopicPartition]:
-        """Up to so many; they come again until they are ``passed``."""
+        """The next partitions, up to that many; it returns them again until they are ``passed``."""
         ready, masks = self._next, self._set.masks
         while len(ready) < limit and self._topic_ids:
             topic_id = self._topic_ids.pop()
@@ -174,11 +174,11 @@ class PartitionWalk:
         return ready[:limit]
 
     def passed(self, count: int) -> None:
-        """The first so many of the next ones are done with."""
+        """Move past that many partitions."""
         del self._next[:count]
 
     def is_last(self, count: int) -> bool:
-        """Return whether nothing comes after so many more."""
+        """Return whether nothing follows after that many more."""
         return not self._topic_ids and len(self._next) <= count
 
     def __repr__(self) -> str:

@@ -1,9 +1,8 @@
-"""New partitions, many at a time: what a creation, a snapshot and the most of a log consist of.
+"""New partitions, many at a time: creations, snapshots and most of a log consist of them.
 
-A run is the records of one topic's partitions that follow one another. Each is new, led by its first replica,
-and has nothing else to it.  Such a partition is in none of the sparse indexes, and those of a run come into
-the others together.  Whatever is not so is left to ``replay_topics.set_partition``, which knows all cases and
-errors.
+A run is consecutive records of one topic's partitions. Each partition is new, led by its first replica, and
+otherwise plain. Such a partition is in none of the sparse indexes, and a run enters the other indexes at
+once. Every other record is left to ``replay_topics.set_partition``, which handles all cases and errors.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from kraftd.types import DIRECTORY_MIGRATING
 def add_run(
     tables: Tables, messages: Sequence[object], at: int, offset: int, entries: j.Entries | None
 ) -> int:
-    """Add the run that begins with the message at a place; how many messages it had, which may be none.
+    """Add the run that begins with the message at a place; returns its number of messages, which may be 0.
 
-    offset is that of the first; the changes are noted in entries, if there are any.
+    offset is that of the first message. The changes are journalled in entries, unless that is None.
     """
     first = messages[at]
     assert type(first) is PartitionRecord
@@ -73,7 +72,7 @@ def add_run(
 
 
 def _plain_state(tables: Tables, record: PartitionRecord) -> PartitionState | None:
-    """The partition of a record, remembered for its likes; None if there is more to it, or an error."""
+    """The plain state of a record, shared with equal partitions; None if it is not plain, or has an error."""
     replicas = record.replicas
     if (
         not replicas

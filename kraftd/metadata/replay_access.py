@@ -18,7 +18,7 @@ from kraftd.types import uuid_text
 
 
 def set_config(tables: Tables, record: ConfigRecord) -> None:
-    """A null value takes the key away; a resource without keys is none."""
+    """Set or remove (null value) a key; a resource without keys is removed."""
     resource = (record.resource_type, record.resource_name)
     values = dict(tables.configs.get(resource, ()))
     if record.value is None:

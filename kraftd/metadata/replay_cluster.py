@@ -32,12 +32,12 @@ _HALVES = Struct(">qq")
 
 
 def in_kafkas_order(ids: Iterable[Uuid]) -> tuple[Uuid, ...]:
-    """Ids sorted as Kafka sorts them, whose halves have a sign: so the same checkpoint is written."""
+    """Ids in Kafka's order, which compares signed halves, so that both write the same checkpoint."""
     return tuple(sorted(ids, key=_HALVES.unpack))
 
 
 def register_broker(tables: Tables, record: RegisterBrokerRecord) -> None:
-    """A registration replaces the one before of the same id, whole."""
+    """Replace the registration of the same id as a whole."""
     state = BrokerState(
         record.broker_id,
         record.broker_epoch,
@@ -73,8 +73,8 @@ def unfence_broker(tables: Tables, record: UnfenceBrokerRecord) -> None:
 
 
 def change_broker(tables: Tables, record: BrokerRegistrationChangeRecord) -> None:
-    """fenced: 1 fences, -1 unfences, 0 leaves; in_controlled_shutdown: 1 or 0; no directories leave
-    those there.
+    """Change a registration. fenced: 1 fences, -1 unfences, 0 keeps; in_controlled_shutdown: 1 sets, 0 keeps;
+    no directories keep the old ones.
     """
     broker = _broker(tables, record.broker_id, record.broker_epoch)
     if record.fenced not in (-1, 0, 1):
@@ -110,8 +110,8 @@ def register_controller(tables: Tables, record: RegisterControllerRecord) -> Non
 
 
 def set_feature(tables: Tables, record: FeatureLevelRecord) -> None:
-    """Level 0 takes a feature away. A level that this software does not know stops it, as it does Kafka's:
-    what comes after could mean anything. kraft.version is passed over: its level is the quorum's own.
+    """Set a feature's level; 0 removes the feature. A level that this software does not know is an error, as
+    in Kafka: later records could mean anything. kraft.version is skipped, because the quorum keeps its level.
     """
     name, level = record.name, record.feature_level
     low, high = _READABLE.get(name, (0, 0))
@@ -151,7 +151,9 @@ def abort_transaction(tables: Tables, record: AbortTransactionRecord) -> None:
 
 
 def nothing(tables: Tables, record: object) -> None:
-    """A record that only moves the offset: NoOp, and the state of a ZooKeeper migration, long over."""
+    """Change nothing: the record only moves the offset (NoOp, and the state of a finished ZooKeeper
+    migration).
+    """
 
 
 def _put_broker(tables: Tables, state: BrokerState) -> None:

@@ -17,7 +17,7 @@ _NO_ELR = PartitionChangeRecord(eligible_leader_replicas=(), last_known_elr=())
 
 
 def add_topic(tables: Tables, record: TopicRecord) -> None:
-    """A topic id never comes twice, nor a name while its topic lives."""
+    """Add a topic. Its id must be new, and its name not in use."""
     if record.topic_id in tables.topics:
         raise ReplayError(f"topic id {uuid_text(record.topic_id)} exists already")
     existing = tables.topic_named(record.name)
@@ -27,7 +27,7 @@ def add_topic(tables: Tables, record: TopicRecord) -> None:
 
 
 def remove_topic(tables: Tables, record: RemoveTopicRecord) -> None:
-    """Its partitions and its configs go with it."""
+    """Remove a topic with its partitions and configs."""
     topic = tables.topics.get(record.topic_id)
     if topic is None:
         raise ReplayError(f"no topic {uuid_text(record.topic_id)}")
@@ -38,7 +38,7 @@ def remove_topic(tables: Tables, record: RemoveTopicRecord) -> None:
 
 
 def set_partition(tables: Tables, record: PartitionRecord) -> None:
-    """A new partition, or the whole of an old one."""
+    """Add a partition, or replace an existing one as a whole."""
     topic = tables.topics.get(record.topic_id)
     if topic is None:
         raise ReplayError(f"no topic {uuid_text(record.topic_id)}")
@@ -76,7 +76,7 @@ def change_partition(tables: Tables, record: PartitionChangeRecord) -> None:
     before = topic.partitions.get(record.partition_id)
     if before is None:
         raise ReplayError(f"no partition {record.partition_id} of topic {topic.name}")
-    # The record's tuples become the image's; equal ones that it already keeps take their place.
+    # The image keeps the record's tuples, unless it already has equal ones.
     if record.replicas is not None:
         record.replicas = tables.sharing.one(record.replicas)
     if record.isr is not None:
@@ -95,8 +95,8 @@ def change_partition(tables: Tables, record: PartitionChangeRecord) -> None:
 
 
 def clear_elr(tables: Tables, record: ClearElrRecord) -> None:
-    """Empty both ELRs of one topic, or of all when the name is empty (KIP-966); the partition epoch
-    moves with it.
+    """Empty both ELRs of one topic, or of all if the name is empty (KIP-966). Each change raises the
+    partition epoch.
     """
     name = record.topic_name
     topic = tables.topic_named(name) if name else None

@@ -1,4 +1,4 @@
-"""Equal values kept once: a million partitions repeat few ids and few tuples."""
+"""Keeps one object of equal values: a million partitions repeat few ids and few tuples."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 from kraftd.metadata.state import PartitionState
 
-# Small clusters repeat few tuples of replicas; large ones repeat none, and looking for them would only cost.
+# Small clusters repeat few tuples of replicas. Large ones repeat none, so a search would only cost time.
 _TUPLES_LIMIT = 1 << 13
 
 
 class Sharing:
-    """The one object that is kept of equal values."""
+    """Keeps one object of equal values."""
 
     __slots__ = ("_ids", "_values")
 
@@ -20,7 +20,7 @@ class Sharing:
         self._ids: dict[bytes, bytes] = {}
 
     def one(self, value: Any) -> Any:
-        """The one that is equal, of a tuple of ints or of ids."""
+        """The kept object equal to a tuple of ints or of ids."""
         values = self._values
         kept = values.get(value)
         if kept is not None:
@@ -30,7 +30,7 @@ class Sharing:
         return value
 
     def ids(self, ids: tuple[bytes, ...]) -> tuple[bytes, ...]:
-        """As one, for directory ids: each id is kept once, however many tuples have it."""
+        """As ``one``, for directory ids: each id is kept once, in however many tuples it is."""
         kept: tuple[bytes, ...] | None = self._values.get(ids)
         if kept is not None:
             return kept
@@ -39,7 +39,7 @@ class Sharing:
         return shared
 
     def keeps(self, one: bytes) -> bool:
-        """Return whether this very object is the one of a directory id; it is from now on."""
+        """Return whether this very object was the kept one of its directory id; from now on it is."""
         known = self._ids
         if known.get(one) is one:
             return True
@@ -51,10 +51,10 @@ class Sharing:
 
 
 class KnownPartitions:
-    """Partitions of late by their replicas: the next one on the same replicas is most often equal in all
-    else, and then the same object.
+    """Recent partitions by their replicas. The next partition on the same replicas is usually equal in all
+    else, and then becomes the same object.
 
-    Where replicas hardly repeat, nothing is remembered for a while: looking would only cost.
+    If replicas hardly repeat, nothing is remembered for a while, because a search would only cost time.
     """
 
     __slots__ = ("_since", "by_replicas")
@@ -67,7 +67,7 @@ class KnownPartitions:
         self._since = 0
 
     def remember(self, state: PartitionState, partition_count: int) -> None:
-        """Note a state that was made; there are `partition_count` partitions now."""
+        """Remember a new state; `partition_count` is how many partitions exist now."""
         known = self.by_replicas
         if len(known) >= self.MAX_STATES:
             few_were_equal = partition_count - self._since < 2 * self.MAX_STATES

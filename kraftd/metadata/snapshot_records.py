@@ -1,8 +1,8 @@
 """The image written back as records: what a snapshot holds.
 
 The order of kinds is Kafka's: features, cluster, topics, configs, quotas, producer ids, ACLs, SCRAM, tokens.
-metadata.version is first because it says how to read the rest.  Within a kind it is sorted, so that equal
-images give equal bytes on every node.  What a metadata.version cannot carry is an error, never dropped.
+metadata.version is first because it says how to read the rest. Each kind is sorted, so that equal images give
+equal bytes on every node. State that a metadata.version cannot express is an error, never dropped.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ ELR_VERSION = "eligible.leader.replicas.version"
 def snapshot_records(tables: Tables) -> Iterator[VersionedRecord]:
     """Every record of the image, lazily; the image must not change meanwhile.
 
-    Raises UnwritableMetadataError when there is no metadata.version yet but something to write, when a
-    transaction is open, or when the metadata.version cannot carry something.
+    Raises UnwritableMetadataError if there is something to write but no metadata.version yet, if a
+    transaction is open, or if the metadata.version cannot express something.
     """
     if tables.in_transaction:
         raise UnwritableMetadataError(f"the transaction of offset {tables.transaction_offset} is open")
@@ -152,7 +152,7 @@ def _topics(tables: Tables) -> Iterator[VersionedRecord]:
         topic = tables.topics[topic_id]
         yield VersionedRecord(TopicRecord(topic.name, topic_id), 0)
         for index, partition in sorted(topic.partitions.items()):
-            if with_directories and not elr_enabled:  # nothing that the record could lose
+            if with_directories and not elr_enabled:  # the record loses nothing
                 yield VersionedRecord(_record(topic_id, index, partition, partition.directories), version)
             else:
                 yield partition_record(topic_id, index, partition, level, elr_enabled=elr_enabled)

@@ -1,7 +1,7 @@
-"""What the metadata image is made of: immutable values, one class a kind of thing.
+"""The values of the metadata image: immutable, one class for each kind.
 
-A value is never changed, only replaced whole by the image's setters; so it can be held, compared and put
-into a journal for nothing.  Node ids are ints, ids of topics, directories and incarnations 16 raw bytes.
+The image's setters replace a value as a whole, so holding, comparing and journalling it costs nothing. Node
+ids are ints; ids of topics, directories and incarnations are 16 raw bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RECOVERED = 0
 RECOVERING = 1
 RECOVERY_UNCHANGED = -1  # in a PartitionChangeRecord
 
-# KIP-858: before directories were assigned, every replica's directory is the reserved "migrating".
+# KIP-858: until directories are assigned, every replica's directory is the reserved "migrating".
 _MIGRATING = tuple((DIRECTORY_MIGRATING,) * count for count in range(16))
 
 
@@ -49,8 +49,8 @@ class PartitionState(Struct, frozen=True, gc=False):
         return bool(self.removing_replicas or self.adding_replicas)
 
     def hosts(self) -> tuple[int, ...]:
-        """The replicas, and behind them who leads or stands in the ISR and is none: Kafka lets a replica that
-        a reassignment has just removed be elected in the same request.
+        """The replicas, then a leader or ISR members that are no replicas. Kafka may elect a replica that a
+        reassignment has just removed in the same request.
         """
         replicas, leader = self.replicas, self.leader
         for member in self.isr:
@@ -63,13 +63,13 @@ class PartitionState(Struct, frozen=True, gc=False):
         return (*replicas, *sorted(strangers))
 
     def directory(self, replica: int) -> bytes:
-        """The directory id of a replica.  Raises ValueError when the broker hosts none."""
+        """The directory id of a replica. Raises ValueError if the broker is no replica."""
         return self.directories[self.replicas.index(replica)]
 
     def merged(self, change: PartitionChangeRecord) -> PartitionState:
-        """This partition after a change: what is None stays; a leader, even the same, makes a new leader
-        epoch; every change makes a new partition epoch.  Raises ValueError when directories and
-        replicas differ in number.
+        """This partition after a change; what is None stays. Naming a leader, even the same, makes a new
+        leader epoch; every change makes a new partition epoch. Raises ValueError if directories and replicas
+        differ in number.
         """
         replicas = self.replicas if change.replicas is None else change.replicas
         leader, leader_epoch = self.leader, self.leader_epoch
@@ -104,10 +104,9 @@ class PartitionState(Struct, frozen=True, gc=False):
 
 
 def replica_directories(directories: tuple[bytes, ...], replicas: tuple[int, ...]) -> tuple[bytes, ...]:
-    """The directories of replicas as a record tells them: all "migrating" where it tells none, or none
-    but that.
+    """The directories of replicas from a record: all "migrating" if it names none, or only that.
 
-    Raises ValueError when their number is not that of the replicas.
+    Raises ValueError if their number is not that of the replicas.
     """
     count = len(replicas)
     if len(directories) == count and DIRECTORY_MIGRATING not in directories:
@@ -120,7 +119,7 @@ def replica_directories(directories: tuple[bytes, ...], replicas: tuple[int, ...
 
 
 class TopicState(Struct, gc=False):
-    """A topic: the dict is the image's own, and only its setters change it."""
+    """A topic. The dict belongs to the image; only its setters change it."""
 
     id: bytes
     name: str
@@ -132,7 +131,7 @@ class TopicState(Struct, gc=False):
 
 class BrokerState(Struct, frozen=True, gc=False):
     """A registered broker.  epoch is the broker epoch; cordoned_directories is None until the broker has
-    told them.
+    reported them.
     """
 
     id: int
@@ -149,14 +148,16 @@ class BrokerState(Struct, frozen=True, gc=False):
 
     @property
     def is_active(self) -> bool:
-        """Neither fenced nor in controlled shutdown: may lead, may join an ISR."""
+        """Return whether it is neither fenced nor in controlled shutdown: it may lead and join an ISR."""
         return not self.fenced and not self.in_controlled_shutdown
 
     def listener(self, name: str) -> Endpoint | None:
         return next((endpoint for endpoint in self.listeners if endpoint.listener == name), None)
 
     def has_uncordoned_directory(self) -> bool:
-        """False only when every directory is known to be cordoned (KIP-1066)."""
+        """Return whether a directory may be uncordoned: false only if all are known to be cordoned
+        (KIP-1066).
+        """
         if not self.directories or self.cordoned_directories is None:
             return True
         return any(directory not in self.cordoned_directories for directory in self.directories)

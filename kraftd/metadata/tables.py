@@ -1,7 +1,7 @@
 """The tables of the metadata image: the state, its indexes, and the undo journal behind every change.
 
-What a record means stands in ``replay_*.py``, which change the tables through the setters below and nothing
-else. ``image.py`` puts replay and reading on top.
+``replay_*.py`` defines what a record means and changes the tables only through the setters below.
+``image.py`` adds replay and reading.
 """
 
 from __future__ import annotations
@@ -59,12 +59,13 @@ class Tables:
         self.next_producer_id = -1  # before the first block
         self.transaction_offset: int | None = None  # where the open metadata transaction began (KIP-868)
         self.partition_count = 0
-        # Since all was loaded, for metrics; never taken back.
+        # For metrics, counted since the load was complete; never undone.
         self.unclean_elections = 0
         self.elections_from_elr = 0
         self._names = TopicNames()
         self._acl_counts: dict[AclState, int] = {}
-        # Once an authorizer follows: the offset of each change of an ACL, what was before, what is now.
+        # For an authorizer, if one follows: the offset of each change of an ACL, the value before, the value
+        # now.
         self.acl_changes: list[tuple[int, AclState | None, AclState | None]] | None = None
         self._hosted: dict[int, HostedPartitions] = {}
         self._led_count: dict[int, int] = {}
@@ -73,8 +74,8 @@ class Tables:
         self._reassigning = PartitionSet()
         self._with_elr = PartitionSet()
         self._journal: j.Journal | None = None
-        self._marked = False  # a leader's records may be taken back
-        self._ended_transactions: list[tuple[int, int]] = []  # began, ended: the end may yet be taken back
+        self._marked = False  # a leader's records may be undone
+        self._ended_transactions: list[tuple[int, int]] = []  # began, ended: the end may still be undone
         self.sharing = Sharing()
         self.known_partitions = KnownPartitions()
 
@@ -88,23 +89,22 @@ class Tables:
         return None if topic_id is None else self.topics[topic_id]
 
     def partitions_with_any_elr(self) -> Iterator[TopicPartition]:
-        """Those with an ELR or a last known ELR."""
+        """Partitions with an ELR or a last known ELR."""
         return iter(self._with_elr)
 
-    # Taking records back
+    # Undoing records
 
     def mark(self) -> None:
-        """From the next record on, keep a journal: what is applied may be taken back (a leader's records)."""
+        """Keep a journal from the next record on, because a leader's records may be undone."""
         self._marked = True
         self._journal = self._journal or j.Journal()
 
     def commit(self, offset: int) -> None:
-        """Records up to the offset are committed and will not be taken back; see ``forget_some``."""
+        """Note that records up to the offset are committed and will not be undone; see ``forget_some``."""
         if self._journal is None:
             return
         self._ended_transactions = [both for both in self._ended_transactions if both[1] > offset]
-        # An abort takes back what was committed, and an uncommitted end of a transaction may itself be
-        # taken back.
+        # An abort undoes committed records, and the uncommitted end of a transaction may itself be undone.
         if self._ended_transactions:
             offset = min(offset, self._ended_transactions[0][0] - 1)
         elif self.transaction_offset is not None:
@@ -113,19 +113,19 @@ class Tables:
         self._journal.forget(_FORGOTTEN_A_CALL)
 
     def forget_some(self) -> bool:
-        """Let go of some of what committed records have replaced: whether there is more."""
+        """Forget a part of what committed records have replaced; returns whether there is more."""
         return self._journal is not None and self._journal.forget(_FORGOTTEN_A_CALL)
 
     def forget_elections(self) -> None:
-        """What was applied so far is history: count elections from here on."""
+        """Reset the count of elections: what was applied so far is history."""
         self.unclean_elections = self.elections_from_elr = 0
 
     def undo_to(self, offset: int) -> None:
-        """Take back the records after an offset, newest first, and stop journaling (leadership was lost)."""
+        """Undo the records after an offset, newest first, and stop journaling (leadership was lost)."""
         journal = self._journal
         kept = [change for change in self.acl_changes or () if change[0] <= offset]
         if journal is not None:
-            self._journal = None  # taking back is not itself journaled
+            self._journal = None  # undoing is not journaled itself
             while journal.entries and journal.entries[-1][0] > offset:
                 entry = journal.entries.pop()
                 self._put_back(entry)
@@ -153,9 +153,7 @@ class Tables:
         return self.transaction_offset is not None
 
     def features_before_transaction(self) -> Mapping[str, int]:
-        """The finalized features as they would be if the open transaction were aborted; as they are
-        without one.
-        """
+        """The finalized features as if the open transaction were aborted; without one, the current ones."""
         features = dict(self.features)
         if self._journal is not None and self.transaction_offset is not None:
             for offset, _, place, name, before in reversed(self._journal.entries):
@@ -176,7 +174,7 @@ class Tables:
         self._settle()
 
     def abort_transaction(self) -> None:
-        """Take back what the open transaction applied; with a mark, the taking back can be taken back too."""
+        """Undo what the open transaction applied; with a mark, this undo can be undone too."""
         began = self.transaction_offset
         self._note_transaction_end()
         assert self._journal is not None and began is not None
@@ -223,7 +221,7 @@ class Tables:
             table[key] = value
 
     def _count_acl(self, acl: AclState | None, change: int) -> None:
-        """Keep count of equal ACLs, which may have several ids."""
+        """Count equal ACLs, which may have several ids."""
         if acl is not None:
             count = self._acl_counts.get(acl, 0) + change
             if count:
@@ -238,7 +236,7 @@ class Tables:
         setattr(self, name, value)
 
     def set_topic(self, topic_id: bytes, topic: TopicState | None) -> None:
-        """Add a topic (without partitions), or remove one whose partitions are gone."""
+        """Add a topic without partitions, or remove one whose partitions are gone."""
         before = self.topics.get(topic_id)
         if self._journal is not None:
             self._journal.entries.append((self.offset, j.TOPIC, None, topic_id, before))
@@ -279,7 +277,7 @@ class Tables:
             if before.leader != state.leader:
                 self._count_led(before.leader, -1)
                 self._count_led(state.leader, 1)
-        # The sparse indexes: most partitions are, and were, in none of them.
+        # The sparse indexes: most partitions are in none of them, before and after.
         if state is None:
             for partitions in (self._leaderless, self._not_preferred, self._reassigning, self._with_elr):
                 partitions.discard(topic_id, index)
@@ -296,8 +294,8 @@ class Tables:
             _set(self._with_elr, topic_id, index, bool(state.elr or state.last_known_elr))
 
     def note_run(self, topic_id: bytes, count: int, hosts: dict[int, int], led: dict[int, int]) -> None:
-        """Bring the indexes up to date after new partitions of a topic: hosts has a mask of their indexes a
-        broker, led their number a leader.
+        """Update the indexes after new partitions of a topic. hosts maps a broker to a mask of partition
+        indexes, led a leader to their number.
         """
         self.partition_count += count
         hosted = self._hosted
@@ -311,7 +309,7 @@ class Tables:
             counts[leader] = counts.get(leader, 0) + more
 
     def remove_partitions(self, topic: TopicState) -> None:
-        """Remove all partitions of a topic: the same as ``set_partition`` of each to None."""
+        """Remove all partitions of a topic, as ``set_partition`` of each to None would."""
         entries = None if self._journal is None else self._journal.entries
         masks: dict[int, int] = {}
         led: dict[int, int] = {}
@@ -330,7 +328,7 @@ class Tables:
         self._note_removed(topic.id, count, masks, led)
 
     def _note_removed(self, topic_id: bytes, count: int, hosts: dict[int, int], led: dict[int, int]) -> None:
-        """Bring the indexes up to date after all partitions of a topic went; as ``note_run``."""
+        """Update the indexes after all partitions of a topic were removed; arguments as in ``note_run``."""
         self.partition_count -= count
         for broker_id, mask in hosts.items():
             self._hosted[broker_id].discard_mask(topic_id, mask)

@@ -1,10 +1,10 @@
-"""Topics by their names, and names that are one in metrics, where "." and "_" are not told apart."""
+"""Topics by name, and names that collide in metrics, where "." and "_" are equal."""
 
 from __future__ import annotations
 
 
 class TopicNames:
-    """`ids` has the topic id of each name."""
+    """`ids` maps each name to its topic id."""
 
     __slots__ = ("_dotted", "ids")
 
@@ -27,7 +27,7 @@ class TopicNames:
                 self._dotted[metric] = rest
 
     def colliding(self, name: str) -> str | None:
-        """Another name that is the same in metrics."""
+        """Another name that is equal in metrics."""
         metric = name.replace(".", "_")
         if metric != name and metric in self.ids:
             return metric

@@ -1,9 +1,9 @@
 """The metadata directory of a controller: what Apache Kafka 4.3 has in `metadata.log.dir`, byte for byte.
 
-`format` makes one; `directory` locks and checks it; `recovery.open_log` opens its log after a crash and gives
-a `metadata_log.MetadataLog`: a partition's log that snapshots stand in for from its beginning. `checkpoint`
-reads and writes snapshots, `bootstrap` the records of a new cluster, `quorum_state` and `meta_properties` the
-small files. `lost_log` notices a log that is gone; `dump` turns all of it into rows for people.
+`format` makes one; `directory` locks and checks it. `recovery.open_log` opens its log after a crash and
+returns a `metadata_log.MetadataLog`: a partition's log whose beginning snapshots replace. `checkpoint` reads
+and writes snapshots, `bootstrap` the records of a new cluster, `quorum_state` and `meta_properties` the small
+files. `lost_log` detects a missing log; `dump` turns all files into rows for people.
 
     directory = open_directory(disk, path, node_id, ...)
     log, report, control_batches = open_log(disk, directory.partition_path)

@@ -1,7 +1,7 @@
 """A backup: the newest snapshot of a quorum, its committed log behind that, and a manifest.
 
-The files lie in `__cluster_metadata-0`, as in a data directory, so whatever reads one reads a backup. The
-manifest, `backup.json`, is written last and atomically: a directory without it is no backup.
+The files lie in `__cluster_metadata-0`, as in a data directory, so every reader of one reads a backup too.
+The manifest, `backup.json`, is written last and atomically: a directory without it is no backup.
 """
 
 from __future__ import annotations
@@ -81,16 +81,16 @@ class BackupWriter:
         return f"<BackupWriter {self.directory}, so far {self._end}>"
 
     def begin_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """The snapshot that stands for the log before its end offset; before all batches."""
+        """Begin the snapshot that replaces the log before its end offset; comes before all batches."""
         self._part = PartFile(self._disk, self._partition, snapshot_id)
 
     def append_snapshot(self, piece: bytes) -> None:
-        """The next bytes of it."""
+        """Write the next bytes of the snapshot."""
         assert self._part is not None
         self._part.append(piece)
 
     def end_snapshot(self) -> None:
-        """It is whole. Raises CorruptStorage where it is not."""
+        """Finish the snapshot. Raises CorruptStorage if it is not whole."""
         assert self._part is not None
         self._part.freeze(verify_checkpoint)
         self._end = self._part.snapshot_id
@@ -99,7 +99,7 @@ class BackupWriter:
         reader.close()
 
     def append(self, batch: Batch) -> None:
-        """The next committed batch; one that the snapshot holds already is passed over."""
+        """Write the next committed batch, unless the snapshot holds it."""
         if batch.header.next_offset <= self._end.offset:
             return
         if self._log is None:
@@ -109,11 +109,11 @@ class BackupWriter:
         self._time_ms = batch.header.max_timestamp_ms
 
     def finish(self, cluster_id: str, taken_ms: int) -> Manifest:
-        """Sync everything, then write the manifest: from then on it is a backup."""
+        """Sync everything, then write the manifest, which makes the directory a backup."""
         log = self._log or open_log(self._disk, self._partition).log
         log.close()
         for name in self._disk.list_names(self._partition):
-            _sync(self._disk, f"{self._partition}/{name}")  # a log leaves its indexes to the operating system
+            _sync(self._disk, f"{self._partition}/{name}")  # a log does not sync its indexes
         self._disk.sync_directory(self._partition)
         manifest = Manifest(
             cluster_id=cluster_id,
@@ -133,7 +133,7 @@ class BackupWriter:
 
 
 def read_manifest(disk: Disk, directory: str) -> Manifest | None:
-    """The manifest of a backup, None where there is none. Raises DirectoryProblem."""
+    """The manifest of a backup; None if there is none. Raises DirectoryProblem."""
     path = f"{directory}/{MANIFEST}"
     try:
         data = disk.read_bytes(path)
@@ -165,7 +165,7 @@ def verify_backup(disk: Disk, directory: str, manifest: Manifest) -> None:
 
 
 def is_occupied(disk: Disk, directory: str) -> bool:
-    """Return whether a directory holds anything of a node or a backup; a lock file is nothing."""
+    """Return whether a directory holds anything of a node or a backup; a lock file does not count."""
     names = [
         *disk.list_names(directory),
         *disk.list_names(f"{directory}/{PARTITION_DIRECTORY}"),

@@ -37,14 +37,14 @@ def encode_bootstrap(records: Sequence[VersionedRecord], now_ms: int) -> bytes:
 
 
 def write_bootstrap(disk: Disk, directory: str, records: Sequence[VersionedRecord], now_ms: int) -> None:
-    """Put the file there, durably on return."""
+    """Write the file; it is durable on return."""
     write_atomically(disk, f"{directory}/{FILE_NAME}", encode_bootstrap(records, now_ms))
 
 
 def read_bootstrap(disk: Disk, directory: str) -> list[VersionedRecord] | None:
-    """The records, None when there is no file (then the defaults of the software apply).
+    """The records; None without a file (then the defaults of the software apply).
 
-    Raises CorruptStorage for damage, DirectoryProblem when metadata.version is not among them.
+    Raises CorruptStorage for damage, DirectoryProblem if metadata.version is not among them.
     """
     path = f"{directory}/{FILE_NAME}"
     try:

@@ -2,9 +2,8 @@
 
 A checkpoint is a header batch (SnapshotHeader and, under kraft.version 1, KRaftVersion and Voters), batches
 of
-metadata records, a footer batch; offsets count from 0. It is written as `.part`, synced, and renamed: what
-has
-the final name is whole and never changes.
+metadata records, a footer batch; offsets count from 0. It is written as `.part`, synced, and renamed: a file
+with the final name is whole and never changes.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from kraftd.wire.record_frame import decode_runs
 SUFFIX = ".checkpoint"
 PART_SUFFIX = ".checkpoint.part"
 DELETED_SUFFIX = ".checkpoint.deleted"
-DAMAGED_SUFFIX = ".damaged"  # behind the whole name: kept for the operator, never read
+DAMAGED_SUFFIX = ".damaged"  # appended to the whole name: kept for the operator, never read
 BOOTSTRAP_ID = OffsetAndEpoch(0, 0)
 MAX_BATCH_BYTES = 8 << 20
 
@@ -57,7 +56,7 @@ def checkpoint_path(directory: str, snapshot_id: OffsetAndEpoch) -> str:
 
 
 def parse_checkpoint_name(name: str) -> OffsetAndEpoch | None:
-    """The id in a name of either suffix; None for a file that is no checkpoint."""
+    """The id in a name with either suffix; None for a file that is no checkpoint."""
     if not name.endswith((SUFFIX, PART_SUFFIX, DELETED_SUFFIX)):
         return None
     offset, dash, epoch = name[:20], name[20:21], name[21:31]
@@ -83,7 +82,7 @@ def list_checkpoints(disk: Disk, directory: str) -> tuple[list[OffsetAndEpoch], 
 
 
 def find_download(disk: Disk, directory: str) -> tuple[OffsetAndEpoch, int] | None:
-    """The newest download that was not finished, and how many bytes of it there are."""
+    """The newest unfinished download, and its size in bytes."""
     newest = None
     for name in disk.list_names(directory):
         snapshot_id = parse_checkpoint_name(name)
@@ -102,8 +101,9 @@ def find_download(disk: Disk, directory: str) -> tuple[OffsetAndEpoch, int] | No
 
 
 def part_name(snapshot_id: OffsetAndEpoch, *, download: bool) -> str:
-    """The name of a checkpoint that is not whole yet. A download that a crash left is gone on with, what was
-    made here is not; they are told apart by name."""
+    """The name of an unfinished checkpoint. After a crash a download is resumed and a local checkpoint is
+    not; the name tells which it is.
+    """
     name = checkpoint_name(snapshot_id)
     return f"{name}.part" if download else f"{name.removesuffix(SUFFIX)}-made{PART_SUFFIX}"
 
@@ -111,7 +111,7 @@ def part_name(snapshot_id: OffsetAndEpoch, *, download: bool) -> str:
 class PartFile:
     """The `.part` of a checkpoint: bytes in order, then freeze.
 
-    A download keeps the first position bytes of what was there before; otherwise it begins empty.
+    A download keeps the first position bytes of an existing file; otherwise it begins empty.
     """
 
     def __init__(
@@ -140,21 +140,21 @@ class PartFile:
         return f"<PartFile {self.snapshot_id}, {self.size_bytes} bytes>"
 
     def append(self, data: bytes | memoryview) -> None:
-        """More bytes. Raises DiskFull, and may be called again then, or another StorageError."""
+        """Append bytes. Raises DiskFull, after which it may be called again, or another StorageError."""
         self._file.write(self.size_bytes, data)
         self.size_bytes += len(data)
         self.unsynced_bytes += len(data)
 
     def sync(self) -> None:
-        """Make what there is durable, so that there is less to do in the end. Raises StorageFailure."""
+        """Make the bytes so far durable, so that less is left for the end. Raises StorageFailure."""
         self._file.sync()
         self.unsynced_bytes = 0
 
     def freeze(self, check: Callable[[Disk, str], object] | None = None) -> None:
-        """Sync it and give it its final name, read-only, durably. Raises StorageFailure; or DiskFull, and may
-        be called again then.
+        """Sync it, make it read-only and give it its final name, durably. Raises StorageFailure; or DiskFull,
+        after which it may be called again.
 
-        What check raises keeps it from being named: it can only be abandoned then.
+        If check raises, it gets no name and can only be abandoned.
         """
         self.sync()
         if check is not None:
@@ -165,11 +165,11 @@ class PartFile:
         self._disk.sync_directory(self._directory)
 
     def close(self) -> None:
-        """Leave it as it is, to be gone on with."""
+        """Close the file and keep it, to be resumed."""
         self._file.close()
 
     def abandon(self) -> None:
-        """Delete it."""
+        """Delete the file."""
         self._file.close()
         self._disk.remove(self.path)
 
@@ -218,14 +218,15 @@ class CheckpointWriter:
         return f"<CheckpointWriter {self._part.snapshot_id}, {self._next_offset} records>"
 
     def append(self, record_values: Sequence[bytes]) -> None:
-        """Framed metadata records, in as many batches as they need. One too long for a batch raises
-        ValueError."""
+        """Append framed metadata records, in as many batches as they need. One too long for a batch raises
+        ValueError.
+        """
         for part in split_values(record_values, self._max_batch_bytes):
             self._part.append(build_batch(part, self._next_offset, self._epoch, self._now_ms))
             self._next_offset += len(part)
 
     def freeze(self, check: Callable[[Disk, str], object] | None = None) -> int:
-        """Write the footer and give the file its name, unless check raises; returns its size in bytes."""
+        """Write the footer and name the file, unless check raises; returns its size in bytes."""
         self._append_control([(ControlRecordType.SNAPSHOT_FOOTER, SnapshotFooterRecord(), 0)])
         self._part.freeze(check)
         return self._part.size_bytes
@@ -240,7 +241,7 @@ class CheckpointWriter:
 
 def split_values(record_values: Sequence[bytes], max_batch_bytes: int) -> Iterator[Sequence[bytes]]:
     """Runs of values that fit into a batch each. Raises ValueError for a value that fits into none."""
-    # What a record takes at most beside its value: four varints of five bytes and three single bytes.
+    # The most that a record takes beside its value: four varints of five bytes and three single bytes.
     most_bytes = batch_size_bytes([]) + sum(map(len, record_values)) + 23 * len(record_values)
     if most_bytes <= max_batch_bytes and record_values:
         yield record_values
@@ -266,7 +267,7 @@ def split_values(record_values: Sequence[bytes], max_batch_bytes: int) -> Iterat
 
 
 class CheckpointHeader(NamedTuple):
-    """What the header batch says. kraft_version is 0 where it holds none."""
+    """The content of the header batch. kraft_version is 0 if it holds none."""
 
     last_contained_log_timestamp_ms: int
     kraft_version: int
@@ -274,7 +275,7 @@ class CheckpointHeader(NamedTuple):
 
 
 class CheckpointReader:
-    """A checkpoint read from front to back, checked as it is: header, footer, checksums, offsets.
+    """Reads a checkpoint from front to back and checks it on the way: header, footer, checksums, offsets.
 
     Raises FileNotFoundError, and CorruptStorage from the constructor or the iteration.
     """
@@ -283,7 +284,7 @@ class CheckpointReader:
         self.path = path
         self._file = disk.open(path)
         self.size_bytes = self._file.size_bytes()
-        self.position = 0  # of the batch that was read last: how far it is
+        self.position = 0  # of the batch that was read last
         self.header = self._read_header()
 
     def __repr__(self) -> str:
@@ -309,7 +310,7 @@ class CheckpointReader:
             raise self._corrupt(self.size_bytes, "the footer is missing, the file is not whole")
 
     def values(self) -> Iterator[list[memoryview]]:
-        """The framed metadata records, a list a batch."""
+        """The framed metadata records, one list per batch."""
         for batch in self.batches():
             try:
                 yield values(batch)
@@ -317,7 +318,7 @@ class CheckpointReader:
                 raise self._corrupt(error.position, error.reason) from None
 
     def runs(self) -> Iterator[list[Message]]:
-        """The metadata records, some at a time. Raises ProtocolError too, for a record that is none."""
+        """The metadata records, some at a time. Also raises ProtocolError, for a value that is no record."""
         for batch in self.batches():
             try:
                 yield from decode_runs(batch)
@@ -329,7 +330,7 @@ class CheckpointReader:
         return (batch for batch in self._scan() if batch.header.is_control)
 
     def leading_control_batches(self) -> Iterator[Batch]:
-        """The control batches that stand before all metadata records: header, KRaftVersion, Voters."""
+        """The control batches before all metadata records: header, KRaftVersion, Voters."""
         return takewhile(lambda batch: batch.header.is_control, self._scan())
 
     def close(self) -> None:
@@ -379,7 +380,7 @@ def verify_checkpoint(disk: Disk, path: str) -> int:
 
 
 def set_aside(disk: Disk, directory: str, snapshot_id: OffsetAndEpoch) -> str:
-    """Take a damaged checkpoint out of the way, durably; returns the name that it has now."""
+    """Rename a damaged checkpoint, durably, so that it is not read again; returns its new name."""
     path = checkpoint_path(directory, snapshot_id)
     disk.rename(path, path + DAMAGED_SUFFIX)
     disk.sync_directory(directory)

@@ -1,4 +1,4 @@
-"""A controller's metadata directory: locked, checked to be this node's, its files at hand."""
+"""A controller's metadata directory: locked, verified to be this node's, its files accessible."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ def open_directory(
 ) -> MetadataDirectory:
     """Lock a formatted metadata.log.dir and check that it, and the other log.dirs, belong to this node.
 
-    A directory of before KIP-858 is given an id and version 1, as Kafka does on start. Raises
-    DirectoryProblem,
+    A directory from before KIP-858 gets an id and version 1, as in a start of Kafka. Raises DirectoryProblem,
     DirectoryLocked, ReadOnlyStorage.
     """
     check_file_kinds(disk, path)
@@ -95,7 +94,7 @@ def open_directory(
 
 
 def fresh_directory_id(new_uuid: Callable[[], Uuid]) -> Uuid:
-    """A random id that may be one of a directory. Raises ValueError when 100 of them were none."""
+    """A random id that is valid for a directory. Raises ValueError after 100 invalid ones."""
     for _ in range(100):
         if not is_reserved(candidate := new_uuid()):
             return candidate

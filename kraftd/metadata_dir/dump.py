@@ -1,5 +1,4 @@
-"""Looking into segments and checkpoints: their records as rows, and whatever is damaged, without changing a
-file."""
+"""Dumps segments and checkpoints: their records and their damage as rows, without changing a file."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ def _is_dumpable(name: str) -> bool:
 
 
 def dump(disk: Disk, path: str, *, records: bool = True, verify: bool = True) -> Iterator[Row]:
-    """The rows of one file, in order; damage is a row, and reading goes on behind it.
+    """The rows of one file, in order; damage is a row, and reading goes on after it.
 
     With verify false checksums are not computed; with records false there are batch rows only. A file beside
     the log (`dump_state`) has rows of its own.
@@ -101,7 +100,7 @@ def _rows(
 
 
 def verify(disk: Disk, path: str) -> Iterator[Row]:
-    """Only what is damaged in one file: batches, records, a checkpoint's frame, a segment's indexes."""
+    """The damage rows of one file: of batches, records, a checkpoint's frame, a segment's indexes."""
     if (reader := reader_of(path)) is not None:
         yield from (row for row in reader(disk, path) if row["kind"] == "damage")
         return
@@ -163,7 +162,7 @@ def _verify_index(disk: Disk, path: str, last_offset: int) -> Iterator[Row]:
             try:
                 at = next(scan(file, position, file.size_bytes(), verify=False), None)
             except CorruptBatch:
-                at = None  # the log itself has been walked: it is the index that leads astray
+                at = None  # the log itself is sound: the index is wrong
             if at is None or at.header.last_offset != offset or offset > last_offset:
                 yield _damage(index_path, 0, offset, f"its last entry does not fit byte {position}")
     finally:
@@ -266,7 +265,7 @@ def _unreadable_records(path: str, batch: Batch) -> Iterator[Row]:
 
 
 def plain(value: object) -> Any:
-    """A message as what JSON can hold: uuids as their text, other bytes in hex."""
+    """A message as JSON values: uuids as text, other bytes in hex."""
     if value is None or isinstance(value, int | str | float):
         return value
     if isinstance(value, Message):

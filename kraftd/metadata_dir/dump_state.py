@@ -1,8 +1,8 @@
 """Rows of the files beside the log: `quorum-state`, `meta.properties`, `partition.metadata`, the indexes of a
 segment and `leader-epoch-checkpoint`, each recognized by its name.
 
-A row has `kind` "file", `type`, `offset` (None where the row is the whole file), `version` and `data`; what
-cannot be understood is a `damage` row.
+A row has `kind` "file", `type`, `offset` (None where the row is the whole file), `version` and `data`;
+content that cannot be parsed is a `damage` row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TIME_ENTRY = struct.Struct(">qI")  # timestamp in ms, offset after the base off
 
 
 class _Unsound(ValueError):
-    """What is wrong with a file, and at which byte."""
+    """A fault of a file, and its byte."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(reason)
@@ -42,7 +42,7 @@ class _Unsound(ValueError):
 
 
 def reader_of(path: str) -> Callable[[Disk, str], Iterator[Row]] | None:
-    """The reader of a file that is no segment and no checkpoint; None where the name says nothing."""
+    """The reader of a file that is neither segment nor checkpoint; None for an unknown name."""
     name = os.path.basename(path)
     if name in _WHOLE_FILES or _index_type(name) is not None:
         return dump_state
@@ -50,7 +50,7 @@ def reader_of(path: str) -> Callable[[Disk, str], Iterator[Row]] | None:
 
 
 def dump_state(disk: Disk, path: str) -> Iterator[Row]:
-    """The rows of one file, and a damage row in the end where it cannot be understood."""
+    """The rows of one file, and a damage row at the end if it cannot be parsed."""
     name = os.path.basename(path)
     data = disk.read_bytes(path)
     kind = _index_type(name)
@@ -133,7 +133,7 @@ def _time_index(data: bytes, base_offset: int) -> Entries:
 
 
 def _entries(data: bytes, form: struct.Struct) -> Iterator[tuple[int, int, int]]:
-    """(byte, first, second) of each entry. Zeros are the room that Kafka keeps behind the last one."""
+    """(byte, first, second) of each entry. Zeros are space that Kafka reserves after the last one."""
     whole = len(data) - len(data) % form.size
     for at in range(0, whole, form.size):
         if not any(data[at : at + form.size]):

@@ -29,7 +29,7 @@ from kraftd.wire.record_frame import VersionedRecord
 
 
 class DirectoryKind(enum.Enum):
-    """What a directory is formatted as; the words are Kafka's."""
+    """The kind as which a directory is formatted; the words are Kafka's."""
 
     DATA = "data directory"
     STATIC_METADATA = "metadata directory"
@@ -68,7 +68,7 @@ class FormatPlan:
 
 
 class FormattedDirectory(NamedTuple):
-    """One that was formatted."""
+    """A directory that was formatted."""
 
     path: str
     kind: DirectoryKind
@@ -78,10 +78,10 @@ class FormattedDirectory(NamedTuple):
 def format_directories(
     disk: Disk, plan: FormatPlan, *, new_uuid: Callable[[], Uuid], now_ms: int
 ) -> list[FormattedDirectory]:
-    """Format the directories that are not; returns them, none when all were formatted already.
+    """Format the unformatted directories; returns them, none if all were formatted already.
 
-    Raises DirectoryProblem, and changes nothing, when one is formatted and ignore_formatted is not set. It
-    does so, too, when one belongs to another node or cluster, or holds a log without meta.properties.
+    Raises DirectoryProblem, and changes nothing, if one is formatted and ignore_formatted is not set. The
+    same holds if one belongs to another node or cluster, or has a log but no meta.properties.
     """
     directories = sorted({*plan.directories, plan.metadata_directory})
     formatted = {
@@ -127,7 +127,7 @@ def _format_one(
 
 
 def write_first_checkpoint(disk: Disk, directory: str, plan: FormatPlan, now_ms: int) -> None:
-    """`0-0.checkpoint` with kraft.version and the initial voters."""
+    """Write `0-0.checkpoint` with kraft.version and the initial voters."""
     voters: Sequence[InitialVoter] = plan.initial_voters or ()
     CheckpointWriter(
         disk,

@@ -1,8 +1,8 @@
-"""Whether a directory without a segment has lost a log: its other files remember what was in it.
+"""Detects that a directory without a segment has lost its log, from its other files.
 
-A log's first file is there before any of them, so only a deletion by hand, or a damaged file system, leaves
-them alone. The one crash that does is that of a full truncation, between the old log and the new one: then
-there is a checkpoint that is ahead of all that the old log held.
+A log's first file is made before any of them, so only a manual deletion or a damaged file system leaves them
+without it. The only crash that does is one during a full truncation, between the old log and the new. Then a
+checkpoint is ahead of all that the old log held.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _ANY_SIZE_BYTES = 1 << 62
 
 
 def check_nothing_is_lost(disk: Disk, directory: str) -> str | None:
-    """A sentence for the operator where a checkpoint is all that there is, None where all is in order.
+    """A sentence for the operator if only a checkpoint is left; None if all is in order.
 
-    Raises DirectoryProblem, having changed nothing, where records were in a log that is gone.
+    Raises DirectoryProblem, without a change, if a lost log held records.
     """
     names = disk.list_names(directory)
     if any(offset_of_name(name) is not None and name.endswith(_LOGS) for name in names):
@@ -57,7 +57,7 @@ def check_nothing_is_lost(disk: Disk, directory: str) -> str | None:
 def _what_is_beyond(
     disk: Disk, directory: str, names: list[str], newest: OffsetAndEpoch | None
 ) -> str | None:
-    """Which file remembers records that no checkpoint holds, and what; None if none does."""
+    """The file that proves records which no checkpoint holds, and its proof; None if there is none."""
     covered = (0, 0) if newest is None else by_epoch(newest)
     if EPOCHS_FILE_NAME in names:
         epochs = decode_epochs(disk.read_bytes(f"{directory}/{EPOCHS_FILE_NAME}"))
@@ -79,7 +79,7 @@ def _what_is_beyond(
 
 
 def _last_offset(disk: Disk, directory: str, base: int, names: list[str]) -> int | None:
-    """The last offset in the indexes of a segment; None where they have none, or make no sense."""
+    """The last offset in the indexes of a segment; None if they have none or are malformed."""
     files = [segment_name(base, suffix) for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)]
     contents = [disk.read_bytes(f"{directory}/{name}") if name in names else b"" for name in files]
     index = SegmentIndex.load(base, contents[0], contents[1], _ANY_SIZE_BYTES)

@@ -1,4 +1,4 @@
-"""`meta.properties`: to which node and cluster a directory belongs, and its own id (KIP-858, KIP-853)."""
+"""`meta.properties`: the node and cluster of a directory, and its own id (KIP-858, KIP-853)."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ class MetaProperties(NamedTuple):
 
 
 def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:
-    """The properties of a directory, None when it has none. Raises DirectoryProblem for a file that is not
-    one."""
+    """The properties of a directory; None if it has none. Raises DirectoryProblem for a malformed file."""
     path = f"{directory}/{FILE_NAME}"
     try:
         data = disk.read_bytes(path)
@@ -50,12 +49,12 @@ def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:
 
 
 def write_meta_properties(disk: Disk, directory: str, properties: MetaProperties, now_ms: int) -> None:
-    """Put the file there, durably on return."""
+    """Write the file; it is durable on return."""
     write_atomically(disk, f"{directory}/{FILE_NAME}", encode_meta_properties(properties, now_ms))
 
 
 def decode_meta_properties(text: str) -> MetaProperties:
-    """Raises ValueError saying which property is missing or wrong."""
+    """The properties in a file's bytes. Raises ValueError with the property that is missing or wrong."""
     found = {entry.key: entry.value for entry in parse(text)}
     version = _integer(found, "version", 0)
     if version not in (0, 1):
@@ -90,9 +89,9 @@ def encode_meta_properties(properties: MetaProperties, now_ms: int) -> bytes:
 def check_meta_properties(
     found: Mapping[str, MetaProperties], *, cluster_id: str | None = None, node_id: int | None = None
 ) -> None:
-    """Return whether these directories belong together and to this node (and cluster, where it is known).
+    """Check that these directories belong together and to this node (and its cluster, if known).
 
-    Raises DirectoryProblem for another cluster or node, a reserved directory id, or one that occurs twice.
+    Raises DirectoryProblem for another cluster or node, a reserved directory id, or a duplicate one.
     """
     seen: dict[Uuid, str] = {}
     for directory, properties in sorted(found.items()):
@@ -127,8 +126,9 @@ def check_meta_properties(
 
 
 def is_reserved(directory_id: Uuid) -> bool:
-    """Return whether an id means something else than a directory; new ids also must not begin with a dash in
-    text."""
+    """Return whether an id must not be a directory's: it has another meaning, or its text begins
+    with a dash.
+    """
     return directory_id in _RESERVED or uuid_text(directory_id).startswith("-")
 
 

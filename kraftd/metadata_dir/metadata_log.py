@@ -1,6 +1,6 @@
-"""The metadata log of one replica: a partition's log that snapshots stand in for from the beginning on.
+"""The metadata log of one replica: a partition's log whose beginning snapshots replace.
 
-A log start is 0 or the end of a snapshot; older snapshots go with the segments below it.
+The log starts at 0 or at the end of a snapshot; older snapshots are deleted with the segments below it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kraftd.types import OffsetAndEpoch
 
 
 class MetadataLog(PartitionLog):
-    """`snapshots` are those whose checkpoints are on disk, oldest first."""
+    """`snapshots` are the ids of the checkpoints on disk, oldest first."""
 
     def __init__(
         self,
@@ -43,24 +43,25 @@ class MetadataLog(PartitionLog):
         return self.snapshots[-1] if self.snapshots else None
 
     def reset_to_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Drop the whole log and the older snapshots; it starts and ends at this snapshot, which must be
-        there."""
+        """Drop the whole log and the older snapshots. It then starts and ends at this snapshot, which must
+        exist.
+        """
         self.truncate_fully_to(snapshot_id.offset, snapshot_id.epoch)
         self._forget_snapshots_before(snapshot_id)
 
     def add_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """A checkpoint of this id is now on disk."""
+        """Note that a checkpoint of this id is now on disk."""
         if snapshot_id not in self.snapshots:
             self.snapshots = sorted([*self.snapshots, snapshot_id], key=by_epoch)
 
     def forget_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Its checkpoint is gone, or damaged and set aside: it counts no more."""
+        """Drop a snapshot whose checkpoint is gone, or was damaged and set aside."""
         self.snapshots = [each for each in self.snapshots if each != snapshot_id]
 
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Let the log start at this snapshot: older snapshots and the segments wholly below it go.
+        """Let the log start at this snapshot; drop older snapshots and the segments wholly below it.
 
-        Returns False, and changes nothing, when there is no such snapshot or the log starts there already.
+        Returns False, and changes nothing, if there is no such snapshot or the log starts there already.
         """
         if snapshot_id not in self.snapshots or not self.delete_before(snapshot_id.offset):
             return False

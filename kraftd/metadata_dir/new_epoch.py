@@ -1,4 +1,4 @@
-"""The epoch with which a quorum goes on that begins again from one copy."""
+"""The epoch with which a quorum begins again from one copy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_EPOCH = (1 << 31) - 1
 
 
 def epoch_beyond(epoch: int) -> int:
-    """An epoch clearly above one that is known. Raises DirectoryProblem where there is none left."""
+    """An epoch well above a known one. Raises DirectoryProblem if there is none left."""
     if epoch + 2 * EPOCH_STEP > MAX_EPOCH:
         raise DirectoryProblem(
             f"epoch {epoch} leaves no room for another {EPOCH_STEP} below the last one, {MAX_EPOCH}. Is the "

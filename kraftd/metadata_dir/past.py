@@ -1,4 +1,4 @@
-"""What a directory, or a copied file of one, still tells of the past: its checkpoints and its log, read only.
+"""The history in a directory, or in a copied file of one: its checkpoints and its log, read only.
 
 No lock is taken and nothing is changed, so a running process is not disturbed.
 """
@@ -24,7 +24,7 @@ from kraftd.types import OffsetAndEpoch
 
 
 class Checkpoint(NamedTuple):
-    """A checkpoint stands for the log before its end offset; timestamp_ms is that of its last record."""
+    """A checkpoint replaces the log before its end offset; timestamp_ms is that of its last record."""
 
     path: str
     id: OffsetAndEpoch
@@ -34,7 +34,7 @@ class Checkpoint(NamedTuple):
 class Past:
     """The files of one path: a data directory, its __cluster_metadata-0, a segment or a checkpoint.
 
-    log_start is the first offset of the log, None where there is no segment. Raises FileNotFoundError,
+    log_start is the first offset of the log, None without a segment. Raises FileNotFoundError,
     DirectoryProblem.
     """
 
@@ -68,7 +68,9 @@ class Past:
         return f"<Past of {self.path}, log from {self.log_start}>"
 
     def checkpoints(self) -> list[Checkpoint]:
-        """Those that can be begun with, oldest first. Raises CorruptStorage for one that is damaged."""
+        """The checkpoints from which a replay can begin, oldest first. Raises CorruptStorage for a damaged
+        one.
+        """
         found = []
         if self._directory:
             paths = [

@@ -1,7 +1,7 @@
 """`quorum-state`: the election state that must outlive a crash, one line of JSON as Kafka writes it.
 
-Version 0 goes with kraft.version 0 (static voters), version 1 with kraft.version 1. Replaced whole and synced
-before anything that it says is told to anyone.
+Version 0 goes with kraft.version 0 (static voters), version 1 with kraft.version 1. The file is replaced as a
+whole and synced before the node sends anything that it says.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ class QuorumStateFile:
         return f"<QuorumStateFile {self.path}>"
 
     def read(self) -> QuorumStateData | None:
-        """The state, None when there is no file. Raises DirectoryProblem for one that cannot be
-        understood."""
+        """The state; None without a file. Raises DirectoryProblem for a malformed file."""
         try:
             data = self._disk.read_bytes(self.path)
         except FileNotFoundError:
@@ -45,13 +44,14 @@ class QuorumStateFile:
             ) from None
 
     def write(self, state: QuorumStateData, version: int) -> None:
-        """Replace the file, durably on return. Blocks. Raises DiskFull (the old state stands),
-        StorageFailure."""
+        """Replace the file, durably on return. Blocks. Raises DiskFull (the old state stays),
+        StorageFailure.
+        """
         write_atomically(self._disk, self.path, encode_quorum_state(state, version))
 
 
 def encode_quorum_state(state: QuorumStateData, version: int) -> bytes:
-    """The JSON of a version, fields in Kafka's order. Raises ValueError for another version than 0 and 1."""
+    """The JSON of a version, fields in Kafka's order. Raises ValueError for a version other than 0 and 1."""
     fields: dict[str, object]
     if version == 0:
         voters = state.current_voters
@@ -76,7 +76,7 @@ def encode_quorum_state(state: QuorumStateData, version: int) -> bytes:
 
 
 def decode_quorum_state(data: bytes) -> QuorumStateData:
-    """The state in a file of either version. Raises ValueError saying what is wrong."""
+    """The state in a file of either version. Raises ValueError with the fault."""
     try:
         fields = msgspec.json.decode(data.split(b"\n", 1)[0])
     except msgspec.DecodeError as error:

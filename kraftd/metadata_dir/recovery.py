@@ -1,6 +1,6 @@
-"""Opening the metadata log: its segments (`kraftd.log.opening`), and the checkpoints that it begins with.
+"""Opening the metadata log: its segments (`kraftd.log.opening`), and the checkpoints that precede them.
 
-What a crash left is put in order, what a disk damaged is refused, all of it is reported.
+It cleans up after a crash, refuses damage, and reports all of it.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _FIRST_REMEDY = (
 
 
 class OpenedLog(NamedTuple):
-    """A log that is ready to go on, and what had to be done for that. Also the control batches of the log
-    behind the newest snapshot, which were read on the way.
+    """An opened log, the report of its recovery, and the control batches after the newest snapshot, which
+    were read on the way.
     """
 
     log: MetadataLog
@@ -54,9 +54,9 @@ class OpenedLog(NamedTuple):
 
 
 def open_log(disk: Disk, directory: str, settings: LogSettings | None = None) -> OpenedLog:
-    """The log in a partition's directory, which is made if missing.
+    """Open the log in a partition's directory, which is made if missing.
 
-    Raises CorruptStorage for damage that is no torn tail, DirectoryProblem, DiskFull, ReadOnlyStorage.
+    Raises CorruptStorage for damage other than a torn tail, DirectoryProblem, DiskFull, ReadOnlyStorage.
     """
     settings = settings or LogSettings()
     report = RecoveryReport()
@@ -87,7 +87,7 @@ def open_log(disk: Disk, directory: str, settings: LogSettings | None = None) ->
     control_batches: Sequence[bytes] = seen.control_batches
     latest = log.latest_snapshot
     if latest is not None and by_epoch(latest) > (log.epochs.latest or 0, log_end):
-        is_empty = log.log_end == segments[0].base_offset == latest.offset  # a snapshot took its place
+        is_empty = log.log_end == segments[0].base_offset == latest.offset  # a snapshot replaced the log
         if lost is None and not is_empty:
             report.notes.append(
                 f"the log ended at {log_end}, before the newest snapshot {latest}: it starts anew there"
@@ -98,12 +98,12 @@ def open_log(disk: Disk, directory: str, settings: LogSettings | None = None) ->
     elif epochs.entries != opened.epochs_on_disk:
         write_atomically(disk, f"{directory}/{EPOCHS_FILE_NAME}", encode_epochs(epochs.entries))
     if snapshots[-1:] != found[-1:]:
-        control_batches = _read_control_batches(log)  # one that was damaged does not stand for them
+        control_batches = _read_control_batches(log)  # a damaged one does not replace them
     return OpenedLog(log, report, control_batches)
 
 
 def _read_control_batches(log: MetadataLog) -> list[bytes]:
-    """Those of the log behind its newest snapshot. Raises CorruptStorage."""
+    """The control batches after the newest snapshot. Raises CorruptStorage."""
     latest = log.latest_snapshot
     start = max(log.log_start, latest.offset if latest is not None else 0)
     found = []
@@ -116,7 +116,7 @@ def _read_control_batches(log: MetadataLog) -> list[bytes]:
 
 
 def _check_partition_metadata(disk: Disk, directory: str) -> None:
-    """`partition.metadata` names the topic id; written when missing."""
+    """Check the topic id in `partition.metadata`; write the file if it is missing."""
     path = f"{directory}/{PARTITION_METADATA}"
     try:
         text = disk.read_bytes(path).decode(errors="replace")
@@ -141,9 +141,9 @@ def _check_partition_metadata(disk: Disk, directory: str) -> None:
 
 
 def _sweep(disk: Disk, directory: str, report: RecoveryReport) -> list[OffsetAndEpoch]:
-    """Remove what an interrupted write, delete or swap left; returns the snapshots that are whole.
+    """Remove leftovers of interrupted writes, deletions and swaps; returns the whole snapshots.
 
-    The newest download that is ahead of them stays: it is gone on with.
+    The newest download that is ahead of them stays, to be resumed.
     """
     snapshots, leftovers = list_checkpoints(disk, directory)
     download = find_download(disk, directory)
@@ -167,9 +167,9 @@ def _check_newest(
     log_end: int,
     report: RecoveryReport,
 ) -> list[OffsetAndEpoch]:
-    """The snapshots, the newest of them read whole and found sound. Damaged ones are set aside where an older
-    one, or nothing, and the log from there on hold the same. Raises CorruptStorage where they do not, and
-    changes nothing then."""
+    """The snapshots, of which the newest was read whole and is sound. A damaged one is set aside if the log,
+    with an older snapshot if needed, holds the same. Otherwise raises CorruptStorage and changes nothing.
+    """
     damaged: list[CorruptStorage] = []
     kept = list(snapshots)
     while kept and kept[-1].offset > 0:
@@ -202,9 +202,9 @@ def _check_newest(
 def _check_older(
     disk: Disk, directory: str, snapshots: list[OffsetAndEpoch], report: RecoveryReport
 ) -> list[OffsetAndEpoch]:
-    """The snapshots without those that a sound newer one makes dispensable and whose header cannot be read.
+    """The snapshots without those of unreadable header that a sound newer one makes dispensable.
 
-    Raises CorruptStorage for the first checkpoint of a directory (0-0) where there is no newer one.
+    Raises CorruptStorage for a directory's first checkpoint (0-0) if there is no newer one.
     """
     kept = []
     for each in snapshots:
@@ -225,7 +225,7 @@ def _check_older(
 def _reconcile(
     disk: Disk, directory: str, first_base: int, snapshots: list[OffsetAndEpoch], report: RecoveryReport
 ) -> tuple[int, list[OffsetAndEpoch]]:
-    """(log start, snapshots kept): a log that does not begin with 0 starts at a snapshot's end."""
+    """The log start and the kept snapshots: a log that does not begin at 0 starts at a snapshot's end."""
     if first_base == 0:
         return 0, snapshots
     kept = [each for each in snapshots if each.offset >= first_base]

@@ -1,4 +1,4 @@
-"""What a start would say of a data directory: the same checks, and every file stays as it is."""
+"""Rehearses a start on a data directory: the same checks, without changing a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ANY_ID = bytes(15) + b"\x7f"
 
 
 class Refusal(NamedTuple):
-    """Why a start would be refused: the file, the byte and the offset where there is one."""
+    """The reason why a start would be refused, with its file, and byte and offset if known."""
 
     path: str
     position: int
@@ -29,19 +29,19 @@ class Refusal(NamedTuple):
 
 
 class Rehearsal(NamedTuple):
-    """refusals keep a node from starting; notes are what a start would put in order, and say."""
+    """refusals prevent a start; notes are the repairs that a start would make and report."""
 
     refusals: list[Refusal]
     notes: list[str]
 
 
 def is_data_directory(disk: Disk, path: str) -> bool:
-    """Return whether a path is, or once was, a node's data directory rather than its partition's."""
+    """Return whether a path is, or was, a node's data directory rather than a partition's."""
     return disk.exists(f"{path}/{PARTITION_DIRECTORY}/.") or disk.exists(f"{path}/{META_PROPERTIES}")
 
 
 def rehearse(disk: Disk, path: str) -> Rehearsal:
-    """Go through what a start does with a data directory."""
+    """Do what a start does with a data directory, on an overlay."""
     overlay = OverlayDisk(disk)
     refusals: list[Refusal] = []
     notes: list[str] = []

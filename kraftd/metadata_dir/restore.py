@@ -1,7 +1,7 @@
-"""A new node's directories out of an old cluster's state: its one controller is the whole quorum.
+"""Makes a new node's directories from an old cluster's state: this controller is then the whole quorum.
 
-`meta.properties` is written last, as in formatting: without it a start is refused, so an interrupted restore
-is never served.
+`meta.properties` is written last, as in formatting: a start without it is refused, so no node serves an
+interrupted restore.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from kraftd.wire.record_frame import VersionedRecord
 class RestorePlan(NamedTuple):
     """What to restore, and for which node.
 
-    snapshot_id and timestamp_ms are of the last record that counts; epoch is the one that the new quorum goes
-    on from, above all that the old one knew. feature_records go into bootstrap.checkpoint. Of a static quorum
-    the voters are not in the log.
+    snapshot_id and timestamp_ms are of the last restored record. epoch is the first of the new quorum, above
+    all that the old one knew. feature_records go into bootstrap.checkpoint. A static quorum's voters are not
+    in the log.
     """
 
     node_id: int
@@ -47,7 +47,7 @@ class RestorePlan(NamedTuple):
 
 
 def check_empty(disk: Disk, directories: Iterable[str]) -> None:
-    """Raises DirectoryProblem for the first directory that holds something."""
+    """Raises DirectoryProblem for the first directory that is not empty."""
     for directory in directories:
         if is_occupied(disk, directory):
             raise DirectoryProblem(
@@ -66,7 +66,7 @@ def restore_directories(
 ) -> Uuid:
     """Write the directories; runs are the framed records of the state. Returns the metadata directory's id.
 
-    Raises DirectoryProblem, and changes nothing, where one is not empty; DiskFull, StorageFailure.
+    Raises DirectoryProblem, and changes nothing, if one is not empty; DiskFull, StorageFailure.
     """
     directories = sorted({*plan.directories, plan.metadata_directory})
     check_empty(disk, directories)
@@ -86,7 +86,7 @@ def restore_directories(
 def _write_partition(
     disk: Disk, plan: RestorePlan, voter: InitialVoter, runs: Iterable[Sequence[bytes]], now_ms: int
 ) -> None:
-    """The state as a snapshot, an empty log behind it, and the epoch to go on from."""
+    """Write the state as a snapshot, an empty log after it, and the epoch."""
     partition = f"{plan.metadata_directory}/{PARTITION_DIRECTORY}"
     writer = CheckpointWriter(
         disk,

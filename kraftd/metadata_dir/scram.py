@@ -17,7 +17,7 @@ _MECHANISMS = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 
 
 def parse_scram(argument: str, new_salt: Callable[[], bytes]) -> UserScramCredentialRecord:
-    """The record for one argument; a salt that is not given is made by new_salt.
+    """The record for one argument; new_salt makes a salt that is not given.
 
     Raises ValueError with what is missing, unknown or malformed.
     """

@@ -1,12 +1,12 @@
-"""A majority of the voters is lost for good: make a surviving directory's node the only voter.
+"""Makes a surviving directory's node the only voter, after a majority of the voters is lost for good.
 
-The log is kept whole; one control batch is appended to it, in an epoch that is clearly higher than any that
-the old voters know. It names this node as the leader of that epoch and as the only voter. Before that the
-epoch goes into `quorum-state`. A crash between the two leaves the old voters and a higher epoch, which is in
-order; the batch itself is there whole or not at all, as any batch at the end of a log.
+The log is kept whole. One control batch is appended, in an epoch well above any that the old voters know. It
+names this node as that epoch's leader and as the only voter. Before that the epoch is written to
+`quorum-state`. A crash in between leaves the old voters and a higher epoch, which is sound. The batch itself
+is whole or absent, as any batch at the end of a log.
 
-The log of a static quorum names no voters: its batch and its `quorum-state` tell of the epoch alone, and the
-configuration of the node says that it votes alone.
+The log of a static quorum names no voters: batch and `quorum-state` hold only the epoch, and the node's
+configuration makes it the only voter.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _COPY_BYTES = 4 << 20
 
 
 class Survey(NamedTuple):
-    """What a partition's directory holds.
+    """The content of a partition's directory.
 
-    end is the log's end offset and the epoch of its last record; committed is the end of the newest snapshot,
-    below which all is known to be committed. epoch is the highest that the log or quorum-state knows.
+    end is the log's end offset and its last record's epoch. committed is the end of the newest snapshot,
+    below which everything is committed. epoch is the highest in the log and quorum-state.
     """
 
     end: OffsetAndEpoch
@@ -61,7 +61,7 @@ class Survey(NamedTuple):
 class Comparison(NamedTuple):
     """How another copy's log differs: both have the same records before `common`.
 
-    Then this log goes on with `only_here` records, the other with `only_there`.
+    After that, this log has `only_here` records and the other `only_there`.
     """
 
     common: int
@@ -70,9 +70,9 @@ class Comparison(NamedTuple):
 
 
 def survey(disk: Disk, directory: str) -> Survey:
-    """Look at a data directory as a start would; every file stays as it is.
+    """Survey a data directory as a start would, without changing a file.
 
-    Raises CorruptStorage, DirectoryProblem where a start would be refused.
+    Raises CorruptStorage or DirectoryProblem if a start would be refused.
     """
     partition = f"{directory}/{PARTITION_DIRECTORY}"
     if not disk.list_names(partition):
@@ -106,18 +106,18 @@ def compare(mine: Survey, other: Survey) -> Comparison:
     one, two = EpochCache(mine.epochs), EpochCache(other.epochs)
     first = max(_first(mine), _first(other))
     while common > first and one.epoch_of(common - 1) != two.epoch_of(common - 1):
-        # Back to where the later of the two epochs begins: until there the records differ.
+        # Go back to the beginning of the later of the two epochs: the records after it differ.
         common = max(start for cache in (one, two) for _, start in cache.entries if start < common)
     return Comparison(common, mine.end.offset - common, other.end.offset - common)
 
 
 def recovered_epoch(surveys: Iterable[Survey]) -> int:
-    """The epoch of the recovery. Raises DirectoryProblem where there is none left."""
+    """The epoch of the recovery. Raises DirectoryProblem if there is none left."""
     return epoch_beyond(max(one.epoch for one in surveys))
 
 
 def kept_copies(disk: Disk, directory: str, epoch: int) -> list[tuple[str, str]]:
-    """The files that a recovery changes, and the names under which it keeps what they were."""
+    """The files that a recovery changes, and the names of their copies."""
     partition = f"{directory}/{PARTITION_DIRECTORY}"
     names = disk.list_names(partition)
     logs = [name for name in names if name.endswith(".log")][-1:]
@@ -166,7 +166,7 @@ def make_sole_voter(
 
 
 def _batch(node_id: int, voters: VotersRecord | None, base_offset: int, epoch: int, now_ms: int) -> bytes:
-    """What a leader of that epoch would have begun it with, and the voters behind it."""
+    """The batch with which a leader of that epoch would begin it, followed by the voters."""
     itself = [LeaderVoter(voter_id=node_id)]
     leader = LeaderChangeMessage(leader_id=node_id, voters=itself, granting_voters=itself)
     # Kafka reads both in version 0 only.
@@ -199,12 +199,12 @@ def _batches(views: Sequence[bytes]) -> Iterable[Batch]:
 
 
 def _first(found: Survey) -> int:
-    """The first offset of which the epochs tell."""
+    """The first offset that the epochs cover."""
     return found.epochs[0][1] if found.epochs else found.end.offset
 
 
 def _copy(disk: Disk, source: str, target: str) -> None:
-    """Copy a file durably, but for its name. Raises DiskFull, StorageFailure."""
+    """Copy a file; its bytes are durable, its name not yet. Raises DiskFull, StorageFailure."""
     part = f"{target}.part"
     disk.remove(part)
     old, new = disk.open(source), disk.open(part, create=True)

@@ -13,7 +13,7 @@ from kraftd.types import Uuid, parse_uuid, uuid_text
 
 
 class InitialVoter(NamedTuple):
-    """One of them, at its controller listener."""
+    """One voter, at its controller listener."""
 
     id: int
     host: str
@@ -26,8 +26,9 @@ class InitialVoter(NamedTuple):
 
 
 def parse_voters(text: str) -> list[InitialVoter]:
-    """The voters in the text, by id. Raises ValueError naming the one that is wrong, and for none or
-    doubles."""
+    """The voters in the text, by id. Raises ValueError that names a wrong or duplicate voter, and for no
+    voters.
+    """
     voters = sorted(_parse_voter(part.strip()) for part in text.strip().split(",") if part)
     if not voters:
         raise ValueError("no voter is named; what is expected is id@host:port:directory-id,…")
@@ -65,7 +66,7 @@ def _parse_voter(text: str) -> InitialVoter:
 
 
 def voters_record(voters: Iterable[InitialVoter], listener: str) -> VotersRecord:
-    """Their record, as format puts it into the first checkpoint; listener names are upper case in it."""
+    """The voters' record, as format puts it into the first checkpoint, with listener names in upper case."""
     return VotersRecord(
         voters=[
             Voter(
