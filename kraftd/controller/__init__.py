@@ -1,1 +1,1 @@
-"""What each broker or admin request means: (image, request) -> (records, answer)."""
+"""The decision on each broker or admin request: (image, request) -> (records, answer)."""

@@ -1,5 +1,5 @@
-"""What a leader writes of itself: the first records of a new cluster, the end of what a leader before
-left open, and a record now and then while nothing happens.
+"""What a leader writes on its own. These are a new cluster's first records, the end of a transaction that an
+earlier leader left open, and periodic NoOp records.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ FAILOVER = "Controller failover"
 
 
 class ActivationError(Exception):
-    """The node cannot lead: the log and the bootstrap records do not fit."""
+    """The node cannot lead: the log and the bootstrap records contradict each other."""
 
 
 def activate(ctx: Context, bootstrap: Sequence[VersionedRecord]) -> Decision[None]:
     """The first decision of a leader, before any other.
 
-    An empty log gets the bootstrap records, in one metadata transaction where the metadata.version allows it
-    (KIP-868), else in one batch; a transaction left open is aborted first.  Any other log only gets the
-    abort. Raises ActivationError.
+    An empty log gets the bootstrap records, in one metadata transaction if the metadata.version allows it
+    (KIP-868), else in one batch. An open transaction is aborted first. Any other log only gets the abort.
+    Raises ActivationError.
     """
     in_transaction = ctx.image.in_transaction
     current = ctx.image.features_before_transaction().get(METADATA_VERSION)
@@ -58,7 +58,8 @@ def activate(ctx: Context, bootstrap: Sequence[VersionedRecord]) -> Decision[Non
         records.append(VersionedRecord(BeginTransactionRecord(BOOTSTRAP_TRANSACTION), 0))
     records.extend(bootstrap)
     if (bootstrap_level(bootstrap, ELR_VERSION) or 0) > 0:
-        # The ELR needs a bound that all nodes share (KIP-966); this node's file gives the first.
+        # The ELR needs a min.insync.replicas that all nodes share (KIP-966); the first comes from this node's
+        # file.
         records.append(config_record(CLUSTER, str(node_config(ctx).integer(MIN_INSYNC_REPLICAS))))
     if transactional:
         records.append(VersionedRecord(EndTransactionRecord(), 0))
@@ -66,14 +67,14 @@ def activate(ctx: Context, bootstrap: Sequence[VersionedRecord]) -> Decision[Non
 
 
 def write_no_op(_ctx: Context) -> Decision[None]:
-    """Every ``settings.max_idle_interval_ms``, whatever else was written, so that the high watermark
-    moves.
+    """Write a NoOpRecord every ``settings.max_idle_interval_ms``, after other records too, so that the high
+    watermark moves.
     """
     return Decision(None, [VersionedRecord(NoOpRecord(), 0)])
 
 
 def bootstrap_level(bootstrap: Sequence[VersionedRecord], feature: str) -> int | None:
-    """The level that bootstrap records give a feature, the last one; None when they do not name it."""
+    """The last level that bootstrap records give a feature; None if they do not name it."""
     level = None
     for record in bootstrap:
         if isinstance(record.message, FeatureLevelRecord) and record.message.name == feature:

@@ -1,6 +1,4 @@
-"""DescribeCluster as a controller answers it (KIP-919): its nodes are the controllers, its controller
-the leader.
-"""
+"""DescribeCluster of a controller (KIP-919): the nodes are the controllers, the controller is the leader."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ def describe_cluster(
     leader_id: int | None,
     authorized_operations: int = -(1 << 31),
 ) -> DescribeClusterResponse:
-    """Any controller answers, from its own image, with the endpoints of the listener that was asked.
+    """Any controller answers from its own image, with the endpoints of the request's listener.
 
     The leader is -1 while unknown or not registered on that listener.  The wrong endpoint type is an error
     in the answer: MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE, INVALID_REQUEST in version 0, which

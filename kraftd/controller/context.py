@@ -1,4 +1,4 @@
-"""What a decision may look at: the image, the time, the settings, the brokers' soft state, and dice."""
+"""A decision's input: the image, the time, the settings, the brokers' soft state, and dice."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class Context:
-    """One per leader and moment; a decision changes nothing in it.
+    """The input of one decision, which changes nothing in it.
 
-    now_ms: milliseconds that never go back.  next_offset: where the next record will be appended, which is
-    also the broker epoch of a broker registered now.  kraft_version: the quorum's finalized kraft.version.
-    walks: how far periodic tasks have got that look at very many partitions.
+    now_ms: milliseconds that never go back. next_offset: that of the next record, which is also the broker
+    epoch of a broker registered now. kraft_version: the quorum's finalized kraft.version. walks: the progress
+    of periodic tasks over very many partitions.
     """
 
     image: Image

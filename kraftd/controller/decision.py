@@ -1,4 +1,4 @@
-"""What a decision comes out as: an answer, the records that make it true, or a refusal."""
+"""The result of a decision: an answer and the records that make it true, or a refusal."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ A = TypeVar("A")
 
 @dataclass(slots=True)
 class Decision(Generic[A]):
-    """The answer to give once the records are committed.  Nothing has changed yet.
+    """The answer to send once the records are committed. Nothing has changed yet.
 
     atomic: the records go into one batch, all or nothing.
-    after: soft state to change once the records are appended (at once, when there are none); it is called
-    on the leader only, with the offset that follows the last of them.
-    seen_offset: of an answer without records, the last record that it tells of; None: it may be any.
+    after: changes soft state once the records are appended (at once, if there are none); it is called on the
+    leader only, with the offset after the last of them. seen_offset: of an answer without records, the last
+    record that it reflects; None: it may be any.
     """
 
     answer: A
@@ -38,13 +38,12 @@ MAX_MESSAGE_LENGTH = 2_000
 
 
 def cut(message: str) -> str:
-    """A text for an answer, which may repeat what was sent, cut to 2,000 characters."""
+    """A text for an answer, which may repeat parts of the request, cut to 2,000 characters."""
     return message if len(message) <= MAX_MESSAGE_LENGTH else message[: MAX_MESSAGE_LENGTH - 1] + "…"
 
 
 class Refusal(Exception):
-    """Refuses a whole request with an error code and a text that goes into the answer where it has room
-    for one.
+    """Refuses a whole request, with an error code and a text for answers that have a field for it.
 
     The text is cut at 2,000 characters.
     """

@@ -1,4 +1,4 @@
-"""Listeners as brokers and controllers tell them when they register."""
+"""The listeners in registrations of brokers and controllers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Listener(Protocol):
 
 
 def checked_endpoints(listeners: Iterable[Listener]) -> list[Endpoint]:
-    """One endpoint a name, the last of each.
+    """One endpoint for each name, the last one given.
 
     Raises Refusal(UNKNOWN_SERVER_ERROR), as Kafka does, for a security protocol that does not exist.
     """

@@ -1,4 +1,4 @@
-"""CreateAcls: each ACL is added, or refused by itself; one that is there already is not added again.
+"""CreateAcls: each ACL is added or refused on its own; an existing one is not added again.
 
 Facts: AclControlManager and AclApis of Apache Kafka 4.3.1. Its controller answers UNKNOWN_SERVER_ERROR for
 all ACLs of a request that names ANY or MATCH in one. It ends the connection for a number 0.
@@ -61,7 +61,7 @@ def create_acls(
 
 
 def _problem(creation: AclCreation) -> str | None:
-    """Why an ACL cannot be, in the order in which Kafka looks; None for a good one."""
+    """The reason to refuse an ACL, in the order of Kafka's checks; None for a valid one."""
     if creation.resource_type == AclResourceType.CLUSTER and creation.resource_name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     if not creation.resource_name:
@@ -83,7 +83,7 @@ def _problem(creation: AclCreation) -> str | None:
 
 
 def _name(kind: type[AclResourceType | AclPatternType | AclOperation | AclPermission], number: int) -> str:
-    """Kafka's name of a number, UNKNOWN for one that has none."""
+    """Kafka's name of a number; UNKNOWN for a number without one."""
     return kind(number).name if number in kind._value2member_map_ else "UNKNOWN"
 
 

@@ -21,7 +21,7 @@ from kraftd.metadata.state import AclState
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
-ACLS_A_LOOK = 250  # that a filter is held against before the pace is asked
+ACLS_A_LOOK = 250  # compared with a filter between two checks of the pace
 LOOK_US = 250
 MAX_MATCHES = 100_000  # named in one answer, by all its filters
 
@@ -76,7 +76,7 @@ def acl_filter(asked: DeleteAclsFilter) -> AclFilter:
 
 
 def _check_count(removed_count: int, match_count: int) -> None:
-    """Refuse the whole request: that only a part went could be missed in a long answer."""
+    """Refuse the whole request: in a long answer, a partial deletion could go unnoticed."""
     if removed_count > MAX_RECORDS_PER_REQUEST:
         text = f"Cannot remove more than {MAX_RECORDS_PER_REQUEST} acls in a single delete operation."
         raise Refusal(ErrorCode.INVALID_REQUEST, text)

@@ -20,7 +20,7 @@ from kraftd.wire.error_code import ErrorCode
 def describe_acls(
     ctx: Context, request: DescribeAclsRequest, version: int
 ) -> Turns[Decision[DescribeAclsResponse]]:
-    """The matching ACLs, equal ones once. Raises Refusal(INVALID_REQUEST) for a filter that cannot be."""
+    """The matching ACLs, equal ones once. Raises Refusal(INVALID_REQUEST) for an invalid filter."""
     wanted = AclFilter(
         request.resource_type_filter,
         request.resource_name_filter,

@@ -1,4 +1,4 @@
-"""Filters of ACLs, as DescribeAcls and DeleteAcls have them (KIP-290): which ACLs one matches."""
+"""The ACL filters of DescribeAcls and DeleteAcls (KIP-290), and which ACLs they match."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PERMISSIONS = frozenset(AclPermission) - {AclPermission.UNKNOWN}
 
 
 class AclFilter(Struct, frozen=True):
-    """A text that is None, and a number that is ANY, match everything.
+    """A filter. A text None and a number ANY match everything.
 
-    The pattern type MATCH matches every ACL that speaks of the named resource: literal, wildcard or prefixed.
+    The pattern type MATCH matches every ACL that covers the named resource: literal, wildcard or prefixed.
     """
 
     resource_type: int
@@ -30,7 +30,7 @@ class AclFilter(Struct, frozen=True):
     permission_type: int
 
     def problem(self) -> str | None:
-        """What is wrong with the filter, naming the field; None for nothing."""
+        """The filter's fault, with the field; None for a valid one."""
         for what, number, known in (
             ("resource type", self.resource_type, _TYPES),
             ("pattern type", self.pattern_type, _PATTERNS),

@@ -1,7 +1,7 @@
-"""A broker that leaves very many partitions does so some at a time, so that others get their turn meanwhile.
+"""A broker leaves very many partitions in parts, so that other requests are decided in between.
 
-Soft state, like the heartbeats that it is kept with. A departure is over once every partition of the broker
-has been looked at: those that it hosted at the beginning, and those that it got since.
+Soft state, stored with the heartbeats. A departure is over once every partition of the broker was examined:
+those that it hosted at the beginning, and those that it got since.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from kraftd.metadata.image import Image
 from kraftd.metadata.partition_index import TopicPartition
 from kraftd.wire.record_frame import VersionedRecord
 
-LOOKED_AT_A_CALL = 4  # times as many as may be left: most are
+LOOKED_AT_A_CALL = 4  # times the limit of partitions to leave: most need it
 
 
 class Departure:
-    """How far one registration of a broker has got in leaving its partitions.
+    """The progress of one registration of a broker in leaving its partitions.
 
-    It begins with what the broker hosts: topic ids, each with a mask of partitions.
+    It begins with the hosted partitions: topic ids, each with a mask of partitions.
     """
 
     __slots__ = ("_hosted", "_partitions", "_position", "broker_epoch", "broker_id")
@@ -34,7 +34,7 @@ class Departure:
         self._position = 0
 
     def next(self, image: Image, limit: int) -> tuple[list[TopicPartition], int]:
-        """Up to so many that the broker is to leave now, and the position behind them: for ``reach``."""
+        """Up to that many partitions to leave now, and the position after them: for ``reach``."""
         found: list[TopicPartition] = []
         position = self._position
         end = position + limit * LOOKED_AT_A_CALL
@@ -46,11 +46,11 @@ class Departure:
         return found, position
 
     def reach(self, position: int) -> None:
-        """What comes before that position has been left."""
+        """Note that the broker has left all partitions before that position."""
         self._position = position
 
     def is_last(self, position: int) -> bool:
-        """Return whether nothing comes after that position."""
+        """Return whether nothing follows that position."""
         while position >= len(self._partitions) and self._hosted:
             topic_id, mask = self._hosted.pop()
             self._partitions += [(topic_id, index) for index in range(mask.bit_length()) if mask >> index & 1]
@@ -61,7 +61,9 @@ class Departure:
         return self.is_last(self._position)
 
     def note(self, records: Iterable[VersionedRecord]) -> None:
-        """Records that were decided meanwhile: what the broker gets into by them it is to leave as well."""
+        """Note records decided meanwhile: partitions whose ISR, ELR or leadership they give to the broker, it
+        must leave as well.
+        """
         broker_id = self.broker_id
         for message, _ in records:
             if isinstance(message, PartitionRecord | PartitionChangeRecord) and (
@@ -77,7 +79,9 @@ class Departure:
 
 
 def is_to_be_left(image: Image, broker_id: int, partition: TopicPartition) -> bool:
-    """Return whether it changes when the broker leaves: the last of an ISR that leads no more stays in it."""
+    """Return whether the partition changes when the broker leaves; an ISR's last member that no longer leads
+    stays in it.
+    """
     topic_id, index = partition
     state = image.partition(topic_id, index)
     if state is None or broker_id not in state.isr:

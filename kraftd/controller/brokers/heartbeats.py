@@ -1,8 +1,7 @@
-"""What the leader remembers of brokers' heartbeats: soft state, lost with leadership, never in a record.
+"""The leader's memory of brokers' heartbeats: soft state, lost with the leadership, never in a record.
 
-Whether a broker is fenced or shutting down is the image's to say; here is when each registration was last
-heard of, and how far the broker has read the metadata; also the offset at which its controlled shutdown is
-complete.
+The image says whether a broker is fenced or shutting down. Here is when each registration was last heard, how
+far the broker has read the metadata, and the offset that completes its controlled shutdown.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ EVERY_OFFSET = (1 << 63) - 1
 
 
 class Heartbeat(Struct, gc=False):
-    """One registration as its heartbeats show it."""
+    """What the heartbeats of one registration tell."""
 
     broker_epoch: int
     metadata_offset: int = NO_OFFSET  # the broker has read the metadata up to here
@@ -44,13 +43,13 @@ class BrokerHeartbeats:
         self.departures: dict[int, Departure] = {}  # of brokers that are leaving very many partitions
 
     def start(self, brokers: Iterable[BrokerState], now_ms: int) -> None:
-        """This node became leader: forget everything; every unfenced broker gets a whole session from now."""
+        """Begin a leadership: forget everything, and give every unfenced broker a whole session from now."""
         self._contacts = {(broker.id, broker.epoch): now_ms for broker in brokers if not broker.fenced}
         self._heartbeats = {}
         self.departures = {}
 
     def heard(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
-        """A heartbeat arrived: its session lives on, whatever becomes of the request."""
+        """Note a heartbeat: it renews the session, whatever becomes of the request."""
         key = (broker_id, broker_epoch)
         self._contacts.pop(key, None)  # so that the oldest contact stays first
         self._contacts[key] = now_ms
@@ -60,38 +59,38 @@ class BrokerHeartbeats:
         return contact_ms is not None and contact_ms + self.session_timeout_ms >= now_ms
 
     def silent_ms(self, broker: BrokerState, now_ms: int) -> int:
-        """How long nothing was heard of a broker, at most a session."""
+        """The time since a broker's last heartbeat, at most a session."""
         contact_ms = self._contacts.get((broker.id, broker.epoch))
         if contact_ms is None:
             return self.session_timeout_ms
         return min(now_ms - contact_ms, self.session_timeout_ms)
 
     def of(self, broker: BrokerState) -> Heartbeat:
-        """The heartbeat of a registration, a blank one before the first."""
+        """The heartbeat of a registration; a blank one before the first."""
         heartbeat = self._heartbeats.get(broker.id)
         if heartbeat is None or heartbeat.broker_epoch != broker.epoch:
             return Heartbeat(broker.epoch)
         return heartbeat
 
     def note(self, broker: BrokerState, metadata_offset: int, shutdown_offset: int) -> None:
-        """How far the broker has read, and where its controlled shutdown is complete (NO_OFFSET outside
-        of one).
+        """Note how far the broker has read, and the offset that completes its controlled shutdown (NO_OFFSET
+        outside of one).
         """
         self._heartbeats[broker.id] = Heartbeat(broker.epoch, metadata_offset, shutdown_offset)
 
     def forget(self, broker_id: int) -> None:
-        """A new registration, or none: what the old one had read and planned is void."""
+        """Forget a broker's state: its old registration was replaced or removed."""
         self._heartbeats.pop(broker_id, None)
         self.departures.pop(broker_id, None)
 
     def departure_of(self, broker: BrokerState) -> Departure | None:
-        """What that registration has under way."""
+        """The departure of that registration that is under way."""
         departure = self.departures.get(broker.id)
         return departure if departure is not None and departure.broker_epoch == broker.epoch else None
 
     def lowest_active_offset(self, brokers: Mapping[int, BrokerState]) -> int:
-        """How far the slowest unfenced broker that is not shutting down has read; all of it when there
-        is none.
+        """How far the slowest unfenced broker that is not shutting down has read; EVERY_OFFSET if there is
+        none.
         """
         lowest = EVERY_OFFSET
         for broker in brokers.values():
@@ -102,7 +101,7 @@ class BrokerHeartbeats:
         return lowest
 
     def stale(self, now_ms: int) -> tuple[int, int] | None:
-        """The (broker id, broker epoch) that has been silent for longest, if longer than a session."""
+        """The (broker id, broker epoch) that was silent for longest, if longer than a session."""
         for key, contact_ms in self._contacts.items():
             return key if contact_ms + self.session_timeout_ms < now_ms else None
         return None
@@ -111,7 +110,7 @@ class BrokerHeartbeats:
         self._contacts.pop((broker_id, broker_epoch), None)
 
     def next_deadline_ms(self) -> int | None:
-        """When the oldest session ends, if nothing more is heard."""
+        """When the oldest session ends without another heartbeat."""
         for contact_ms in self._contacts.values():
             return contact_ms + self.session_timeout_ms + 1
         return None

@@ -1,6 +1,4 @@
-"""AllocateProducerIds: blocks of producer ids, each handed to one broker, never again to another
-(KIP-730).
-"""
+"""AllocateProducerIds: blocks of producer ids, each given to one broker and never to another (KIP-730)."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ _LAST_ID = (1 << 63) - 1
 def allocate_producer_ids(
     ctx: Context, request: AllocateProducerIdsRequest
 ) -> Decision[AllocateProducerIdsResponse]:
-    """The next block.  Raises Refusal: STALE_BROKER_EPOCH, UNKNOWN_SERVER_ERROR when the ids are used up."""
+    """The next block.  Raises Refusal: STALE_BROKER_EPOCH, UNKNOWN_SERVER_ERROR if the ids are used up."""
     check_broker_epoch(ctx, request.broker_id, request.broker_epoch)
     first = max(ctx.image.next_producer_id, 0)
     if first > _LAST_ID - BLOCK_SIZE:

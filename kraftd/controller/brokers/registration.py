@@ -1,5 +1,5 @@
-"""Brokers come and go: registration (KIP-631, KIP-858, KIP-966) and unregistration, and whose requests
-are stale.
+"""Registration (KIP-631, KIP-858, KIP-966) and unregistration of brokers, and the check for stale requests of
+brokers.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from kraftd.types import uuid_text
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
-CLEAN_SHUTDOWN_DETECTION = 3  # from this version of the request on, a broker tells its previous broker epoch
+CLEAN_SHUTDOWN_DETECTION = 3  # from this version of the request on, it holds the previous broker epoch
 RESERVED_DIRECTORY_IDS = 100  # directory ids below this number are reserved (KIP-858)
 
 
 def check_broker_epoch(ctx: Context, broker_id: int, broker_epoch: int) -> BrokerState:
-    """The broker, if the epoch is that of its registration.  Raises Refusal(STALE_BROKER_EPOCH)."""
+    """The broker, if broker_epoch is that of its registration.  Raises Refusal(STALE_BROKER_EPOCH)."""
     broker = ctx.image.brokers.get(broker_id)
     if broker is None:
         raise Refusal(ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} is not registered.")
@@ -47,12 +47,11 @@ def check_broker_epoch(ctx: Context, broker_id: int, broker_epoch: int) -> Broke
 def register_broker(
     ctx: Context, request: BrokerRegistrationRequest, version: int
 ) -> Turns[Decision[BrokerRegistrationResponse]]:
-    """BrokerRegistration: the records of the registration, last after those that clean up behind a
-    former incarnation.
+    """BrokerRegistration: the records that clean up after a former incarnation, then that of the
+    registration.
 
-    The broker epoch is the offset at which the first of the records will stand; the same incarnation keeps
-    its epoch and its state and only tells new facts.  The records need not be one batch: a broker that is
-    not told of its registration registers again.
+    The broker epoch is the offset of the first record. The same incarnation keeps its epoch and state, and
+    only updates its facts. The records need not be one batch: a broker that gets no answer registers again.
 
     Raises Refusal: INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION (another incarnation is alive),
     BROKER_ID_NOT_REGISTERED (a broker that migrates from ZooKeeper); INVALID_REGISTRATION (directories, no
@@ -144,7 +143,7 @@ def unregister_broker(
 
 
 def _check_directories(ctx: Context, request: BrokerRegistrationRequest) -> None:
-    """Every broker has directories, and a directory one broker."""
+    """Check that the broker has directories, and shares none with another broker."""
     directories = request.log_dirs
     if not directories:
         raise Refusal(ErrorCode.INVALID_REGISTRATION, "The registration names no log directory.")
@@ -167,8 +166,8 @@ def _check_directories(ctx: Context, request: BrokerRegistrationRequest) -> None
 
 
 def _check_features(ctx: Context, request: BrokerRegistrationRequest) -> None:
-    """What is finalized must be in the range of the broker; a feature that it does not tell has the
-    range 0 to 0.
+    """Check that finalized levels are in the broker's ranges; a feature that it does not name has the range 0
+    to 0.
     """
     finalized = {**ctx.image.features, KRAFT_VERSION: ctx.kraft_version}
     finalized.setdefault(METADATA_VERSION, ctx.image.metadata_version)

@@ -1,4 +1,4 @@
-"""BrokerHeartbeat and sessions: when a broker is fenced, freed, or may shut down (KIP-631, KIP-841).
+"""BrokerHeartbeat and sessions: when a broker is fenced, unfenced, or may shut down (KIP-631, KIP-841).
 
 The states of a broker, and where a heartbeat takes it:
 
@@ -43,18 +43,20 @@ ACTIVE: Final = "active"
 SHUTTING_DOWN: Final = "shutting down"
 SHUT_DOWN: Final = "shut down"
 
-PARTITIONS_A_CALL = 350  # that a broker leaves; about 5 ms with their records
+PARTITIONS_A_CALL = 350  # for a broker to leave; about 5 ms with their records
 
 
 def hear_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> None:
-    """Soft state: the broker is alive, whatever becomes of its request.  Strangers leave no trace."""
+    """Renew a broker's session (soft state), whatever becomes of its request. An unknown broker leaves no
+    trace.
+    """
     broker = ctx.image.brokers.get(request.broker_id)
     if broker is not None and broker.epoch == request.broker_epoch:
         ctx.heartbeats.heard(broker.id, broker.epoch, ctx.now_ms)
 
 
 def broker_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> Decision[BrokerHeartbeatResponse]:
-    """BrokerHeartbeat: the records that its new state means for the broker and its partitions.
+    """BrokerHeartbeat: the records of the broker's new state, for the broker and its partitions.
 
     To be called after ``hear_heartbeat``.
     Raises Refusal(STALE_BROKER_EPOCH).
@@ -66,7 +68,7 @@ def broker_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> Decision[
 def begin_heartbeat(
     ctx: Context, request: BrokerHeartbeatRequest
 ) -> Decision[BrokerHeartbeatResponse] | Turns[Decision[BrokerHeartbeatResponse]]:
-    """The same, in turns if something changes: most heartbeats change nothing."""
+    """As ``broker_heartbeat``, in turns if something changes: most heartbeats change nothing."""
     registered_at = ctx.image.registration_offsets.get(request.broker_id)
     if registered_at is None:
         raise Refusal(ErrorCode.STALE_BROKER_EPOCH, f"Broker {request.broker_id} is not registered.")
@@ -126,13 +128,14 @@ def _heartbeat(
     def note_heartbeat(end_offset: int) -> None:
         shutdown_offset = NO_OFFSET
         if after is SHUTTING_DOWN:
-            # The first time, complete once everybody has read the records that move its leaderships away.
+            # Set at first: complete once every broker has read the records that move its leaderships away.
             known = ctx.heartbeats.of(broker).shutdown_offset
             shutdown_offset = known if known >= 0 else end_offset - 1
             if departure is not None:
                 ctx.heartbeats.departures[broker.id] = departure
                 shutdown_offset = EVERY_OFFSET  # until ``leave_partitions`` is done
-        # A broker whose state just changed has, for the others' shutdowns, read nothing until it tells again.
+        # For the others' shutdowns, a broker whose state just changed has read nothing until its next
+        # heartbeat.
         read = NO_OFFSET if records else request.current_metadata_offset
         ctx.heartbeats.note(broker, read, shutdown_offset)
 
@@ -146,7 +149,7 @@ def _heartbeat(
 
 
 def current_state(ctx: Context, broker: BrokerState) -> str:
-    """A new leader does not know of controlled shutdowns under way: the next heartbeat tells it."""
+    """The broker's state. A new leader learns of a controlled shutdown under way from the next heartbeat."""
     if broker.fenced:
         return FENCED
     return SHUTTING_DOWN if ctx.heartbeats.of(broker).is_shutting_down else ACTIVE
@@ -155,7 +158,7 @@ def current_state(ctx: Context, broker: BrokerState) -> str:
 def next_state(
     ctx: Context, broker: BrokerState, state: str, request: BrokerHeartbeatRequest, registered_at: int
 ) -> str:
-    """The table at the top of this module."""
+    """The state after a heartbeat, by the table at the top of this module."""
     if state is FENCED:
         if request.want_shut_down:
             return SHUT_DOWN
@@ -180,13 +183,13 @@ def next_state(
 
 
 def fence_stale_broker(ctx: Context) -> Decision[bool]:
-    """Fence the broker that has been silent for longest, if its session is over.
+    """Fence the broker that was silent for longest, if its session is over.
 
-    One at a time, so that the next decision sees what this one did.  A broker with very many partitions
-    leaves some of them a call, and is fenced with the last, so that others get their turn meanwhile.
-    Should it be heard again before, it stays, and gets into the ISRs that it left as any replica does.
+    One at a time, so that the next decision sees the effect of this one. A broker with very many partitions
+    leaves some of them in each call and is fenced with the last. Other requests are decided in between. If it
+    is heard before, it stays, and rejoins the ISRs that it left as any replica does.
 
-    The answer says whether to call again at once; when it is False, call again at
+    The answer is whether to call again at once; if False, call again at
     ``ctx.heartbeats.next_deadline_ms()``.
     """
     stale = ctx.heartbeats.stale(ctx.now_ms)
@@ -222,9 +225,9 @@ def fence_stale_broker(ctx: Context) -> Decision[bool]:
 
 
 def leave_partitions(ctx: Context) -> Decision[bool]:
-    """Move some leaderships and ISRs on of a broker that shuts down and has very many.
+    """Move a part of the leaderships and ISRs of a broker that shuts down and has very many.
 
-    The answer says whether to call again at once.
+    The answer is whether to call again at once.
     """
     for departure in ctx.heartbeats.departures.values():
         broker = ctx.image.brokers.get(departure.broker_id)
@@ -245,7 +248,7 @@ def leave_partitions(ctx: Context) -> Decision[bool]:
 
 
 def _departure(ctx: Context, broker: BrokerState) -> Departure | None:
-    """How the broker leaves its partitions, if they are too many for one call."""
+    """The broker's departure, if its partitions are too many for one call."""
     image = ctx.image
     first = islice(image.partitions_of(broker.id), PARTITIONS_A_CALL + 1)
     if sum(1 for _ in first) <= PARTITIONS_A_CALL:
@@ -258,7 +261,9 @@ def _begin(ctx: Context, departure: Departure) -> None:
 
 
 def _forget_the_heard_again(ctx: Context) -> None:
-    """No broker is silent: what goes on is of brokers that shut down."""
+    """Forget departures of brokers that were heard again: no broker is silent, so only brokers that shut down
+    have one.
+    """
     departures, brokers = ctx.heartbeats.departures, ctx.image.brokers
     for broker_id in list(departures):
         broker = brokers.get(broker_id)

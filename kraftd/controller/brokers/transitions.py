@@ -1,8 +1,7 @@
-"""What the state of a broker means for its partitions: fenced, set free, stopping, gone, disks lost.
+"""What a broker's new state means for its partitions: fenced, unfenced, stopping, unregistered, disks lost.
 
-Each function returns the records of the partitions it concerns and, with them, that of the broker.  Called
-where that state changes: heartbeats, sessions that time out, registrations.  Those that may concern very many
-partitions do so in turns.
+Each function returns the records of the affected partitions and that of the broker. Heartbeats, expired
+sessions and registrations call them. Those that may affect very many partitions work in turns.
 """
 
 from __future__ import annotations
@@ -30,26 +29,26 @@ IN_CONTROLLED_SHUTDOWN = 1
 
 @InTurns
 def handle_broker_fenced(ctx: Context, broker_id: int) -> Turns[list[VersionedRecord]]:
-    """A broker leaves every ISR and leads no more, then is fenced.  Raises KeyError if unregistered."""
+    """Fence a broker that first leaves every ISR and leadership.  Raises KeyError if unregistered."""
     records = yield from leave(ctx, ctx.image.partitions_of(broker_id), broker_id)
     return records + fence(ctx.image.brokers[broker_id])
 
 
 def fence(broker: BrokerState) -> list[VersionedRecord]:
-    """The broker is fenced; it has left its partitions already."""
+    """Fence a broker that has already left its partitions."""
     return [VersionedRecord(BrokerRegistrationChangeRecord(broker.id, broker.epoch, FENCE), 0)]
 
 
 def handle_broker_leaves(
     ctx: Context, broker_id: int, partitions: Iterable[tuple[bytes, int]]
 ) -> list[VersionedRecord]:
-    """A part of what `handle_broker_fenced` does: the broker leaves the ISR of these partitions."""
+    """Do a part of `handle_broker_fenced`: the broker leaves the ISR of these partitions."""
     return at_once(changes(ctx, partitions, leaving=broker_id))
 
 
 @InTurns
 def handle_broker_unfenced(ctx: Context, broker_id: int, broker_epoch: int) -> Turns[list[VersionedRecord]]:
-    """A broker is set free and leads what had no leader and can now have one."""
+    """Unfence a broker, which then leads the partitions that had no leader and can now have one."""
     unfence = VersionedRecord(BrokerRegistrationChangeRecord(broker_id, broker_epoch, UNFENCE), 0)
     leaderless = ctx.image.partitions_without_leader()
     return [unfence, *(yield from changes(ctx, leaderless, joining=broker_id))]
@@ -59,13 +58,15 @@ def handle_broker_unfenced(ctx: Context, broker_id: int, broker_epoch: int) -> T
 def handle_broker_in_controlled_shutdown(
     ctx: Context, broker_id: int, broker_epoch: int
 ) -> Turns[list[VersionedRecord]]:
-    """A broker that wants to stop: marked so once, and out of every ISR where others can go on (KIP-841)."""
+    """Mark a broker that wants to stop, once, and remove it from every ISR that can go on without it
+    (KIP-841).
+    """
     records = mark_controlled_shutdown(ctx, broker_id, broker_epoch)
     return records + (yield from leave(ctx, ctx.image.partitions_of(broker_id), broker_id))
 
 
 def mark_controlled_shutdown(ctx: Context, broker_id: int, broker_epoch: int) -> list[VersionedRecord]:
-    """The record by which everybody knows that the broker wants to stop; none if it is known."""
+    """The record that the broker wants to stop; none if the image has it already."""
     broker = ctx.image.brokers.get(broker_id)
     if broker is not None and broker.in_controlled_shutdown:
         return []
@@ -79,7 +80,7 @@ def mark_controlled_shutdown(ctx: Context, broker_id: int, broker_epoch: int) ->
 def handle_broker_unregistered(
     ctx: Context, broker_id: int, broker_epoch: int
 ) -> Turns[list[VersionedRecord]]:
-    """A broker leaves every ISR and is forgotten; its replicas stay assigned to it."""
+    """Remove a broker from every ISR, then its registration; its replicas stay assigned to it."""
     while not ctx.image.settle_hosted(broker_id):
         yield
     records = yield from leave(ctx, ctx.image.partitions_of(broker_id), broker_id)
@@ -90,7 +91,8 @@ def handle_broker_unregistered(
 
 @InTurns
 def handle_broker_shutdown(ctx: Context, broker_id: int, clean: bool) -> Turns[list[VersionedRecord]]:
-    """What a broker's registration tells of its last end; the record of the registration is the caller's.
+    """Handle the end of a broker's last incarnation, as its new registration tells; the caller adds the
+    record of the registration.
 
     After an unclean one it may have lost what it had not synced, so with ELR it is neither in sync nor
     eligible.
@@ -105,8 +107,9 @@ def handle_broker_shutdown(ctx: Context, broker_id: int, clean: bool) -> Turns[l
 
 
 def _may_be_in_isr(image: Image, broker_id: int) -> Iterator[tuple[bytes, int]]:
-    """Where a broker that has ended may be in the ISR. A fenced one stays in none but as the last, and leads
-    nothing: so only what has no leader is looked at, and not all that it hosts.
+    """The partitions whose ISR may hold a broker that has ended. A fenced broker leads nothing and is only in
+    ISRs of which it is the last member. So only partitions without a leader are examined, not all that it
+    hosts.
     """
     broker = image.brokers.get(broker_id)
     if broker is None or not broker.fenced:
@@ -118,9 +121,9 @@ def _may_be_in_isr(image: Image, broker_id: int) -> Iterator[tuple[bytes, int]]:
 def handle_directories_offline(
     ctx: Context, broker_id: int, broker_epoch: int, offline_directories: Collection[bytes]
 ) -> Turns[list[VersionedRecord]]:
-    """Directories that a broker has just lost: its replicas there leave their ISRs (KIP-858).
+    """Remove a broker's replicas in directories that it has just lost from their ISRs (KIP-858).
 
-    Nothing for directories that were known to be lost, nor before metadata.version 3.7-IV2.
+    Nothing for directories whose loss was known, nor before metadata.version 3.7-IV2.
     """
     image = ctx.image
     if not offline_directories or not allows_directory_assignment(image.metadata_version):
@@ -139,7 +142,7 @@ def handle_directories_offline(
 def handle_directories_cordoned(
     ctx: Context, broker_id: int, broker_epoch: int, cordoned_directories: Collection[bytes] | None
 ) -> list[VersionedRecord]:
-    """Directories that shall get no new replicas (KIP-1066), if they changed; None: not known yet."""
+    """Record the directories that get no new replicas (KIP-1066), if they changed; None: not known yet."""
     image = ctx.image
     if cordoned_directories is None or not allows_cordoned_directories(image.metadata_version):
         return []
@@ -160,12 +163,12 @@ def _lives_in(partition: PartitionState, broker_id: int, places: Collection[byte
 def leave(
     ctx: Context, partitions: Iterable[TopicPartition], broker_id: int, *, unclean: bool = False
 ) -> Turns[list[VersionedRecord]]:
-    """The broker leaves the ISR of those of the partitions that have it there."""
+    """Remove the broker from the ISRs of these partitions."""
     return changes(ctx, partitions, leaving=broker_id, members=True, unclean=unclean)
 
 
 def leave_elr(ctx: Context, broker_id: int, *, unclean: bool = False) -> Turns[list[VersionedRecord]]:
-    """The broker leaves every ELR."""
+    """Remove the broker from every ELR."""
     with_it = ctx.image.partitions_with_elr_member(broker_id)
     return changes(ctx, with_it, leaving=broker_id, unclean=unclean)
 
@@ -180,10 +183,10 @@ def changes(
     members: bool = False,
     places: Collection[bytes] | None = None,
 ) -> Turns[list[VersionedRecord]]:
-    """Each partition without the leaving broker in its ISR, and with a leader that may lead.
+    """Change each partition: the leaving broker out of its ISR, and a leader that may lead.
 
-    unclean: the broker may have lost what it had not synced, so it is not eligible either.  members: only
-    where it is in the ISR.  places: only where its replica is in one of these directories.
+    unclean: the broker may have lost unsynced records, so it is not eligible either. members: only partitions
+    with it in the ISR. places: only those with its replica in one of these directories.
     """
     edits, pace = PartitionEdits(ctx, leaving=leaving, joining=joining), Pace()
     topics, brokers = ctx.image.topics, ctx.image.brokers
@@ -197,7 +200,7 @@ def changes(
             (members and leaving not in isr)
             or (places is not None and not _lives_in(partition, leaving, places))
             or (
-                # Most of what has no leader when a broker comes back: no replica in sync is there.
+                # Most partitions without a leader when a broker returns: no in-sync replica is active.
                 partition.leader == NO_LEADER
                 and leaving not in isr
                 and not elr

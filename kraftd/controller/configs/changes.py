@@ -1,10 +1,10 @@
 """Changes of resource configs: IncrementalAlterConfigs (44), AlterConfigs (33), and the configs of a new
 topic.
 
-Each resource is changed wholly or not at all, and answered by itself. Facts: KIP-339, KIP-226, KIP-966,
-and the ConfigurationControlManager of Apache Kafka 4.3.1. Differs from it: an unknown operation, or an APPEND
-or SUBTRACT of null, is INVALID_REQUEST for its resource. Kafka's controller fails the request and gives up
-its leadership.
+Each resource is changed completely or not at all, with an answer of its own. Facts: KIP-339, KIP-226,
+KIP-966, and the ConfigurationControlManager of Apache Kafka 4.3.1. Differs from it: an unknown operation, or
+an APPEND or SUBTRACT of null, is INVALID_REQUEST for its resource. Kafka's controller fails the request and
+gives up its leadership.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class Resource(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What one key becomes: a text, or None when the resource shall no longer have it."""
+    """The new text of one key; None to delete it."""
 
     name: str
     value: str | None
 
 
 class Outcome(NamedTuple):
-    """How a resource fared; NONE and no text when its changes were taken."""
+    """The result for a resource; NONE without a text if its changes were accepted."""
 
     resource: Resource
     code: ErrorCode
@@ -78,9 +78,7 @@ def incremental_alter_configs(
             check_loggers(ctx, resource, asked)
             return []
         current = known_configs(ctx, resource.type, resource.name)
-        latest = {
-            config.name: config for config in asked.configs
-        }  # a key that is named twice: the last counts
+        latest = {config.name: config for config in asked.configs}  # of a key named twice the last counts
         return [
             Change(name, changed_value(resource, current.get(name), config))
             for name, config in latest.items()
@@ -99,7 +97,7 @@ def incremental_alter_configs(
 def alter_configs(
     ctx: Context, request: legacy.AlterConfigsRequest, *, forwarded: bool
 ) -> Turns[Decision[legacy_answer.AlterConfigsResponse]]:
-    """Give each resource exactly the configs of the request; what it had besides is deleted.
+    """Give each resource exactly the configs of the request; its other configs are deleted.
 
     Raises Refusal(POLICY_VIOLATION) when it would write more records than one request may.
     """
@@ -136,10 +134,10 @@ def alter(
     forwarded: bool,
     keep_others: bool,
 ) -> Turns[tuple[list[VersionedRecord], list[Outcome]]]:
-    """Records and outcomes of a request's resources, in their order; what is named twice is changed by
-    none of both, and answered once.
+    """Records and outcomes of a request's resources, in their order. A resource named twice is not changed,
+    and answered once.
 
-    Of a type that is not known, and of loggers where they are changed (`keep_others`), each is answered.
+    Resources of unknown type, and loggers if they are changed (`keep_others`), are each answered.
     """
     records: list[VersionedRecord] = []
     outcomes: list[Outcome] = []
@@ -195,13 +193,13 @@ def check_loggers(ctx: Context, resource: Resource, asked: incremental.AlterConf
 
 
 def absent_keys(ctx: Context, resource: Resource, changes: Iterable[Change]) -> tuple[str, ...]:
-    """The keys that the resource has and the changes do not name."""
+    """The keys of the resource that the changes do not name."""
     named = {change.name for change in changes}
     return tuple(name for name in known_configs(ctx, resource.type, resource.name) if name not in named)
 
 
 def changed_value(resource: Resource, current: str | None, config: incremental.AlterableConfig) -> str | None:
-    """What an operation makes of a config's text. Raises Refusal."""
+    """A config's text after an operation. Raises Refusal."""
     if config.config_operation == Operation.SET:
         return config.value
     if config.config_operation == Operation.DELETE:
@@ -237,11 +235,10 @@ def resource_records(
     forwarded: bool,
     must_exist: bool = False,
 ) -> list[VersionedRecord]:
-    """The records of one resource's changes, and of the keys that go. Raises Refusal when Kafka would not
-    take them.
+    """The records of one resource's changes and deleted keys. Raises Refusal if Kafka would refuse them.
 
-    A change to what is there already writes nothing, except of a node, which
-    reads files again that its configs name.
+    A change to the current value writes nothing, except for a node, which then reads the files of its configs
+    again.
     """
     current = known_configs(ctx, resource.type, resource.name)
     after = dict(current)
@@ -276,7 +273,7 @@ def resource_records(
 
 
 def check_existence(ctx: Context, resource: Resource) -> None:
-    """Raise Refusal when a topic or node is not there to have configs."""
+    """Raise Refusal if a topic or node does not exist."""
     if resource.type == ResourceType.TOPIC:
         if ctx.image.topic_named(resource.name) is None:
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {resource.name!r}.")

@@ -1,9 +1,8 @@
-"""DescribeConfigs (32): what holds for a resource now, and where each value comes from (KIP-133, KIP-226,
-KIP-569).
+"""DescribeConfigs (32): the values in force for a resource, and their sources (KIP-133, KIP-226, KIP-569).
 
-A controller tells of topics, of itself, of the cluster's dynamic configs, of groups and of subscriptions
-to clients' metrics. Facts: the ConfigHelper of Apache Kafka 4.3.1. Differs from it: documentation is
-always null, as kraftd carries none of Kafka's prose.
+A controller describes topics, itself, the cluster's dynamic configs, groups and client metrics subscriptions.
+Facts: the ConfigHelper of Apache Kafka 4.3.1. Differs from it: documentation is always null, as kraftd
+carries none of Kafka's prose.
 """
 
 from __future__ import annotations
@@ -64,10 +63,9 @@ DESCRIBED = (
 def describe_configs(
     ctx: Context, request: DescribeConfigsRequest
 ) -> Turns[Decision[DescribeConfigsResponse]]:
-    """The configs of each resource that was asked for; a resource that is refused is refused by itself.
+    """The configs of each requested resource; each is refused on its own.
 
-    A type of resource that is not known refuses the whole request: every resource is answered
-    INVALID_REQUEST.
+    An unknown type of resource refuses the whole request: every resource is answered INVALID_REQUEST.
     """
     for resource in request.resources:
         if resource.resource_type not in DESCRIBED:
@@ -91,7 +89,7 @@ def describe_configs(
             results.append(result(resource, (), refusal.code, refusal.message))
             continue
         except InvalidValue as error:
-            # A log written by other software may hold what cannot be set here.
+            # A log written by other software may hold keys that cannot be set here.
             results.append(result(resource, (), ErrorCode.UNKNOWN_SERVER_ERROR, cut(str(error))))
             continue
         results.append(result(resource, shown, ErrorCode.NONE, ""))
@@ -101,9 +99,7 @@ def describe_configs(
 
 
 class Server:
-    """This node's configs in the order in which they count: its dynamic ones, the cluster's, the file's,
-    the defaults.
-    """
+    """This node's configs in their precedence: its dynamic ones, the cluster's, the file's, the defaults."""
 
     def __init__(self, ctx: Context) -> None:
         self.static = node_config(ctx)
@@ -114,7 +110,7 @@ class Server:
         self._synonyms: dict[str, list[DescribeConfigsSynonym]] = {}
 
     def synonyms(self, name: str) -> list[DescribeConfigsSynonym]:
-        """The values that a server config would have, the one that holds first; shared, not to be changed."""
+        """The possible values of a server config, the one in force first; shared, so not to be changed."""
         found = self._synonyms.get(name)
         if found is None:
             found = self._synonyms[name] = self._synonyms_of(name)
@@ -134,7 +130,7 @@ class Server:
             for synonym in server_synonyms(name)
             if (text := layer(synonym)) is not None
         ]
-        # What goes before the name itself belongs to another name of it.
+        # Values before that of the name itself belong to another name of it.
         while found and found[0].name != name:
             found.pop(0)
         return found
@@ -147,7 +143,8 @@ def default_text(name: str) -> str | None:
 
 def topic_entries(ctx: Context, server: Server, name: str, wanted: Wanted) -> Iterable[Entry]:
     if not name:
-        # Altering it is a request without a resource; describing it, one for a topic with an invalid name.
+        # Kafka answers its change as a request without a resource, its description as a topic of invalid
+        # name.
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, "A topic's name cannot be empty.")
     validate_resource_name(ResourceType.TOPIC, name)
     if ctx.image.topic_named(name) is None:
@@ -193,7 +190,7 @@ def own_entry(
     source: ConfigSource,
     inherited: list[DescribeConfigsSynonym],
 ) -> Entry:
-    """One config of a resource that has configs of its own, over those that it inherits."""
+    """One config of a resource, its own or inherited."""
     text = None if key.sensitive else value_text(values[key.name])
     synonyms = [DescribeConfigsSynonym(key.name, text, source)] if key.name in own else []
     return key.name, text, key, synonyms + inherited, False
@@ -227,7 +224,7 @@ def server_entry(name: str, text: str | None, synonyms: list[DescribeConfigsSyno
 
 
 def logger_entries(ctx: Context, server: Server, name: str, wanted: Wanted) -> Iterable[Entry]:
-    """Log levels of single loggers: kraftd has none of Kafka's names."""
+    """Log levels of single loggers: kraftd has no loggers of Kafka's names."""
     if not name:
         raise invalid_request("A node's id is needed: log levels have no default resource.")
     check_own_id(ctx, name)
@@ -235,7 +232,7 @@ def logger_entries(ctx: Context, server: Server, name: str, wanted: Wanted) -> I
 
 
 def check_own_id(ctx: Context, name: str) -> None:
-    """A controller tells of its own configs only. Raises Refusal."""
+    """Raise Refusal for another node: a controller describes only its own configs."""
     try:
         node_id = parse_integer(name, 32)
     except ValueError:

@@ -1,8 +1,7 @@
-"""Dynamic configs of servers laid over the static ones of this node, as Kafka's DynamicBrokerConfig does
-(KIP-226).
+"""Dynamic configs of servers over the static ones of this node, as in Kafka's DynamicBrokerConfig (KIP-226).
 
-A server ignores dynamic configs that it could not have been given: keys that need a restart, base security
-keys without a listener's prefix, single brokers' keys set for the cluster, and values that do not parse.
+A server ignores dynamic configs that cannot be set: keys that need a restart, base security keys without a
+listener's prefix, single brokers' keys set for the cluster, and values that do not parse.
 """
 
 from __future__ import annotations
@@ -21,7 +20,9 @@ _LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.(.*)")
 
 
 def server_config(ctx: Context) -> NodeConfig:
-    """What holds for this node now: its file, over it the cluster's dynamic configs, over both its own."""
+    """The configs in force for this node: its file, overridden by the cluster's dynamic configs, then by its
+    own.
+    """
     node, cluster = node_configs(ctx), cluster_configs(ctx)
     static = node_config(ctx)
     return _overlaid(static, items(cluster), items(node)) if node or cluster else static
@@ -34,7 +35,7 @@ def _overlaid(static: NodeConfig, cluster: Items, node: Items) -> NodeConfig:
 
 
 def overlaid(static: NodeConfig, cluster: Mapping[str, str], node: Mapping[str, str]) -> NodeConfig:
-    """The configs in their order of precedence; a key also hides the other names of what it means."""
+    """The configs by precedence; a key also hides the other names of the same setting."""
     if not cluster and not node:
         return static
     texts = dict(static)
@@ -48,7 +49,7 @@ def overlaid(static: NodeConfig, cluster: Mapping[str, str], node: Mapping[str, 
 
 
 def dynamic_server_configs(configs: Mapping[str, str], *, per_node: bool) -> dict[str, str]:
-    """Those dynamic configs that a server heeds; ``per_node``: they were set for this node, not for the
+    """The dynamic configs that a server obeys; ``per_node``: they were set for this node, not for the
     cluster.
     """
     return {
@@ -59,8 +60,8 @@ def dynamic_server_configs(configs: Mapping[str, str], *, per_node: bool) -> dic
 
 
 def is_dynamic(name: str) -> bool:
-    """Return whether a key takes effect without a restart; names that Kafka does not define may belong to
-    plugins, and do.
+    """Return whether a key takes effect without a restart. Names that Kafka does not define do: they may
+    belong to plugins.
     """
     static_only = name in broker_def() and name not in facts.DYNAMIC
     return not static_only and name not in facts.DYNAMIC_SECURITY

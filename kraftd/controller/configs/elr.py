@@ -1,9 +1,8 @@
-"""min.insync.replicas while eligible leader replicas are on (KIP-966): who may set it, and what a change
+"""min.insync.replicas while eligible leader replicas are on (KIP-966): where it may be set, and what a change
 clears.
 
-An ELR stays right only while every node agrees on the least number of in-sync replicas: so it is set for
-topics and for the cluster, never for one broker. A change of it empties the ELRs that were made under the old
-number.
+An ELR is right only while every node has the same least number of in-sync replicas. So it is set for topics
+and the cluster, never for one broker. A change empties the ELRs made under the old number.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def elr_enabled(ctx: Context) -> bool:
 
 
 def check_min_insync_replicas(ctx: Context, node_name: str, value: str | None) -> None:
-    """Raise Refusal when the config of a node, or of the cluster (name ""), may not become this."""
+    """Raise Refusal if the config of a node, or of the cluster (name ""), may not become this."""
     if not elr_enabled(ctx):
         return
     if node_name != CLUSTER:
@@ -34,8 +33,8 @@ def check_min_insync_replicas(ctx: Context, node_name: str, value: str | None) -
 
 
 def clear_elr_records(ctx: Context, records: Iterable[VersionedRecord]) -> list[VersionedRecord]:
-    """What must follow these records: the ELRs of a topic, or of all, are cleared with its
-    min.insync.replicas.
+    """The records that must follow these: a change of min.insync.replicas clears the ELRs of its topic, or of
+    all.
     """
     if not elr_enabled(ctx):
         return []
@@ -48,8 +47,8 @@ def clear_elr_records(ctx: Context, records: Iterable[VersionedRecord]) -> list[
 
 
 def elr_safety_records(ctx: Context) -> list[VersionedRecord]:
-    """What must come before ELR is turned on: the cluster has a min.insync.replicas of its own, single
-    brokers none.
+    """The records that must precede turning ELR on: the cluster gets its own min.insync.replicas, single
+    brokers lose theirs.
     """
     records = []
     if MIN_INSYNC_REPLICAS not in cluster_configs(ctx):

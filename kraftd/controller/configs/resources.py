@@ -1,6 +1,4 @@
-"""The words of resource configs: kinds of resources, kinds of changes, where a value comes from. Kafka's
-numbers.
-"""
+"""Kafka's numbers for resource configs: types of resources, operations, sources of a value."""
 
 from __future__ import annotations
 
@@ -8,8 +6,8 @@ from enum import IntEnum
 
 
 class ResourceType(IntEnum):
-    """What a config belongs to (ConfigResource.Type). BROKER stands for controllers too; its "" is the
-    whole cluster.
+    """The type of a config's resource (ConfigResource.Type). BROKER includes controllers; its name "" is the
+    cluster.
     """
 
     TOPIC = 2
@@ -20,7 +18,7 @@ class ResourceType(IntEnum):
 
 
 class Operation(IntEnum):
-    """What IncrementalAlterConfigs does to a key (AlterConfigOp.OpType, KIP-339)."""
+    """An operation of IncrementalAlterConfigs on a key (AlterConfigOp.OpType, KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -29,7 +27,7 @@ class Operation(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where an effective value comes from (DescribeConfigsResponse.ConfigSource)."""
+    """The source of an effective value (DescribeConfigsResponse.ConfigSource)."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -41,7 +39,7 @@ class ConfigSource(IntEnum):
     GROUP = 8
 
 
-CLUSTER = ""  # the name of the BROKER resource that holds for all nodes
+CLUSTER = ""  # the name of the BROKER resource for all nodes
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 CORDONED_LOG_DIRS = "cordoned.log.dirs"

@@ -1,7 +1,7 @@
-"""Whether a resource may have a set of configs: what Kafka's ControllerConfigurationValidator would say.
+"""Validation of a resource's configs, as in Kafka's ControllerConfigurationValidator.
 
-Every check looks at the whole set that the resource would have afterwards. Configs of BROKER resources are
-not looked into: a broker checks them before it forwards them, and their names are open (listeners' own keys).
+Every check is of the whole set that the resource would have. Configs of BROKER resources are not checked: a
+broker does so before it forwards them, and their names are open (listeners' own keys).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ MATCH_PARAMETERS = frozenset(
     )
 )
 
-# Group config, the server configs with its least and greatest value, whether only a value of the group's
-# own counts.
+# By group config: the server configs of its least and greatest value, and whether only the group's own values
+# are checked.
 GROUP_LIMITS = (
     ("consumer.heartbeat.interval.ms", "group.consumer.{}.heartbeat.interval.ms", False),
     ("consumer.session.timeout.ms", "group.consumer.{}.session.timeout.ms", False),
@@ -71,7 +71,7 @@ def invalid_request(message: str) -> Refusal:
 
 
 def cut(message: str) -> str:
-    """A message that fits into an answer, however long the name or value is that it repeats."""
+    """A message cut to fit into an answer, for it may repeat a long name or value."""
     return message if len(message) <= MAX_MESSAGE_LENGTH else f"{message[:MAX_MESSAGE_LENGTH]}…"
 
 
@@ -102,7 +102,7 @@ def validate_resource(
 
 
 def validate_resource_name(resource_type: int, name: str) -> None:
-    """Raise Refusal unless a topic or node may be called so."""
+    """Raise Refusal for an invalid name of a topic or node."""
     if resource_type == ResourceType.TOPIC:
         if not name:
             raise invalid_request("A topic's name is needed: topics have no default resource.")
@@ -119,7 +119,7 @@ def validate_resource_name(resource_type: int, name: str) -> None:
 
 
 def validate_topic(configs: Mapping[str, str], existing: Mapping[str, str], node: NodeConfig) -> None:
-    """LogConfig.validate: names, values, and what one says about another. Raises Refusal, InvalidValue."""
+    """LogConfig.validate: names, values, and their combinations. Raises Refusal, InvalidValue."""
     for name in configs:
         if name not in topic_def():
             raise invalid_config(f"Unknown topic config name: {name}")
@@ -198,7 +198,7 @@ def validate_client_metrics(name: str, configs: Mapping[str, str]) -> None:
 
 def is_java_pattern(text: str) -> bool:
     """Return whether Java would compile the regular expression, as far as Python's engine can tell."""
-    # What Java has and Python has not, by something of the same shape.
+    # Replace Java's syntax that Python lacks by something of the same shape.
     text = re.sub(r"\\[pP](\{\^?\w+(=\w+)?\}|[A-Z])|\\[hHRvVXzG]", r"\\d", text)
     text = re.sub(r"\\Q(.*?)(\\E|\Z)", lambda match: re.escape(match[1]), text, flags=re.DOTALL)
     text = text.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
@@ -238,16 +238,14 @@ def validate_group(name: str, configs: Mapping[str, str], node: NodeConfig) -> N
 
 
 def server_group_values(node: NodeConfig) -> dict[str, Value]:
-    """What the server's configs make of group configs."""
+    """The group configs that follow from the server's configs."""
     return {group: node.value(server) for group, server in facts.GROUP_SYNONYMS.items()}
 
 
 def parse_all(
     definition: ConfigDef, configs: Mapping[str, str], server: Mapping[str, Value] | None = None
 ) -> dict[str, Value]:
-    """Every value of a definition: the default, over it the server's, over it the resource's. Raises
-    InvalidValue.
-    """
+    """Every value of a definition: the resource's, the server's or the default. Raises InvalidValue."""
     values = {**definition.defaults(), **(server or {})}
     for name, text in configs.items():
         values[name] = definition[name].parse(text)

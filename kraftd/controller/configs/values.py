@@ -1,8 +1,7 @@
-"""Effective configs of topics: the topic's own, else this node's, the cluster's, the .properties file's,
-the default.
+"""Effective configs of topics: the topic's own, else this node's, the cluster's, the file's, the default.
 
-As Kafka's KafkaConfigSchema resolves them: a server config may stand in for a topic config under another
-name and in another unit (``log.retention.hours`` for ``retention.ms``).
+As in Kafka's KafkaConfigSchema, a server config of another name and unit may replace a topic config
+(``log.retention.hours`` for ``retention.ms``).
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ def node_config(ctx: Context) -> NodeConfig:
 
 
 def known_configs(ctx: Context, resource_type: int, name: str) -> Mapping[str, str]:
-    """The configs of a resource whose keys this software knows: a log may hold others, which count for
-    nothing.
+    """The configs of a resource whose keys this software knows; a log may hold others, which have no effect.
 
     The keys of BROKER resources are open, and all of them are known.
     """
@@ -62,16 +60,14 @@ def node_configs(ctx: Context) -> Mapping[str, str]:
 
 
 def effective_topic_config(ctx: Context, topic_name: str, key: str) -> str | None:
-    """The value of a topic's config that holds now, as text; None where it is null. Raises KeyError for no
-    topic key.
-    """
+    """The effective value of a topic's config as text; None for null. Raises KeyError for no topic key."""
     own = ctx.image.config(ResourceType.TOPIC, topic_name)
     return resolve(topic_def()[key], own, node_configs(ctx), cluster_configs(ctx), node_config(ctx))[0]
 
 
 def election_settings(ctx: Context, topic_name: str) -> tuple[int, bool]:
     """The topic's ``min.insync.replicas``, not yet limited to its number of replicas, and its
-    ``unclean.leader.election.enable``: whether a replica out of sync may lead when there is no other.
+    ``unclean.leader.election.enable``: whether a replica out of sync may lead if there is no other.
     """
     own = items(ctx.image.config(ResourceType.TOPIC, topic_name))
     return _election_settings(node_config(ctx), items(node_configs(ctx)), items(cluster_configs(ctx)), own)
@@ -81,7 +77,7 @@ def effective_topic_configs(ctx: Context, configs: Mapping[str, str]) -> list[Cr
     """All configs of a topic that is created with these, by name, for the answer of CreateTopics (v5+,
     KIP-525).
 
-    The list is made once for each distinct set of configs and shared: it is not to be changed.
+    The list is made once for each distinct set of configs and shared, so it must not be changed.
     """
     return _effective(node_config(ctx), items(node_configs(ctx)), items(cluster_configs(ctx)), items(configs))
 
@@ -124,7 +120,7 @@ def resolve(
     cluster: Mapping[str, str],
     static: Mapping[str, str],
 ) -> tuple[str | None, ConfigSource]:
-    """The text of a topic config and where it comes from."""
+    """The text of a topic config and its source."""
     if key.name in topic:
         return topic[key.name], ConfigSource.TOPIC
     servers = facts.TOPIC_SYNONYMS.get(key.name, ())
@@ -141,9 +137,7 @@ def resolve(
 
 
 def scaled(text: str, factor: int) -> str:
-    """A server config's text in the unit of the topic config; what is not a number counts as 0, as with
-    Kafka.
-    """
+    """A server config's text in the topic config's unit; what is no number counts as 0, as in Kafka."""
     if factor == 1:
         return text
     try:

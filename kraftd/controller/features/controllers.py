@@ -1,4 +1,4 @@
-"""ControllerRegistration (KIP-919): where each controller can be reached and which features it supports."""
+"""ControllerRegistration (KIP-919): the endpoints and supported features of each controller."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from kraftd.wire.record_frame import VersionedRecord
 def register_controller(
     ctx: Context, request: ControllerRegistrationRequest
 ) -> Decision[ControllerRegistrationResponse]:
-    """The registration replaces the one before.  Raises Refusal(UNSUPPORTED_VERSION) before
-    metadata.version 3.7-IV0.
+    """Replace the previous registration.  Raises Refusal(UNSUPPORTED_VERSION) before metadata.version
+    3.7-IV0.
     """
     if not allows_controller_registration(ctx.image.metadata_version):
         raise Refusal(

@@ -1,7 +1,7 @@
-"""What a lower metadata.version cannot carry of the metadata in force, and the records that make it fit.
+"""The metadata in force that a lower metadata.version cannot express, and the records that make it fit.
 
 Apache Kafka 4.3 refuses each downgrade across a level at which some record changed (MetadataVersion's
-didMetadataChange). Here the metadata decides: where none of it needs the higher level, nothing can be lost.
+didMetadataChange). Here the metadata decides: if none of it needs the higher level, nothing can be lost.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ MAX_NAMED = 10
 
 
 def why_not_down(image: Image, level: int, proposed: Mapping[str, int]) -> str | None:
-    """Name what stands in the way of a lower metadata.version: the first ten and a count, None for nothing.
+    """Name what prevents a lower metadata.version: the first ten and a count; None for nothing.
 
-    `proposed` are the levels of all features as they are to be.
+    `proposed` are the new levels of all features.
     """
     if not mv.records_changed_between(image.metadata_version, level):
         return None
@@ -37,7 +37,7 @@ def why_not_down(image: Image, level: int, proposed: Mapping[str, int]) -> str |
 
 
 def in_the_way(image: Image, level: int, proposed: Mapping[str, int]) -> Iterator[str]:
-    """Each thing in force that a metadata.version cannot carry, with what takes it away."""
+    """Each thing in force that a metadata.version cannot express, with the way to remove it."""
     for name, feature in FEATURES.items():
         for needed, needed_level in feature.at(proposed.get(name, 0)).needs:
             if needed == mv.METADATA_VERSION and level < needed_level:
@@ -63,9 +63,10 @@ def in_the_way(image: Image, level: int, proposed: Mapping[str, int]) -> Iterato
 
 
 def fitting_records(image: Image, level: int) -> Iterator[VersionedRecord]:
-    """Registrations written again without a field that a metadata.version has not and that says nothing.
+    """Registrations rewritten without a field that the metadata.version lacks and that carries no
+    information.
 
-    A broker that has cordoned no directory says so in a field of 4.3-IV0; without it, it means the same.
+    A broker without cordoned directories says so in a field of 4.3-IV0; its absence means the same.
     """
     if mv.allows_cordoned_directories(level):
         return

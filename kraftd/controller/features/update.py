@@ -1,4 +1,4 @@
-"""UpdateFeatures (KIP-584, KIP-778, KIP-1022): finalized levels go up and, where nothing is lost, down."""
+"""UpdateFeatures (KIP-584, KIP-778, KIP-1022): finalized levels go up and, if nothing is lost, down."""
 
 from __future__ import annotations
 
@@ -34,10 +34,9 @@ class UpgradeType(IntEnum):
 
 @dataclass(slots=True)
 class FeatureUpdate(Decision[UpdateFeaturesResponse]):
-    """kraft_version is not None when the quorum must change that as well, which is raft's to do and to
-    refuse.
+    """kraft_version is not None if the quorum must change that as well; raft does so or refuses.
 
-    With validate_only raft only says whether it would.  What raft refuses is answered with ``refused``.
+    With validate_only raft only says whether it would. ``refused`` is the answer to a refusal by raft.
     """
 
     kraft_version: int | None = None
@@ -45,9 +44,9 @@ class FeatureUpdate(Decision[UpdateFeaturesResponse]):
 
 
 def update_features(ctx: Context, request: UpdateFeaturesRequest, version: int) -> FeatureUpdate:
-    """All updates or none; of a feature that is named twice, the last counts.
+    """Make all updates or none; of a feature named twice the last counts.
 
-    Errors stand in the answer: INVALID_UPDATE_VERSION with the feature and the reason.
+    Errors are in the answer: INVALID_UPDATE_VERSION with the feature and the reason.
     """
     updates = {update.feature: update for update in request.feature_updates}
     proposed = {**ctx.image.features, METADATA_VERSION: ctx.image.metadata_version}
@@ -81,7 +80,7 @@ def update_features(ctx: Context, request: UpdateFeaturesRequest, version: int) 
 
 
 def refused(reason: str, code: ErrorCode = ErrorCode.INVALID_UPDATE_VERSION) -> FeatureUpdate:
-    """Nothing was updated."""
+    """The answer that nothing was updated."""
     text = cut(f"No feature was updated, because of one: {reason}")
     return FeatureUpdate(UpdateFeaturesResponse(error_code=code, error_message=text))
 
@@ -117,7 +116,9 @@ def _why_not(
 def _why_no_metadata_version(
     ctx: Context, current: int, level: int, proposed: Mapping[str, int]
 ) -> str | None:
-    """Down only where nothing is lost, unsafe or not; Kafka refuses wherever some record's form changed."""
+    """The reason to refuse a metadata.version. It goes down only if nothing is lost, unsafe or not; Kafka
+    refuses if any record's form changed.
+    """
     if not mv.is_known(level):
         return f"its levels are {mv.MINIMUM_VERSION} to {mv.LATEST_TESTING}"
     if level < current:
@@ -126,9 +127,7 @@ def _why_no_metadata_version(
 
 
 def _unsupported(ctx: Context, name: str, level: int) -> str | None:
-    """The node of the cluster that does not support a level of a feature: this controller, a broker, another
-    controller.
-    """
+    """A node that does not support a feature's level: this controller, a broker, or another controller."""
     settings = ctx.settings
     here = {f"controller {settings.node_id}": supported_features(unstable=settings.unstable_features)}
     for who, ranges in (*here.items(), *_others(ctx)):
