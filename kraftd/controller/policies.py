@@ -1,7 +1,7 @@
-"""Policies: what an operator's own code lets be created and changed (KIP-108, KIP-133).
+"""Policies: the operator's own code allows or refuses creations and changes (KIP-108, KIP-133).
 
 Kafka's are Java classes; these are Python objects, from entry points of the group ``kraftd.policy``. An entry
-point is called once at the start, with the properties of the configuration file, and gives the policy:
+point is called once at the start, with the properties of the configuration file, and returns the policy:
 
     class AtLeastTwoReplicas:
         def __init__(self, properties): ...
@@ -9,7 +9,7 @@ point is called once at the start, with the properties of the configuration file
             if topic.replication_factor == 1:
                 raise PolicyViolation("a topic needs two replicas")
 
-A policy runs on the event loop, between other requests: it has to answer at once.
+A policy runs on the event loop, between other requests, so it must return quickly.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from kraftd.wire.error_code import ErrorCode
 
 
 class PolicyViolation(Exception):
-    """What a policy raises: the text goes into the answer."""
+    """A policy's refusal; its text goes into the answer."""
 
 
 class NewTopic(Struct, frozen=True, kw_only=True):
-    """A topic to be created: with ``assignments`` (replicas by partition), or with numbers instead."""
+    """A topic to be created, with ``assignments`` (replicas by partition) or with numbers."""
 
     name: str
     num_partitions: int | None = None
@@ -38,7 +38,7 @@ class NewTopic(Struct, frozen=True, kw_only=True):
 
 
 class ConfigChange(Struct, frozen=True, kw_only=True):
-    """Configs of one resource that a request changes; None for one that it deletes.
+    """The configs of one resource that a request changes; a value of None deletes.
 
     ``resource_type`` is Kafka's number: 2 topic, 4 broker, 16 client metrics, 32 group.
     """
@@ -49,21 +49,21 @@ class ConfigChange(Struct, frozen=True, kw_only=True):
 
 
 class CreateTopicPolicy(Protocol):
-    """Of ``create.topic.policy.class.name``."""
+    """The interface of ``create.topic.policy.class.name``."""
 
     def validate(self, topic: NewTopic) -> None:
         """Raises PolicyViolation for a topic that may not be created."""
 
 
 class AlterConfigPolicy(Protocol):
-    """Of ``alter.config.policy.class.name``."""
+    """The interface of ``alter.config.policy.class.name``."""
 
     def validate(self, change: ConfigChange) -> None:
         """Raises PolicyViolation for a change that may not be made."""
 
 
 class Policies(Struct, frozen=True):
-    """The policies of a controller; None where there is none."""
+    """The policies of a controller, each None if not configured."""
 
     create_topic: CreateTopicPolicy | None = None
     alter_config: AlterConfigPolicy | None = None

@@ -1,18 +1,17 @@
-"""How much one request may change at once."""
+"""Limits of the changes in one request."""
 
 from __future__ import annotations
 
 from kraftd.controller.decision import Refusal
 from kraftd.wire.error_code import ErrorCode
 
-# The records of a request are appended as one batch, or all but so: followers and memory bear no more at
-# once.
+# A request's records are appended as one batch, or nearly so: followers and memory can take no more at once.
 MAX_RECORDS_PER_REQUEST = 10_000
 MAX_PARTITIONS_PER_REQUEST = 10_000
 
 
 def check_record_count(count: int) -> None:
-    """Raises Refusal(POLICY_VIOLATION) when a request would write more than 10,000 records."""
+    """Raises Refusal(POLICY_VIOLATION) if a request would write more than 10,000 records."""
     if count > MAX_RECORDS_PER_REQUEST:
         raise Refusal(
             ErrorCode.POLICY_VIOLATION,

@@ -1,8 +1,7 @@
-"""Work that may be too long for one event loop callback (a turn), written as generators that pause between
-turns.
+"""Long work in several event loop callbacks (turns), written as generators that pause between turns.
 
-Called, such a function does all of it at once; its ``begin`` gives the generator, which returns the same. The
-image must not change between its turns. What needs little work never breaks off.
+A call of such a function does all work at once. Its ``begin`` returns the generator, which returns the same.
+The image must not change between its turns. Short work never pauses.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ WORK_A_TURN = 2_500  # microseconds, about, on a machine of today; a loaded one 
 
 
 class Pace:
-    """Counts the work of a turn: ``if pace.spent(microseconds): yield``."""
+    """Adds up the work of a turn: ``if pace.spent(microseconds): yield``."""
 
     __slots__ = ("_left",)
 
@@ -31,7 +30,7 @@ class Pace:
         self._left = WORK_A_TURN
 
     def spent(self, work: int) -> bool:
-        """Return whether enough for a turn has been done; then the next one begins."""
+        """Return whether the work of a turn is done; then the next turn begins."""
         self._left -= work
         if self._left > 0:
             return False
@@ -57,7 +56,7 @@ class InTurns(Generic[P, R]):
 
 
 def at_once(turns: Turns[R]) -> R:
-    """What comes of all the turns."""
+    """The result of all turns, run at once."""
     while True:
         try:
             next(turns)

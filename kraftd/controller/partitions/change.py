@@ -1,8 +1,8 @@
-"""What a change of a partition entails: leader, ISR, ELR, epochs (KIP-232, KIP-455, KIP-704, KIP-966).
+"""The consequences of a partition's change: leader, ISR, ELR, epochs (KIP-232, KIP-455, KIP-704, KIP-966).
 
-Whatever is to change about a partition, here it becomes one PartitionChangeRecord.  In this order: a
-reassignment whose new replicas are in sync is completed; the eligible leader replicas are worked out; a
-leader is elected if the one there cannot go on. The leader epoch grows where brokers must notice.
+Every change of a partition becomes one PartitionChangeRecord here, in this order. A reassignment whose new
+replicas are in sync is completed; the eligible leader replicas are computed; a leader is elected if the
+current one cannot stay. The leader epoch grows if brokers must notice.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Replicas = tuple[int, ...]
 
 
 class Election(Enum):
-    """Which leader is looked for when one is needed."""
+    """The kind of leader to elect if one is needed."""
 
-    PREFERRED = "preferred"  # the first replica, also when the present leader could stay
-    ONLINE = "online"  # the present leader if it can go on, else any replica in sync
+    PREFERRED = "preferred"  # the first replica, even if the current leader could stay
+    ONLINE = "online"  # the current leader if it can stay, else any replica in sync
     UNCLEAN = "unclean"  # like ONLINE, and any live replica rather than none
 
 
 class ChangeRules(Struct, frozen=True, gc=False):
-    """What changes of partitions go by, the same for all partitions of an operation.
+    """The rules for changes of partitions, the same for all partitions of an operation.
 
     may_lead tells whether a broker may lead a replica in a directory; default_directory is where a broker
     puts a new replica.  The flags and the record version follow from the finalized features.
@@ -48,7 +48,7 @@ class ChangeRules(Struct, frozen=True, gc=False):
 
 
 class Assignment(Struct, frozen=True, gc=False):
-    """The replicas of a partition and those on their way in and out."""
+    """The replicas of a partition, and those being added and removed."""
 
     replicas: Replicas
     adding: Replicas = ()
@@ -69,11 +69,11 @@ def partition_change(
     directory: tuple[int, bytes] | None = None,
     unclean_shutdown: int = NO_LEADER,
 ) -> PartitionChangeRecord | None:
-    """The record that makes the asked changes and all that follows from them; None when nothing changes.
+    """The record of the requested changes and their consequences; None if nothing changes.
 
     min_isr is the effective min.insync.replicas, at most the replication factor.  directory is (broker id,
-    directory id): where a replica now lives.  unclean_shutdown is a broker that lost what it had not synced
-    and so leaves the ELR.
+    directory id): where a replica now lives. unclean_shutdown is a broker that may have lost unsynced
+    records, so it leaves the ELR.
     """
     target_isr = partition.isr if isr is None else isr
     if assignment is not None or partition.adding_replicas or partition.removing_replicas:
@@ -91,7 +91,8 @@ def partition_change(
             target_isr = (leader,)
             elr = tuple([replica for replica in elr if replica != leader])
         if unclean:
-            # What only the others had is lost: the leader stands alone until it has recovered.
+            # Records that only the others had are lost: the leader is alone in the ISR until it has
+            # recovered.
             change.isr = (leader,)
             if partition.leader_recovery_state != RECOVERING:
                 change.leader_recovery_state = RECOVERING
@@ -102,7 +103,7 @@ def partition_change(
         elr = ()
     if elr != partition.elr:
         change.eligible_leader_replicas = elr
-    # Without ELR the last member stays in the ISR when it goes: it alone has all the data.
+    # Without ELR the last member stays in the ISR when it leaves, because it alone has all the data.
     if change.isr is None and (target_isr or rules.elr) and target_isr != partition.isr:
         change.isr = target_isr
     if rules.shrink_bumps_leader_epoch and change.leader == NO_LEADER_CHANGE and _shrinks(partition, change):
@@ -123,7 +124,7 @@ def partition_change(
 def _progressed(
     partition: PartitionState, assignment: Assignment | None, isr: Replicas
 ) -> tuple[Assignment, Replicas]:
-    """The assignment and ISR that are aimed at, with a reassignment completed where that ISR lets it."""
+    """The target assignment and ISR, with a reassignment completed if that ISR allows it."""
     if assignment is None:
         assignment = Assignment(partition.replicas, partition.adding_replicas, partition.removing_replicas)
     if assignment.adding or assignment.removing:
@@ -138,7 +139,7 @@ def _shrinks(partition: PartitionState, change: PartitionChangeRecord) -> bool:
 
 
 def _set_last_known_elr(change: PartitionChangeRecord, partition: PartitionState) -> None:
-    """Keep the last leader while there is none: it may be elected again when ISR and ELR are both empty."""
+    """Remember the last leader while there is none: it may be elected again if ISR and ELR are both empty."""
     if change.leader == NO_LEADER:
         if not partition.last_known_elr:
             change.last_known_elr = (partition.leader,)
@@ -147,7 +148,7 @@ def _set_last_known_elr(change: PartitionChangeRecord, partition: PartitionState
 
 
 def _set_assignment(change: PartitionChangeRecord, partition: PartitionState, assignment: Assignment) -> None:
-    """Note in the change what of the assignment is new."""
+    """Put what is new in the assignment into the change."""
     if assignment.replicas and assignment.replicas != partition.replicas:
         change.replicas = assignment.replicas
     if assignment.removing != partition.removing_replicas:
@@ -164,7 +165,7 @@ def _elect(
     isr: Replicas,
     elr: Replicas,
 ) -> tuple[int, bool]:
-    """The leader from now on (NO_LEADER when there can be none) and whether it may lack committed records."""
+    """The new leader (NO_LEADER if there can be none), and whether it may lack committed records."""
     in_sync = isr or elr  # the eligible ones count once no replica is in sync
     leader = partition.leader
     if election is Election.PREFERRED and replicas:
@@ -188,7 +189,7 @@ def _elect(
 
 
 def _may_lead(rules: ChangeRules, partition: PartitionState, replica: int) -> bool:
-    """Return whether a broker may lead by the replica that it has had until now."""
+    """Return whether a broker may lead with its existing replica."""
     return replica in partition.replicas and rules.may_lead(replica, partition.directory(replica))
 
 
@@ -199,7 +200,7 @@ def _eligible(partition: PartitionState, isr: Replicas, unclean_shutdown: int) -
     eligible = {*partition.elr, *partition.isr}.difference(isr)
     eligible.discard(unclean_shutdown)
     if eligible == set(partition.elr):
-        return partition.elr  # as it stands, in whatever order it was written
+        return partition.elr  # unchanged, in the order in which it was written
     return tuple(sorted(eligible))
 
 
@@ -229,10 +230,10 @@ def _changes_something(change: PartitionChangeRecord) -> bool:
 def completed_reassignment(
     replicas: Replicas, adding: Replicas, removing: Replicas, isr: Replicas
 ) -> tuple[Replicas, Replicas] | None:
-    """The replicas and the ISR once a reassignment is through; None while it has to wait (KIP-455).
+    """The replicas and the ISR after a reassignment is complete; None while it has to wait (KIP-455).
 
-    It waits until all the added replicas are in sync and one that stays is; when it takes away more than it
-    adds, until all that stay are, lest the ISR shrinks for nothing.
+    It waits until all added replicas and at least one that stays are in sync. If it removes more than it
+    adds, it waits for all that stay, so that the ISR does not shrink needlessly.
     """
     staying = tuple([replica for replica in replicas if replica not in removing])
     in_sync = tuple([replica for replica in isr if replica not in removing])

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: a broker tells in which of its log directories its replicas live (KIP-858)."""
+"""AssignReplicasToDirs: a broker reports the log directories of its replicas (KIP-858)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kraftd.wire.error_code import ErrorCode
 def assign_replicas_to_dirs(
     ctx: Context, request: AssignReplicasToDirsRequest, version: int
 ) -> Turns[Decision[AssignReplicasToDirsResponse]]:
-    """Note the directories of replicas; one in a directory that is not online leaves its ISR.
+    """Record the directories of replicas; a replica in an offline directory leaves its ISR.
 
     Raises Refusal: UNSUPPORTED_VERSION before metadata.version 3.7-IV2, STALE_BROKER_EPOCH.  Per partition:
     UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (the broker has no replica of it).

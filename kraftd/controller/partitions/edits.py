@@ -1,4 +1,4 @@
-"""The changes of partitions that one operation makes: the rules they go by, and their records."""
+"""The changes of partitions in one operation: their rules and their records."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGN
 from kraftd.wire.record_frame import VersionedRecord
 
 A_CHANGE = 7  # microseconds, for the pace of those who make very many
-_ANY_TOPIC = ""  # a name that no topic has: what holds where a topic sets nothing itself
+_ANY_TOPIC = ""  # a name that no topic has: finds what holds if a topic sets nothing itself
 _NOWHERE: frozenset[bytes] = frozenset()
 
 
 class _AllButLost:
-    """The directories of a broker that registered before they had ids (KIP-858): taken to be online."""
+    """The directories of a broker that registered before they had ids (KIP-858): considered online."""
 
     def __contains__(self, directory: object) -> bool:
         return directory != DIRECTORY_LOST
@@ -35,7 +35,7 @@ _ALL_BUT_LOST = _AllButLost()
 
 
 def online_directories(broker: BrokerState) -> Container[bytes]:
-    """The directories in which a broker's replicas may be in sync; not to know which one is good enough."""
+    """The directories in which a broker's replicas may be in sync; an unknown directory counts as online."""
     if not broker.directories:
         return _ALL_BUT_LOST
     return frozenset((*broker.directories, DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING))
@@ -46,8 +46,8 @@ def leadership(
 ) -> Callable[[int, bytes], bool]:
     """Which brokers may lead by a replica in a directory: an active broker whose directory is online.
 
-    While an operation fences a broker, or sets it free, the image does not show that yet: leaving is one that
-    may not lead whatever the image says, joining one that may.
+    While an operation fences or unfences a broker, the image does not show it yet. Whatever the image says,
+    the broker leaving may not lead, and joining may.
     """
     brokers = image.brokers
     online: dict[int, Container[bytes]] = {}
@@ -67,7 +67,7 @@ def leadership(
 
 
 def default_directories(image: Image) -> Callable[[int], bytes]:
-    """Where a broker will put a new replica: its only directory, or not assigned yet when it has several."""
+    """The directory of a broker's new replica: its only one, or unassigned if it has several."""
     if not allows_directory_assignment(image.metadata_version):
         return lambda broker_id: DIRECTORY_MIGRATING
     brokers = image.brokers
@@ -124,7 +124,7 @@ class PartitionEdits:
         return settings
 
     def election(self, topic: TopicState) -> Election:
-        """How a topic elects a leader that it lacks: unclean.leader.election.enable decides."""
+        """How a topic without a leader elects one: unclean.leader.election.enable decides."""
         return Election.UNCLEAN if self.settings(topic)[1] else Election.ONLINE
 
     def change(
@@ -140,7 +140,7 @@ class PartitionEdits:
         directory: tuple[int, bytes] | None = None,
         unclean_shutdown: int = NO_LEADER,
     ) -> PartitionChangeRecord | None:
-        """partition_change by this operation's rules; its record, if there is one, is also collected."""
+        """Call partition_change with this operation's rules, and collect the record, if there is one."""
         change = partition_change(
             self.rules,
             topic.id,

@@ -1,4 +1,4 @@
-"""Leader elections: those asked for (ElectLeaders), and preferred and unclean ones due from time to time."""
+"""Leader elections: requested ones (ElectLeaders), and periodic preferred and unclean ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kraftd.metadata.partition_index import PartitionWalk, TopicPartition
 from kraftd.metadata.state import NO_LEADER, PartitionState, TopicState
 from kraftd.wire.error_code import ErrorCode
 
-# How many partitions one run of a periodic task looks at; more are left to the next run.
+# How many partitions one run of a periodic task examines; the rest is left to the next run.
 MAX_ELECTIONS_PER_RUN = 400
 _BALANCE = "balance leaders"
 _ELECT_UNCLEANLY = "elect uncleanly"
@@ -37,8 +37,8 @@ def elect_leaders(
 
     Raises Refusal: REQUEST_TIMED_OUT, INVALID_REQUEST for an unknown type of election, POLICY_VIOLATION for
     more than 10,000 new leaders.  Per partition: UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED,
-    PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE.  Where all are asked for, those that need
-    none are left out of the answer.
+    PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE.  If all are requested, partitions that
+    need no election are left out of the answer.
     """
     wanted = request.topic_partitions
     answer = ElectLeadersResponse(replica_election_results=[])
@@ -54,9 +54,9 @@ def elect_leaders(
     edits, pace = PartitionEdits(ctx), Pace()
     image = ctx.image
     if wanted is None:
-        # All of them: those that need no election are not even looked at, but every topic is in the answer.
+        # All: partitions that need no election are not even examined, but every topic is in the answer.
         due: dict[bytes, list[int]] = {}
-        none: list[PartitionResult] = []  # of most topics: there are very many
+        none: list[PartitionResult] = []  # the result of most topics, which may be very many
         for topic_id, index in (
             image.partitions_with_non_preferred_leader()
             if election is Election.PREFERRED
@@ -119,9 +119,9 @@ def _elect(
 
 
 def balance_leaders(ctx: Context) -> Decision[bool]:
-    """Give partitions back to their preferred leaders, at most 400 a run; True means to run again at once.
+    """Return partitions to their preferred leaders, at most 400 a run; True means to run again at once.
 
-    Due every leader.imbalance.check.interval.seconds where auto.leader.rebalance.enable holds.
+    Due every leader.imbalance.check.interval.seconds if auto.leader.rebalance.enable is true.
     """
     edits = PartitionEdits(ctx)
     walk = ctx.walks.get(_BALANCE) or ctx.image.walk_with_non_preferred_leader()
@@ -133,11 +133,12 @@ def balance_leaders(ctx: Context) -> Decision[bool]:
 
 
 def elect_unclean_leaders(ctx: Context) -> Decision[bool]:
-    """Elect leaders, uncleanly if need be, where there are none and unclean.leader.election.enable allows it.
+    """Elect leaders, uncleanly if necessary, for partitions without one if unclean.leader.election.enable
+    allows it.
 
-    At most 400 a run; the answer is whether to run again at once.  Due every
-    unclean.leader.election.interval.ms, and so the way in which a topic that was just allowed to gets its
-    leader.
+    At most 400 a run; the answer is whether to run again at once. Due every
+    unclean.leader.election.interval.ms. A topic that was just allowed unclean elections gets its leader by
+    this.
     """
     edits = PartitionEdits(ctx)
     walk = ctx.walks.get(_ELECT_UNCLEANLY) or ctx.image.walk_without_leader()
@@ -151,7 +152,7 @@ def elect_unclean_leaders(ctx: Context) -> Decision[bool]:
 def _those_there(
     ctx: Context, partitions: Iterable[TopicPartition]
 ) -> Iterator[tuple[TopicState, int, PartitionState]]:
-    """Those that have not been deleted since."""
+    """The partitions that have not been deleted since."""
     topics = ctx.image.topics
     for topic_id, index in partitions:
         topic = topics.get(topic_id)
@@ -163,7 +164,7 @@ def _those_there(
 def _some_of_a_walk(
     ctx: Context, name: str, walk: PartitionWalk, count: int, edits: PartitionEdits
 ) -> Decision[bool]:
-    """What came of the next so many; the answer is whether there are more."""
+    """The decision on the next part of a walk; the answer is whether there are more."""
     more = not walk.is_last(count)
 
     def go_on(_end_offset: int) -> None:

@@ -1,4 +1,4 @@
-"""AlterPartition: a partition leader proposes who is in sync (KIP-497, KIP-704, KIP-841, KIP-903)."""
+"""AlterPartition: a partition leader proposes an ISR (KIP-497, KIP-704, KIP-841, KIP-903)."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ A_PROPOSAL = 5  # microseconds, for the pace
 def alter_partition(
     ctx: Context, request: AlterPartitionRequest, version: int
 ) -> Turns[Decision[AlterPartitionResponse]]:
-    """The new ISRs that can be had, and per partition what holds now or why not.
+    """The accepted new ISRs, and per partition its new state or the error.
 
-    Raises Refusal(STALE_BROKER_EPOCH) for a sender that is not registered under its epoch.  Per partition:
+    Raises Refusal(STALE_BROKER_EPOCH) for a sender that is not registered with its epoch.  Per partition:
     UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_CONTROLLER (the sender knows newer epochs than this
     controller), FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, INVALID_REQUEST, INELIGIBLE_REPLICA.
     NEW_LEADER_ELECTED says that the change was made and took the leadership from the sender.
@@ -82,7 +82,7 @@ def _alter(
     isr: Replicas,
     may_join: bool,
 ) -> PartitionAnswer:
-    """Make one change, if it can be had. `may_join` tells whether every member may be in sync."""
+    """Make one change, if it is acceptable. `may_join` tells whether a member may be in sync."""
     index = proposal.partition_index
     partition = topic.partitions.get(index)
     if partition is None:
@@ -102,8 +102,8 @@ def _alter(
     )
     if change is not None:
         if change.leader not in (sender, NO_LEADER_CHANGE):
-            # The new ISR completed a reassignment that takes the sender away: it must hear of its successor
-            # first.
+            # The new ISR completed a reassignment that removes the sender: it must first learn of its
+            # successor.
             return PartitionAnswer(index, ErrorCode.NEW_LEADER_ELECTED)
         partition = partition.merged(change)
     return PartitionAnswer(
@@ -120,11 +120,11 @@ def _alter(
 def _proposal_error(
     partition: PartitionState, sender: int, proposal: PartitionData, isr: Replicas
 ) -> ErrorCode:
-    """What is wrong with a proposal in itself; the order of the checks is Kafka's."""
+    """The error of a proposal in itself; the order of the checks is Kafka's."""
     if proposal.leader_epoch > partition.leader_epoch or proposal.partition_epoch > partition.partition_epoch:
         return (
             ErrorCode.NOT_CONTROLLER
-        )  # the sender has seen more than we have: another one must lead the quorum
+        )  # the sender has seen newer state: another controller must lead the quorum
     if proposal.leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if sender != partition.leader:
@@ -143,8 +143,8 @@ def _proposal_error(
 
 
 def may_join_isr(image: Image, broker_id: int, broker_epoch: int) -> bool:
-    """Return whether a broker may be in sync: active, and the incarnation that was meant (KIP-841,
-    KIP-903).
+    """Return whether a broker may be in sync: it is active, and the proposed incarnation
+    (KIP-841, KIP-903).
     """
     broker = image.brokers.get(broker_id)
     return broker is not None and broker.is_active and broker_epoch in (ANY_EPOCH, broker.epoch)

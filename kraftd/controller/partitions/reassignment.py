@@ -1,7 +1,7 @@
 """AlterPartitionReassignments and ListPartitionReassignments: moving replicas (KIP-455, KIP-860).
 
-A reassignment first adds the new replicas and notes who comes and who goes; it is completed where changes of
-partitions are made (partition_change), once those who come are in sync.
+A reassignment first adds the new replicas, and notes which are added and which removed. partition_change
+completes it once the added ones are in sync.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from kraftd.wire.error_code import ErrorCode
 def alter_partition_reassignments(
     ctx: Context, request: AlterPartitionReassignmentsRequest, version: int
 ) -> Turns[Decision[AlterPartitionReassignmentsResponse]]:
-    """Start, change or (with replicas null) cancel reassignments; per partition why one cannot be.
+    """Start, change or (with replicas null) cancel reassignments; per partition its error.
 
     Raises Refusal: REQUEST_TIMED_OUT, POLICY_VIOLATION for more than 10,000 changes.  Per partition:
     UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT,
     INVALID_REPLICATION_FACTOR (where it may not change).
     """
     if not request.topics:
-        return Decision(AlterPartitionReassignmentsResponse())  # Kafka looks no further either
+        return Decision(AlterPartitionReassignmentsResponse())  # Kafka checks no further either
     check_time_left(request.timeout_ms)
     answer = AlterPartitionReassignmentsResponse(
         error_message=None,
@@ -70,7 +70,7 @@ def alter_partition_reassignments(
 
 
 class _Moves:
-    """One request's reassignments.  A partition that it has twice is taken as the first time left it."""
+    """One request's reassignments. A partition named twice is changed twice, one after the other."""
 
     def __init__(self, ctx: Context, *, keeps_replication_factor: bool) -> None:
         self.edits = PartitionEdits(ctx)
@@ -79,7 +79,7 @@ class _Moves:
         self._changed: dict[tuple[bytes, int], PartitionState] = {}
 
     def move(self, topic: TopicState | None, name: str, index: int, replicas: Replicas | None) -> None:
-        """Raises Refusal for this partition."""
+        """Reassign one partition. Raises Refusal for it alone."""
         if topic is None:
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
         partition = self._changed.get((topic.id, index)) or topic.partitions.get(index)
@@ -113,10 +113,10 @@ class _Moves:
 
 
 def reassigned(partition: PartitionState, replicas: Replicas) -> Assignment:
-    """A partition's assignment while it moves to these replicas: they come first, then those who leave.
+    """A partition's assignment while it moves to these replicas: the new ones first, then those being
+    removed.
 
-    One that adds (or removes) nothing goes on with what a reassignment under way adds (or removes), as in
-    Kafka.
+    If it adds (or removes) nothing, those that a reassignment under way adds (or removes) stay, as in Kafka.
     """
     removing = tuple(sorted(set(partition.replicas).difference(replicas)))
     adding = tuple(sorted(set(replicas).difference(partition.replicas)))
@@ -128,9 +128,9 @@ def reassigned(partition: PartitionState, replicas: Replicas) -> Assignment:
 
 
 def reverted(partition: PartitionState) -> tuple[Replicas, Replicas, bool]:
-    """ISR and replicas without those being added, and whether no replica of the ISR is left then.
+    """ISR and replicas without those being added, and whether that leaves no replica of the ISR.
 
-    Raises Refusal(INVALID_REPLICA_ASSIGNMENT) when no replica would be left.
+    Raises Refusal(INVALID_REPLICA_ASSIGNMENT) if no replica would be left.
     """
     adding = partition.adding_replicas
     replicas = tuple([replica for replica in partition.replicas if replica not in adding])
@@ -145,7 +145,7 @@ def reverted(partition: PartitionState) -> tuple[Replicas, Replicas, bool]:
 
 
 def _check_replication_factor(partition: PartitionState, replicas: Replicas) -> None:
-    """Raises Refusal(INVALID_REPLICATION_FACTOR) unless there will be as many replicas as wanted so far."""
+    """Raises Refusal(INVALID_REPLICATION_FACTOR) unless the number of replicas stays the same."""
     wanted = {*partition.replicas, *partition.adding_replicas}.difference(partition.removing_replicas)
     if len(wanted) != len(replicas):
         raise Refusal(
@@ -158,7 +158,7 @@ def _check_replication_factor(partition: PartitionState, replicas: Replicas) -> 
 def list_partition_reassignments(
     ctx: Context, request: ListPartitionReassignmentsRequest, version: int
 ) -> Turns[Decision[ListPartitionReassignmentsResponse]]:
-    """The reassignments under way, of the given partitions or of all; others than those are left out."""
+    """The reassignments under way, of the given partitions or of all; partitions without one are left out."""
     image = ctx.image
     answer = ListPartitionReassignmentsResponse(error_message=None, topics=[])
     asked: Iterable[tuple[TopicState, Iterable[int]]]

@@ -1,4 +1,4 @@
-"""AlterClientQuotas: each entity is changed wholly or not at all, and answered by itself (KIP-546).
+"""AlterClientQuotas: each entity is changed completely or not at all, with an answer of its own (KIP-546).
 
 Facts: ClientQuotaControlManager of Apache Kafka 4.3.1. Differs from it: an entity that is named twice is
 changed by neither, where Kafka refuses it and applies the first change; a NaN is refused; an ip is an
@@ -30,7 +30,7 @@ ENTITY_US, OP_US = 8, 4
 def alter_client_quotas(
     ctx: Context, request: AlterClientQuotasRequest, version: int
 ) -> Turns[Decision[AlterClientQuotasResponse]]:
-    """The records of all changes in one batch, and per entity why it is refused (INVALID_REQUEST).
+    """The records of all changes in one batch, and per entity the reason if refused (INVALID_REQUEST).
 
     With validate_only the same answer and no records. Raises Refusal(POLICY_VIOLATION) for more than 10,000
     records.
@@ -45,7 +45,7 @@ def alter_client_quotas(
         entity = entity_of(asked)
         count = counts.pop(entity, 0)
         if not count:
-            continue  # answered where it was named first
+            continue  # answered at its first place
         code, message = ErrorCode.NONE, None
         try:
             if count > 1:
@@ -59,12 +59,12 @@ def alter_client_quotas(
 
 
 def entity_of(asked: Asked) -> QuotaEntity:
-    """The entity as the image has it: pairs sorted by type, of which the last of a type counts."""
+    """The entity as in the image: pairs sorted by type; of a repeated type the last counts."""
     return tuple(sorted({part.entity_type: part.entity_name for part in asked.entity}.items()))
 
 
 def _records(ctx: Context, entity: QuotaEntity, ops: list[OpData]) -> list[VersionedRecord]:
-    """The records of one entity's changes; what is so already needs none. Raises Refusal."""
+    """The records of one entity's changes; an unchanged value needs none. Raises Refusal."""
     if not entity or len({op.key for op in ops}) == len(ops):
         keys = keys_of(entity)
     else:

@@ -25,7 +25,7 @@ def describe_client_quotas(
 ) -> Turns[Decision[DescribeClientQuotasResponse]]:
     """Every entity that has all components of the filter, and with ``strict`` no other.
 
-    Raises Refusal: INVALID_REQUEST for a filter that cannot be, UNSUPPORTED_VERSION for an unknown type.
+    Raises Refusal: INVALID_REQUEST for an invalid filter, UNSUPPORTED_VERSION for an unknown type.
     """
     exact: dict[str, str | None] = {}
     any_name: set[str] = set()
@@ -54,7 +54,7 @@ def describe_client_quotas(
 
 
 def _check(component: ComponentData, exact: dict[str, str | None], any_name: set[str]) -> None:
-    """Raises Refusal for a component that cannot be, or not beside those before it."""
+    """Raises Refusal for a component that is invalid, alone or together with those before it."""
     kind = component.entity_type
     if not kind:
         raise _invalid("Invalid empty entity type.")

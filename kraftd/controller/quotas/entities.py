@@ -1,4 +1,4 @@
-"""Quota entities: which there are, which keys each may have, and what a value must be."""
+"""Quota entities: their types, their keys, and the valid values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TYPE_WORDS = {_LONG: "a LONG", _INT: "an INT"}
 
 
 def keys_of(entity: QuotaEntity) -> Mapping[str, int | None]:
-    """The keys that an entity may have. Raises Refusal(INVALID_REQUEST) for an entity that cannot be."""
+    """The keys that an entity may have. Raises Refusal(INVALID_REQUEST) for an invalid entity."""
     if not entity:
         raise _invalid("Invalid empty client quota entity")
     for kind, name in entity:
@@ -49,7 +49,9 @@ def keys_of(entity: QuotaEntity) -> Mapping[str, int | None]:
 
 
 def check_value(keys: Mapping[str, int | None], key: str, value: float) -> None:
-    """Raises Refusal(INVALID_REQUEST) for a key that the entity has not, or a value that the key has not."""
+    """Raises Refusal(INVALID_REQUEST) for a key that is invalid for the entity, or a value invalid for the
+    key.
+    """
     if key not in keys:
         raise _invalid(f"Invalid configuration key {key}")
     if not value > 0.0:  # a NaN is refused, too

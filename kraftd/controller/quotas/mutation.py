@@ -1,8 +1,8 @@
 """The controller mutation quota (KIP-599): how many partitions a client may create and delete a second.
 
 A token bucket for each entity with a ``controller_mutation_rate``, full at first. A strict charge refuses a
-topic once the bucket is below zero, with THROTTLING_QUOTA_EXCEEDED; a permissive one, of older versions, only
-tells the client how long to wait. Buckets are soft state of the active controller.
+topic once the bucket is below zero, with THROTTLING_QUOTA_EXCEEDED. A permissive one, of older versions, only
+returns how long the client must wait. Buckets are soft state of the active controller.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from kraftd.controller.quotas.entities import CLIENT_ID, MUTATION_RATE, USER
 from kraftd.metadata.state import QuotaEntity
 from kraftd.wire.error_code import ErrorCode
 
-MAX_BUCKETS: Final = 10_000  # those that are full again are forgotten beyond that
+MAX_BUCKETS: Final = 10_000  # above it, full ones are forgotten
 Quotas = Mapping[QuotaEntity, Mapping[str, float]]
-Bucket = tuple[str | None, str | None]  # user and client id, None where the quota is not by it
+Bucket = tuple[str | None, str | None]  # user and client id, None if the quota is not per that
 
 
 class MutationQuotas:
-    """The buckets, each with its tokens and when they were counted."""
+    """The buckets, each with its tokens and the time of their count."""
 
     def __init__(self, window_ms: int = 1_000, window_count: int = 11) -> None:
         self._burst_s = window_ms * window_count / 1_000
         self._tokens: dict[Bucket, tuple[float, int]] = {}
 
     def charge(self, quotas: Quotas, user: str, client_id: str, now_ms: int, *, strict: bool) -> Charge:
-        """What one request of a client may use; nothing is used up before ``Charge.commit``."""
+        """The charge for one request of a client; no token is gone before ``Charge.commit``."""
         found = limit_of(quotas, user, client_id) if quotas else None
         if found is None:
             return UNLIMITED
@@ -73,10 +73,10 @@ class Charge:
         self._tokens = tokens
         self._now_ms = now_ms
         self._strict = strict
-        self.throttle_ms = 0  # how long the client has to wait, for its answer
+        self.throttle_ms = 0  # goes into the answer: how long the client must wait
 
     def take(self, partition_count: int) -> None:
-        """Use tokens. Raises Refusal(THROTTLING_QUOTA_EXCEEDED) where a strict quota is used up already."""
+        """Use tokens. Raises Refusal(THROTTLING_QUOTA_EXCEEDED) if a strict quota is used up already."""
         if self._quotas is None:
             return
         if self._strict and self._tokens < 0:
@@ -87,7 +87,7 @@ class Charge:
             self._note_throttle()
 
     def commit(self, end_offset: int = 0) -> None:
-        """The request counts from now on; to be called once it is decided."""
+        """Take the used tokens from the bucket; to be called once the request is decided."""
         if self._quotas is not None:
             self._quotas.put(self._bucket, self._tokens, self._now_ms)
 
@@ -104,7 +104,7 @@ UNLIMITED: Final = Charge(None, (None, None), 0.0, 0.0, 0, strict=False)
 
 
 def limit_of(quotas: Quotas, user: str, client_id: str) -> tuple[Bucket, float] | None:
-    """The bucket and the rate of a client, by Kafka's order of precedence; None where nothing limits it."""
+    """The bucket and the rate of a client, by Kafka's order of precedence; None without a limit."""
     for user_name in (user, None):
         for client_name in (client_id, None):
             rate = quotas.get(((CLIENT_ID, client_name), (USER, user_name)), {}).get(MUTATION_RATE)

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials: a user is changed once in a request, wholly or not at all (KIP-554).
+"""AlterUserScramCredentials: a request changes a user once, completely or not at all (KIP-554).
 
 Facts: ScramControlManager of Apache Kafka 4.3.1. Differs from it: an empty salted password is
 UNACCEPTABLE_CREDENTIAL, where Kafka fails with UNKNOWN_SERVER_ERROR.
@@ -48,7 +48,7 @@ _TWICE: Final = (
 def alter_user_scram_credentials(
     ctx: Context, request: AlterUserScramCredentialsRequest, version: int
 ) -> Turns[Decision[AlterUserScramCredentialsResponse]]:
-    """The records of all changes in one batch, and per user why it is refused: DUPLICATE_RESOURCE,
+    """The records of all changes in one batch, and per user the error if refused: DUPLICATE_RESOURCE,
     UNSUPPORTED_VERSION, UNACCEPTABLE_CREDENTIAL, UNSUPPORTED_SASL_MECHANISM, RESOURCE_NOT_FOUND.
 
     Raises Refusal(POLICY_VIOLATION) for more than 10,000 changes.
@@ -86,7 +86,7 @@ def alter_user_scram_credentials(
 
 
 def _problem(image: Image, change: Change) -> Problem | None:
-    """Why a change is refused, in the order in which Kafka looks; None for a good one."""
+    """The reason to refuse a change, in the order of Kafka's checks; None for a valid one."""
     if not allows_scram(image.metadata_version):
         return ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM"
     if not change.name:

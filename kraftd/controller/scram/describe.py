@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials: which mechanisms users have, and never their keys (KIP-554).
+"""DescribeUserScramCredentials: the mechanisms of users, never their keys (KIP-554).
 
 Any controller answers from its image. Facts: ScramImage of Apache Kafka 4.3.1, whose brokers answer with it;
 its controllers advertise the API and answer UNKNOWN_SERVER_ERROR, or not at all for null users.
@@ -26,7 +26,7 @@ USER_US = 3
 def describe_user_scram_credentials(
     ctx: Context, request: DescribeUserScramCredentialsRequest, version: int
 ) -> Turns[Decision[DescribeUserScramCredentialsResponse]]:
-    """The users that are named, all where none is; per user RESOURCE_NOT_FOUND or DUPLICATE_RESOURCE."""
+    """The named users, or all if none is named; per user RESOURCE_NOT_FOUND or DUPLICATE_RESOURCE."""
     by_user: dict[str, list[CredentialInfo]] = {}
     pace = Pace()
     for (mechanism, user), credential in ctx.image.scram.items():

@@ -28,7 +28,7 @@ from kraftd.types import ONE_UUID, ZERO_UUID, uuid_text
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
-MAX_SWEPT_TOKENS: Final = 1_000  # a sweep, which goes on at once
+MAX_SWEPT_TOKENS: Final = 1_000  # per sweep; the next follows at once
 MAX_TIMESTAMP_MS: Final = 2**63 - 1
 USER: Final = "User"
 FIRST_WITH_REQUESTER = 3  # version of CreateDelegationToken and DescribeDelegationToken
@@ -37,7 +37,7 @@ FIRST_WITH_REQUESTER = 3  # version of CreateDelegationToken and DescribeDelegat
 def create_delegation_token(
     ctx: Context, request: CreateDelegationTokenRequest, version: int, requester: tuple[str, str]
 ) -> Decision[CreateDelegationTokenResponse]:
-    """A new token with its HMAC, of the requester (type and name) where the request names no owner.
+    """A new token with its HMAC; its owner is the requester (type and name) unless the request names one.
 
     Errors: DELEGATION_TOKEN_AUTH_DISABLED without a secret key, UNSUPPORTED_VERSION before metadata.version
     3.6-IV2, INVALID_PRINCIPAL_TYPE for a renewer that is no User, or an owner whose type is null.
@@ -84,7 +84,7 @@ def create_delegation_token(
 def renew_delegation_token(
     ctx: Context, request: RenewDelegationTokenRequest, version: int, requester: str
 ) -> Decision[RenewDelegationTokenResponse]:
-    """A later expiry, never past the longest life.
+    """Set a later expiry, never past the maximum lifetime.
 
     Errors: as creation, and DELEGATION_TOKEN_NOT_FOUND, DELEGATION_TOKEN_EXPIRED,
     DELEGATION_TOKEN_OWNER_MISMATCH for a requester that is neither owner nor renewer.
@@ -107,7 +107,7 @@ def renew_delegation_token(
 def expire_delegation_token(
     ctx: Context, request: ExpireDelegationTokenRequest, version: int, requester: str
 ) -> Decision[ExpireDelegationTokenResponse]:
-    """Another expiry, also an earlier one; a negative period removes the token at once.
+    """Set another expiry, possibly earlier; a negative period removes the token at once.
 
     Errors: as renewal.
     """
@@ -171,7 +171,7 @@ def _expiring(token: DelegationTokenState, expires_ms: int) -> DelegationTokenSt
 
 
 def _new_token_id(ctx: Context) -> str:
-    """An id that no token has, of 22 characters, and that does not begin with a dash."""
+    """An unused token id of 22 characters that does not begin with a dash."""
     image: Image = ctx.image
     while True:
         raw = ctx.dice.uuid()

@@ -32,9 +32,9 @@ def describe_delegation_tokens(
     requester: str,
     may_describe: Callable[[str, str], bool],
 ) -> Turns[Decision[DescribeDelegationTokenResponse]]:
-    """The tokens whose owner or renewer is among the request's owners; of everybody where those are null.
+    """The tokens whose owner or renewer is among the request's owners; all tokens if those are null.
 
-    The requester sees its own; others where ``may_describe(token id, owner)``. An empty list of owners is
+    The requester sees its own, and others if ``may_describe(token id, owner)``. An empty list of owners is
     answered with no token, as Kafka does. Error: DELEGATION_TOKEN_AUTH_DISABLED without a secret key.
     """
     if not ctx.token_secrets.enabled:
@@ -74,6 +74,6 @@ def _described(
 
 
 def _parts(principal: str) -> tuple[str, str]:
-    """Type and name of a principal's text."""
+    """Type and name from a principal's text."""
     kind, _, name = principal.partition(":")
     return kind, name

@@ -1,4 +1,4 @@
-"""The HMACs of delegation tokens, and the token that one belongs to."""
+"""The HMACs of delegation tokens, and the search for the token of an HMAC."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TokenSecrets:
         return hmac.digest(self._secret_key, token_id.encode(), "sha512")
 
     def find(self, image: Image, token_hmac: bytes) -> str | None:
-        """The id of the token with that HMAC; tokens that are new are computed at about 3 µs each."""
+        """The id of the token with that HMAC; computing a new token's HMAC takes about 3 µs."""
         tokens = image.delegation_tokens
         found = self._ids.get(token_hmac)
         if found is None and not tokens.keys() <= self._known:
@@ -32,7 +32,7 @@ class TokenSecrets:
                 self._ids[self.hmac(token_id)] = token_id
                 self._known.add(token_id)
             found = self._ids.get(token_hmac)
-        if len(self._known) > 2 * len(tokens) + 1_000:  # forget those that are gone
+        if len(self._known) > 2 * len(tokens) + 1_000:  # forget removed tokens
             self._ids = {key: token_id for key, token_id in self._ids.items() if token_id in tokens}
             self._known = set(self._ids.values())
         return found if found in tokens else None

@@ -1,4 +1,4 @@
-"""The replicas that a partition gets: those assigned by hand, and the record of a new partition."""
+"""The replicas of new partitions: manual assignments, and the records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ Replicas = tuple[int, ...]
 
 
 def check_assignment(image: Image, replicas: Replicas, replication_factor: int | None) -> None:
-    """Raises Refusal(INVALID_REPLICA_ASSIGNMENT): none, one twice, an unknown broker, the wrong number."""
+    """Raises Refusal(INVALID_REPLICA_ASSIGNMENT) for no replica, a repeated one, an unknown broker, a wrong
+    number.
+    """
     if not replicas:
         problem = "The assignment of a partition has no replicas."
     elif (unknown := next((r for r in sorted(replicas) if r not in image.brokers), None)) is not None:
@@ -36,7 +38,7 @@ def check_assignment(image: Image, replicas: Replicas, replication_factor: int |
 
 
 def active_replicas(image: Image, replicas: Replicas) -> Replicas:
-    """Those on active brokers: the ISR that a new partition starts with."""
+    """The replicas on active brokers: a new partition's first ISR."""
     brokers = image.brokers
     if all(r in brokers and brokers[r].is_active for r in replicas):
         return replicas
@@ -44,7 +46,9 @@ def active_replicas(image: Image, replicas: Replicas) -> Replicas:
 
 
 def assigned_isr(image: Image, index: int, replicas: Replicas) -> Replicas:
-    """The first ISR of a partition assigned by hand.  Raises Refusal(INVALID_REPLICA_ASSIGNMENT) if empty."""
+    """The first ISR of a manually assigned partition.  Raises Refusal(INVALID_REPLICA_ASSIGNMENT)
+    if empty.
+    """
     isr = active_replicas(image, replicas)
     if not isr:
         raise Refusal(
@@ -55,7 +59,7 @@ def assigned_isr(image: Image, index: int, replicas: Replicas) -> Replicas:
 
 
 class NewPartitions:
-    """Makes the records of the new partitions of one request, of which many are on the same replicas."""
+    """Makes the records of one request's new partitions, of which many have the same replicas."""
 
     __slots__ = ("_default_directory", "_image", "_isrs", "_known", "_version", "_with_directories")
 
@@ -68,9 +72,9 @@ class NewPartitions:
         self._known: dict[Replicas, tuple[bytes, ...]] = {}
 
     def placed(self, placed: list[Replicas]) -> list[tuple[Replicas, Replicas]]:
-        """Partitions that were placed, each with its first ISR.
+        """The placed partitions, each with its first ISR.
 
-        Raises Refusal(INVALID_REPLICATION_FACTOR) where that is empty.
+        Raises Refusal(INVALID_REPLICATION_FACTOR) if one is empty.
         """
         isrs = self._isrs
         for replicas in placed:
@@ -87,7 +91,7 @@ class NewPartitions:
     def records(
         self, topic_id: bytes, first_index: int, partitions: Iterable[tuple[Replicas, Replicas]]
     ) -> list[VersionedRecord]:
-        """The partitions (replicas, ISR) of a topic from an index on; the first in sync leads."""
+        """The records of a topic's partitions (replicas, ISR) from an index on; the first in sync leads."""
         known, version = self._known, self._version
         records = []
         for index, (replicas, isr) in enumerate(partitions, first_index):

@@ -20,7 +20,7 @@ from kraftd.metadata.state import TopicState
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
-TOPIC_US = 60  # microseconds, for the pace: the brokers of all racks are looked at
+TOPIC_US = 60  # for the pace: the brokers of all racks are examined
 
 
 @InTurns
@@ -32,13 +32,13 @@ def create_partitions(
     alterable: NameFilter = everything,
     charge: Charge = UNLIMITED,
 ) -> Turns[Decision[CreatePartitionsResponse]]:
-    """The new partitions of all topics that can have them, in one batch; per topic why one cannot.
+    """The new partitions of all valid topics in one batch; per topic its error.
 
-    With validate_only the same answer and no records.  alterable leaves those names that the sender may
-    alter.  Raises Refusal(REQUEST_TIMED_OUT). Per topic: INVALID_REQUEST (named twice),
-    TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT,
-    INVALID_REPLICATION_FACTOR. POLICY_VIOLATION from where on the request would add more than 10,000
-    partitions (Kafka answers UNKNOWN_SERVER_ERROR then, and adds some).
+    With validate_only the same answer and no records.  alterable filters the names that the sender may alter.
+    Raises Refusal(REQUEST_TIMED_OUT). Per topic: INVALID_REQUEST (named twice), TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR.
+    POLICY_VIOLATION from the topic on that brings the request above 10,000 partitions (Kafka answers
+    UNKNOWN_SERVER_ERROR then, and adds some).
     """
     counts = Counter([topic.name for topic in request.topics])
     authorized = alterable([name for name, count in counts.items() if count == 1])
@@ -115,7 +115,7 @@ def _replicas(
     wanted: CreatePartitionsTopic,
     added: int,
 ) -> Turns[list[tuple[Replicas, Replicas]]]:
-    """Replicas and ISR of each new partition; as many replicas as the topic's first partition has."""
+    """Replicas and ISR of each new partition, with as many replicas as the topic's first partition."""
     image = ctx.image
     present = len(topic.partitions)
     replication_factor = len(next(iter(topic.partitions.values())).replicas)

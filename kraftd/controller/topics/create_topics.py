@@ -39,11 +39,11 @@ def create_topics(
     describable: NameFilter = everything,
     charge: Charge = UNLIMITED,
 ) -> Turns[Decision[CreateTopicsResponse]]:
-    """The topics that can be created, with configs and partitions, in one batch; else why not, per topic.
+    """The valid topics, with configs and partitions, in one batch; per topic its error.
 
-    With validate_only the same answer and no records, and the charge counts as well.  creatable and
-    describable leave those names that the sender may create, and whose configs it may see.  Raises
-    Refusal: REQUEST_TIMED_OUT, POLICY_VIOLATION for more than 10,000 partitions or records in a request.
+    With validate_only the answer is the same and the charge counts, but there are no records. creatable and
+    describable filter the names that the sender may create, and whose configs it may see.  Raises Refusal:
+    REQUEST_TIMED_OUT, POLICY_VIOLATION for more than 10,000 partitions or records in a request.
     """
     answer = CreateTopicsResponse(topics=[])
     counts = _counts([topic.name for topic in request.topics])
@@ -81,7 +81,7 @@ def create_topics(
 
 
 def _counts(names: list[str]) -> dict[str, int]:
-    """How often each name is there: nearly always once."""
+    """How often each name occurs: nearly always once."""
     counts = dict.fromkeys(names, 1)
     return counts if len(counts) == len(names) else Counter(names)
 
@@ -168,7 +168,7 @@ class _Creation:
         )
 
     def _assigned(self, topic: CreatableTopic) -> Turns[list[tuple[Replicas, Replicas]]]:
-        """Replicas and ISR of each partition as the request has them."""
+        """Replicas and ISR of each partition from the request."""
         if topic.replication_factor != _DEFAULT:
             raise Refusal(
                 ErrorCode.INVALID_REQUEST, "With replicas assigned, the replication factor has to be -1."
@@ -198,7 +198,7 @@ class _Creation:
         return [partitions[index] for index in range(len(partitions))]
 
     def _placed(self, topic: CreatableTopic) -> Turns[list[tuple[Replicas, Replicas]]]:
-        """Replicas and ISR of each partition as the placer has them."""
+        """Replicas and ISR of each partition from the placer."""
         settings = self._ctx.settings
         replication_factor = topic.replication_factor
         if replication_factor < _DEFAULT or replication_factor == 0:
@@ -249,7 +249,7 @@ def _check_new_name(image: Image, name: str) -> None:
 
 
 def _new_topic_id(ctx: Context) -> bytes:
-    """An id that no topic has, not a reserved one, and whose text does not begin with a dash."""
+    """An unused topic id that is not reserved and whose text does not begin with a dash."""
     while True:
         topic_id = ctx.dice.uuid()
         dash_first = topic_id[0] >> 2 == 62

@@ -30,10 +30,10 @@ def delete_topics(
     describable: NameFilter = everything,
     charge: Charge = UNLIMITED,
 ) -> Turns[Decision[DeleteTopicsResponse]]:
-    """The topics removed, named by name or by id (KIP-516), and per topic why one is not.
+    """Remove topics, named by name or by id (KIP-516); per topic its error.
 
-    deletable and describable leave those names that the sender may delete, and may know of.  Raises Refusal:
-    TOPIC_DELETION_DISABLED (INVALID_REQUEST before version 3) where delete.topic.enable is false,
+    deletable and describable filter the names that the sender may delete, and may know of.  Raises Refusal:
+    TOPIC_DELETION_DISABLED (INVALID_REQUEST before version 3) if delete.topic.enable is false,
     REQUEST_TIMED_OUT, POLICY_VIOLATION for more than 10,000 topics.
     """
     if not ctx.settings.topic_deletion:
@@ -81,7 +81,7 @@ def delete_topics(
         elif name not in may_delete:
             _refuse(answer, name, ZERO_UUID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif named.id in refused_ids or named.id in doomed:
-            # Named twice, once by its id: what is not clear is not deleted.
+            # Named twice, once by its id: an ambiguous request deletes nothing.
             refused_ids.add(named.id)
             doomed.pop(named.id, None)
             _refuse(answer, name, named.id, ErrorCode.INVALID_REQUEST, "This topic was also given by its id.")
@@ -92,7 +92,7 @@ def delete_topics(
     for topic_id, name in doomed.items():
         partition_count = len(image.topics[topic_id].partitions)
         if pace.spent(DELETED_US + partition_count):
-            yield  # and so what is much is also applied in turns
+            yield  # so that many deletions are also applied in turns
         try:
             charge.take(partition_count)
         except Refusal as refusal:
@@ -105,7 +105,7 @@ def delete_topics(
 
 
 def _asked(request: DeleteTopicsRequest, answer: DeleteTopicsResponse) -> tuple[Counter[str], Counter[bytes]]:
-    """The names and ids of the request and how often it has each; what is given wrongly is refused."""
+    """How often the request has each name and id; invalid elements are refused."""
     names: Counter[str] = Counter(request.topic_names)
     ids: Counter[bytes] = Counter()
     invalid = ErrorCode.INVALID_REQUEST

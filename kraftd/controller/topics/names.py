@@ -1,4 +1,4 @@
-"""Which names a topic may have: looked at before anything else is done with a name from outside."""
+"""Valid names of topics: checked first for every name from outside."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ MAX_NAME_LENGTH = 249  # a partition's directory is the name, a dash and an inde
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _SHOWN_LENGTH = 300
 
-# Of some topic names, those that the sender may act on or see: where an authorizer will have its say.
+# Of some topic names, those that the authorizer lets the sender act on or see.
 NameFilter = Callable[[Collection[str]], Set[str]]
 
 
 def everything(names: Collection[str]) -> Set[str]:
-    """The NameFilter that lets every name pass."""
+    """The NameFilter that passes every name."""
     return frozenset(names)
 
 
 def topic_name_problem(name: str) -> str | None:
-    """What is wrong with a topic's name, or None: 1 to 249 of a-z A-Z 0-9 . _ - and neither '.' nor '..'."""
+    """The fault of a topic's name, or None: valid are 1 to 249 of a-z A-Z 0-9 . _ - but not '.' and '..'."""
     if 0 < len(name) <= MAX_NAME_LENGTH and _LEGAL.fullmatch(name) and name not in (".", ".."):
         return None
     if not name:
@@ -34,10 +34,10 @@ def topic_name_problem(name: str) -> str | None:
 
 
 def may_collide(name: str) -> bool:
-    """Return whether the name has a character that metric names fold: there, '.' and '_' are the same."""
+    """Return whether the name has a character that metric names fold: '.' and '_' are equal there."""
     return "." in name or "_" in name
 
 
 def folded(name: str) -> str:
-    """The name as metrics show it: names that fold to the same text collide."""
+    """The name in metrics: names that fold to the same text collide."""
     return name.replace(".", "_")

@@ -1,9 +1,9 @@
-"""Where new replicas go: striped over racks, then over the brokers of a rack (KIP-36, KIP-631).
+"""The placement of new replicas: striped over racks, then over the brokers of a rack (KIP-36, KIP-631).
 
-Replicas of a partition go to different racks as far as there are racks; each next partition starts one rack
-further and takes the next brokers of each rack, so that both leaders and followers spread evenly.  The first
-replica, which will lead, is never on a fenced broker; the others are only where a rack has no unfenced one
-left. Where a stripe begins is thrown with the dice.
+Replicas of a partition go to different racks as long as there are racks. Each next partition starts one rack
+further and takes the next brokers of each rack, so that leaders and followers spread evenly. The first
+replica, which will lead, is never on a fenced broker; the others are only if a rack has no unfenced one left.
+Dice choose the beginning of a stripe.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ PLACED_A_GO = 100
 
 
 class Racks:
-    """The usable brokers by rack, sorted: made once an operation, shared by the placement of all its topics.
+    """The usable brokers by rack, sorted: made once per operation, shared by the placement of all its topics.
 
-    A broker on its way out (in controlled shutdown, not yet fenced) or with all its directories cordoned gets
-    no new replica.  One that is fenced counts and may get some.
+    A broker in controlled shutdown that is not yet fenced, or with all its directories cordoned, gets no new
+    replica. A fenced one counts and may get some.
     """
 
     __slots__ = ("broker_count", "fenced", "unfenced", "unfenced_count")
@@ -43,7 +43,7 @@ class Racks:
         self.broker_count = self.unfenced_count + sum(map(len, self.fenced))
 
     def check(self, replication_factor: int) -> None:
-        """Raises Refusal(INVALID_REPLICATION_FACTOR) when so many replicas cannot be placed."""
+        """Raises Refusal(INVALID_REPLICATION_FACTOR) if that many replicas cannot be placed."""
         if replication_factor <= 0:
             problem = f"a replication factor of {replication_factor} is not positive"
         elif not self.unfenced_count:
@@ -62,7 +62,7 @@ class Racks:
 
 
 class _Wheel:
-    """Some brokers in a ring; within one turn each is given once, and each turn starts one further."""
+    """Brokers in a ring: one revolution returns each once, and each revolution starts one further."""
 
     __slots__ = ("brokers", "given", "offset", "turn")
 
@@ -73,7 +73,7 @@ class _Wheel:
         self.turn = 0
 
     def next(self, turn: int) -> int:
-        """The next broker of this turn, -1 when all were given."""
+        """The next broker of this revolution; -1 after all."""
         count = len(self.brokers)
         if not count:
             return -1
@@ -91,7 +91,7 @@ class _Wheel:
 class Striper:
     """Places the partitions of one topic, one after the other.
 
-    Raises Refusal(INVALID_REPLICATION_FACTOR) when there cannot be so many replicas.
+    Raises Refusal(INVALID_REPLICATION_FACTOR) if there cannot be that many replicas.
     """
 
     __slots__ = (
@@ -121,7 +121,7 @@ class Striper:
 
     def place(self) -> tuple[int, ...]:
         """The replicas of the next partition, the preferred leader first."""
-        # When every unfenced broker has led once, shuffle: the next round should not pair the same brokers.
+        # Once every unfenced broker has led, shuffle, so that the next round does not pair the same brokers.
         if self._turn == self._racks.unfenced_count and self._turn > 1:
             self._shuffle()
             self._turn = 0
@@ -135,7 +135,7 @@ class Striper:
             leader_rack = (leader_rack + 1) % rack_count
         replicas = [leader]
         rack = self._offset
-        skipped = False  # the leader's rack sits out its first turn: it has given already
+        skipped = False  # the leader's rack skips its first turn, because it has given the leader
         while len(replicas) < self._replication_factor:
             if rack == leader_rack and not skipped:
                 skipped = True
@@ -167,14 +167,14 @@ def shuffled(items: list[int], dice: Dice) -> list[int]:
 
 
 def place(racks: Racks, dice: Dice, partition_count: int, replication_factor: int) -> list[tuple[int, ...]]:
-    """The replicas of so many new partitions.  Raises Refusal(INVALID_REPLICATION_FACTOR)."""
+    """The replicas of that many new partitions.  Raises Refusal(INVALID_REPLICATION_FACTOR)."""
     return list(chain.from_iterable(rounds(racks, dice, partition_count, replication_factor)))
 
 
 def rounds(
     racks: Racks, dice: Dice, partition_count: int, replication_factor: int
 ) -> Iterator[list[tuple[int, ...]]]:
-    """What ``place`` gives, some at a time."""
+    """The result of ``place``, in parts."""
     if len(racks.unfenced) == 1 and not racks.fenced[0]:
         yield from _rounds_of_ring(racks, dice, partition_count, replication_factor)
         return
@@ -186,13 +186,11 @@ def rounds(
 def _rounds_of_ring(
     racks: Racks, dice: Dice, partition_count: int, replication_factor: int
 ) -> Iterator[list[tuple[int, ...]]]:
-    """What a Striper places where there is one rack and no broker is fenced, a round of its ring at a
-    time.
-    """
+    """The placement by a Striper of one rack without fenced brokers, one round of its ring at a time."""
     brokers = racks.unfenced[0]
     count = len(brokers)
     first = dice.below(count) if count else 0
-    dice.below(1)  # which of the racks begins
+    dice.below(1)  # chooses the first rack
     racks.check(replication_factor)
     left = partition_count
     while True:
@@ -205,4 +203,4 @@ def _rounds_of_ring(
         left -= len(turns)
         if not left:
             return
-        brokers = shuffled(brokers, dice)  # where each leads once more, it has other company
+        brokers = shuffled(brokers, dice)  # each leads once more, with other followers

@@ -1,4 +1,4 @@
-"""What work on topics costs, in microseconds for the pace, and how much is done before a look at it."""
+"""The cost of work on topics, in microseconds for the pace, and the amount between two checks of the pace."""
 
 from __future__ import annotations
 
