@@ -1,7 +1,8 @@
 """Fetches that wait for MinBytes, at most MaxWaitMs: each under one key, the running sum of its bytes.
 
 A partition's change adds to the sum of the subscriptions that watch it, and completes those that have enough.
-A fetch completes once: by bytes, by an error, by its deadline, or because its session moved on without it.
+A fetch completes once: by bytes, by an error, by its deadline, or because a later fetch of its session
+displaced it.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ MAX_PARKED_SLOTS = 1_000_000  # of fetches without a session, which the cache's 
 
 
 class Completed(NamedTuple):
-    """A fetch that is answered now, by the id under which it came."""
+    """A fetch that is answered now, by the caller's id of it."""
 
     fetch_id: Hashable
     response: FetchResponse
 
 
 class ParkedFetches:
-    """Fetches by an id of the caller's. Each method returns the fetches that it completes."""
+    """Fetches by the caller's ids. Each method returns the fetches that it completes."""
 
     def __init__(self, sessions: FetchSessions) -> None:
         self.sessions = sessions
@@ -70,11 +71,11 @@ class ParkedFetches:
         return self.notify(self.watching(key), now_ms)
 
     def watching(self, key: Hashable) -> list[Slot]:
-        """The slots to be notified of a change under that key, for `notify`, some at a time."""
+        """The slots to notify of a change under that key; the caller passes them to `notify` in parts."""
         return self.sessions.watchers.under(key)
 
     def notify(self, slots: Iterable[Slot], now_ms: int) -> list[Completed]:
-        """Notify slots of a change; those that do not watch any more need none."""
+        """Notify slots of a change; slots that no longer watch are skipped."""
         done: list[Completed] = []
         for slot in slots:
             if slot.watching is None:
@@ -85,15 +86,15 @@ class ParkedFetches:
         return done
 
     def expire(self, now_ms: int, most: int | None = None) -> list[Completed]:
-        """Answer the fetches that have waited for MaxWaitMs, at most so many of them (None: all)."""
+        """Answer the fetches that have waited for MaxWaitMs, at most `most` of them (None: all)."""
         return self._leave(self._purgatory.expire(now_ms, most), now_ms)
 
     def close_session(self, session_id: int, now_ms: int) -> list[Completed]:
-        """Close a session, if there is one of that id; a fetch of it that is parked is answered."""
+        """Close the session of that id, if there is one; its parked fetch is answered."""
         return self._complete_subscriptions(self.sessions.close(session_id), now_ms)
 
     def deadline_ms(self) -> int | None:
-        """When `expire` has work next; None when never."""
+        """When `expire` has work next; None for never."""
         return self._purgatory.deadline_ms()
 
     def abandon(self, fetch_id: Hashable, now_ms: int) -> None:

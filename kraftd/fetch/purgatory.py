@@ -1,9 +1,8 @@
-"""The purgatory: operations parked until a value that they wait for is reached, or their time is up.
+"""The purgatory: operations parked until a value reaches their threshold, or until their deadline.
 
 Fetches wait for a log end or a high watermark, appends for the high watermark; an operation may wait under
 several keys (a fetch of many partitions) and is completed by the first that satisfies it.  Every operation
-leaves exactly once: woken, expired or abandoned.  Waking costs O(woken), whatever the number of those that
-stay parked.
+leaves exactly once: woken, expired or abandoned.  Waking costs O(woken), however many stay parked.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Condition = tuple[Key, int]  # wakes when the value of the key is at least this
 
 
 class _Parked(Generic[T]):
-    """One operation and the queues that it stands in, once for each condition and once for its deadline."""
+    """One operation and its queues: one for each condition, and one for its deadline."""
 
     __slots__ = ("gone", "id", "operation", "queues")
 
@@ -33,8 +32,8 @@ class _Parked(Generic[T]):
 class _Queue(Generic[T]):
     """Parked operations by threshold, then arrival.
 
-    Who left by another way stays in the heap until it comes up, or until half of the heap is gone: then all
-    of those are swept at once, so that each costs a constant share.
+    An operation that left otherwise stays in the heap until it is on top, or until half of the heap is gone.
+    Then all of those are swept at once, which costs a constant share for each.
     """
 
     __slots__ = ("gone_count", "heap", "key")
@@ -74,7 +73,7 @@ class _Queue(Generic[T]):
 
 
 class Purgatory(Generic[T]):
-    """Operations parked by an id of the caller's."""
+    """Operations parked by the caller's ids."""
 
     __slots__ = ("_deadlines", "_parked", "_queues", "_sequence")
 
@@ -104,7 +103,7 @@ class Purgatory(Generic[T]):
     ) -> None:
         """Park until a key reaches its threshold, or until `deadline_ms` (None: no limit).
 
-        Raises ValueError for an id that is parked already.
+        Raises ValueError if the id is parked already.
         """
         if parked_id in self._parked:
             raise ValueError(f"{parked_id!r} is parked already")
@@ -119,21 +118,23 @@ class Purgatory(Generic[T]):
             self._deadlines.push(deadline_ms, self._sequence, parked)
 
     def reach(self, key: Key, value: int) -> list[T]:
-        """Complete what waits under `key` for `value` or less: by threshold, then in the order of arrival."""
+        """Complete the operations that wait under `key` for `value` or less: by threshold, then
+        by arrival.
+        """
         queue = self._queues.get(key)
         return [] if queue is None else self._complete(queue, value)
 
     def complete_all(self, key: Key) -> list[T]:
-        """Complete everything that waits under `key`, whatever for."""
+        """Complete every operation that waits under `key`, whatever its threshold."""
         queue = self._queues.get(key)
         return [] if queue is None else self._complete(queue, None)
 
     def expire(self, now_ms: int, most: int | None = None) -> list[T]:
-        """Complete what has waited long enough, the earliest deadline first, `most` at most (None: all)."""
+        """Complete the operations past their deadline, the earliest first, at most `most` (None: all)."""
         return self._complete(self._deadlines, now_ms, most)
 
     def abandon(self, parked_id: Hashable) -> T | None:
-        """Take one out without completing it (its connection is gone); None when it is not parked."""
+        """Remove an operation without completing it (its connection is gone); None if it is not parked."""
         parked = self._parked.get(parked_id)
         if parked is None:
             return None

@@ -1,10 +1,10 @@
-"""The cache of incremental fetch sessions: which are kept, and which make room for another (KIP-227).
+"""The cache of incremental fetch sessions, and which of them a new one evicts (KIP-227).
 
-A session that was idle for two minutes goes first, the longest idle one of them. Otherwise the least of
-(privileged, partitions, id) goes if it is less than the new one: a follower's session may take the place of
-any consumer's and of an old follower's, a consumer's that of an old consumer's. A session counts as old at a
-fetch more than two minutes after it was made. Kafka bounds the sessions; here their partitions and bytes are
-bounded as well.
+The longest idle session is evicted first, if it was idle for two minutes. Otherwise the least of (privileged,
+partitions, id) is evicted if it is less than the new one. So a follower's session may replace any consumer's
+and an old follower's, a consumer's session an old consumer's. A session becomes old at a fetch more than two
+minutes after its creation. Kafka limits the number of sessions; here their partitions and bytes are limited
+as well.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def next_epoch(epoch: int) -> int:
 
 
 class CacheLimits(NamedTuple):
-    """How much the cache may hold. `slots` is max.incremental.fetch.session.cache.slots.
+    """Limits of the cache. `slots` is max.incremental.fetch.session.cache.slots.
 
-    `session_partitions` is how many partitions one session may have.
+    `session_partitions` limits the partitions of one session.
     """
 
     slots: int = 1000
@@ -40,7 +40,9 @@ class CacheLimits(NamedTuple):
 
 
 class FetchSession:
-    """One session. `epoch` is what its next fetch has to say; `cached_size` its partitions at the last."""
+    """One session. `epoch` is the one that its next fetch must carry; `cached_size` its partitions at the
+    last fetch.
+    """
 
     __slots__ = (
         "cached_bytes",
@@ -76,7 +78,7 @@ class FetchSession:
 
     @property
     def rank(self) -> tuple[bool, int, int]:
-        """What a session is worth to keep."""
+        """The worth of a session; the least is evicted first."""
         return self.is_privileged, self.cached_size, self.id
 
     def __repr__(self) -> str:
@@ -112,11 +114,11 @@ class SessionCache:
         return self._sessions.get(session_id)
 
     def make_room(self, is_privileged: bool, size: int, size_bytes: int, now_ms: int) -> list[FetchSession]:
-        """Evict sessions that one of that size may take the place of, until there is room or none is left."""
+        """Evict sessions that one of that size may replace, until it fits or none is left."""
         evicted: list[FetchSession] = []
         limits = self.limits
         if size > self.largest_session or size_bytes > limits.size_bytes:
-            return evicted  # not even alone
+            return evicted  # it does not fit even alone
         while not self.has_room_for_session(size, size_bytes):
             victim = self._victim(is_privileged, size, now_ms)
             if victim is None:
@@ -128,7 +130,7 @@ class SessionCache:
 
     @property
     def largest_session(self) -> int:
-        """How many partitions a session may have while there is no other."""
+        """The most partitions of a session that is alone in the cache."""
         return min(self.limits.partitions, self.limits.session_partitions)
 
     def has_room_for_session(self, size: int, size_bytes: int) -> bool:
@@ -137,7 +139,7 @@ class SessionCache:
         return is_small and len(self._sessions) < self.limits.slots and self.has_room(size, size_bytes)
 
     def has_room(self, size: int, size_bytes: int) -> bool:
-        """Return whether a session may grow by so much."""
+        """Return whether a session may grow by that much."""
         limits = self.limits
         return (
             self.partitions + size <= limits.partitions and self.size_bytes + size_bytes <= limits.size_bytes
@@ -146,7 +148,7 @@ class SessionCache:
     def create(
         self, subscription: Subscription, is_privileged: bool, uses_topic_ids: bool, now_ms: int
     ) -> FetchSession:
-        """Keep a session of that subscription, for which `make_room` has made room."""
+        """Create a session of that subscription; the caller has called `make_room`."""
         session_id = self._new_id()
         while session_id in self._sessions or session_id == NO_SESSION_ID:
             session_id = self._new_id()
@@ -157,7 +159,7 @@ class SessionCache:
         return session
 
     def touch(self, session: FetchSession, now_ms: int) -> None:
-        """Note a fetch of the session, and what the session holds now."""
+        """Note a fetch of the session and its new size."""
         self._discount(session)
         self._count(session)
         session.last_used_ms = now_ms

@@ -1,11 +1,11 @@
-"""Incremental fetch sessions (KIP-227): what a fetch asks for, and what its answer tells.
+"""Incremental fetch sessions (KIP-227): the partitions that a fetch asks for, and the content of its answer.
 
     context = sessions.begin(request, version, now_ms)   # which partitions, of which session
     if context.is_satisfied: response = sessions.answer(context, now_ms)
 
 A fetch that is not satisfied waits in `parked_fetches`. Epoch 0 asks for all partitions and a session, -1 for
-all without one, and both close the session that they name; 1, 2, … ask for what is new. The rules are those
-of Kafka's FetchManager and FetchContext; the cost is that of what changed (see `subscription`).
+all without one; both close the session that they name. 1, 2, … ask for changes. The rules are those of
+Kafka's FetchManager and FetchContext; the cost is proportional to the changes (see `subscription`).
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ FIRST_VERSION_WITH_TOPIC_IDS = 13
 
 
 class Kind(Enum):
-    """What a fetch is to be answered with."""
+    """The kind of a fetch's answer."""
 
     FULL = "full"  # all partitions, and a session if the cache has room
     SESSIONLESS = "sessionless"  # all partitions
-    INCREMENTAL = "incremental"  # the news of a session's partitions
+    INCREMENTAL = "incremental"  # the changes of a session's partitions
     REFUSED = "refused"  # a session error
 
 
 class FetchContext:
-    """One fetch under way. `displaced` are subscriptions whose parked fetch is answered because of it."""
+    """One fetch under way. `displaced` are subscriptions whose parked fetch it displaces and so completes."""
 
     __slots__ = (
         "displaced",
@@ -79,7 +79,7 @@ class FetchContext:
 
     @property
     def is_satisfied(self) -> bool:
-        """Return whether the fetch is answered at once, however long it would wait."""
+        """Return whether the fetch is answered at once, whatever its MaxWaitMs."""
         return self.kind is Kind.REFUSED or self.subscription.progress_bytes >= self.min_bytes
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class FetchSessions:
     def begin(
         self, request: FetchRequest, version: int, now_ms: int, identity: Hashable = None
     ) -> FetchContext:
-        """Take over what the request says of its session, and look at what it asks for."""
+        """Apply the request to its session, and check the partitions that it asks for."""
         uses_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
         replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
         reader = Reader(replica_id, request.isolation_level, identity)
@@ -139,7 +139,7 @@ class FetchSessions:
             refused.displaced += self._close(session)
             return refused
         if subscription.is_parked:
-            context.displaced.append(subscription)  # that fetch is of a former epoch now
+            context.displaced.append(subscription)  # its fetch is now of a former epoch
         subscription.read_as(reader)
         subscription.fetch(asked, _forgotten(request, session.uses_topic_ids), now_ms)
         if not subscription.slots:
@@ -154,12 +154,12 @@ class FetchSessions:
         return context
 
     def close(self, session_id: int) -> list[Subscription]:
-        """Close a session, if there is one of that id; the subscriptions that this displaces."""
+        """Close the session of that id, if there is one; returns the subscriptions that this displaces."""
         session = self.cache.get(session_id)
         return [] if session is None else self._close(session)
 
     def _close(self, session: FetchSession) -> list[Subscription]:
-        """Remove a session; a fetch of it that is parked is to be answered with what there is."""
+        """Remove a session; the caller answers its parked fetch with what is available."""
         self.cache.remove(session)
         if session.subscription.is_parked:
             return [session.subscription]
@@ -188,7 +188,7 @@ class FetchSessions:
                 yield Asked((key, partition.partition), name, topic_id, partition)
 
     def answer(self, context: FetchContext, now_ms: int) -> FetchResponse:
-        """The answer, with a session where one is asked for and has room."""
+        """The answer, with a session if the request wants one and the cache has space."""
         if context.kind is Kind.REFUSED:
             return FetchResponse(error_code=context.error_code)
         subscription, session = context.subscription, context.session
@@ -206,7 +206,7 @@ class FetchSessions:
         return FetchResponse(session_id=session_id, responses=_by_topic(told))
 
     def _keep(self, context: FetchContext, now_ms: int) -> int:
-        """Make a session of a full fetch; its id, or 0 when the cache has no room for it."""
+        """Make a session of a full fetch; returns its id, or 0 if the cache has no space for it."""
         subscription = context.subscription
         is_privileged = subscription.reader.is_follower
         size, size_bytes = len(subscription), subscription.size_bytes
@@ -221,7 +221,9 @@ class FetchSessions:
 
 
 def named_partitions(request: FetchRequest) -> int:
-    """How many partitions a request names, to fetch or to forget; a topic without any counts as one."""
+    """How many partitions a request names, to fetch or to forget; a topic without partitions
+    counts as one.
+    """
     asked = sum(len(one.partitions) or 1 for one in request.topics)
     return asked + sum(len(one.partitions) or 1 for one in request.forgotten_topics_data)
 

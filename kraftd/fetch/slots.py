@@ -1,4 +1,4 @@
-"""One partition of a fetch or session: what its reader asks, and what the reader was told last (KIP-227)."""
+"""One partition of a fetch or session: the reader's request, and the last answer to it (KIP-227)."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from kraftd.types import Uuid
 
 SlotKey = tuple[Uuid | str, int]  # the topic's id or, below Fetch v13, its name; the partition's index
 UNKNOWN_OFFSET = -1
-SLOT_BYTES = 650  # what a slot, its key and its places in the indexes take, without the topic's name
+SLOT_BYTES = 650  # memory of a slot, its key and its index entries, without the topic's name
 
 
 def slot_bytes(key: SlotKey) -> int:
-    """What a slot of that key takes in memory, at most."""
+    """The most memory that a slot of that key takes."""
     return SLOT_BYTES + len(key[0]) * (1 if key[0].isascii() else 4)
 
 
 class Subscriber(Protocol):
-    """Whose slot it is. Compared by identity."""
+    """The owner of slots. Compared by identity."""
 
     def __hash__(self) -> int: ...
 
     def __len__(self) -> int:
-        """How many partitions it reads."""
+        """The number of partitions that it reads."""
 
     def partition_changed(self, slot: Slot) -> int | None:
-        """Note the change; the bytes that its parked fetch has now, None where none is parked."""
+        """Note the change; returns the bytes of its parked fetch now, None if none is parked."""
 
 
 class Slot:
     """One partition of one subscriber.
 
-    `topic` is None for an id that is not known yet. `high_watermark` and `log_start_offset` are those told
-    last; `order` is the slot's place in the answers. `log_end_offset` is the one at the
-    last fetch, `looked_end_offset` the one seen last.
+    `topic` is None while the id is unknown. `high_watermark` and `log_start_offset` are those of the last
+    answer; `order` is the slot's place in answers. `log_end_offset` is that of the last fetch,
+    `looked_end_offset` that of the last look.
     """
 
     __slots__ = (
@@ -96,7 +96,7 @@ class Slot:
         return self.key[1]
 
     def ask(self, asked: FetchPartition) -> None:
-        """Take over what a request says of the partition."""
+        """Store a request's values for the partition."""
         self.fetch_offset = asked.fetch_offset
         self.max_bytes = asked.partition_max_bytes
         self.fetcher_log_start_offset = asked.log_start_offset
@@ -104,13 +104,13 @@ class Slot:
         self.last_fetched_epoch = asked.last_fetched_epoch
 
     def watch_key(self) -> Hashable:
-        """The key of `changed` that concerns this slot: (name, index), or the id until it has a name."""
+        """This slot's key for `changed`: (name, index), or the id until its name is known."""
         return self.topic_id if self.topic is None else (self.topic, self.key[1])
 
     def tell(self, data: PartitionData, records_bytes: int) -> bool:
-        """Note what an answer would say; return whether it says anything that the reader does not know.
+        """Note what an answer would say; returns whether any of it is new to the reader.
 
-        An error makes the high watermark unknown, so that the partition is told again once it is gone.
+        An error makes the high watermark unknown, so that the partition is reported again after the error.
         """
         news = records_bytes > 0 or data.preferred_read_replica >= 0 or data.diverging_epoch.epoch >= 0
         if self.high_watermark != data.high_watermark:

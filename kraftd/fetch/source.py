@@ -1,8 +1,8 @@
-"""What fetch sessions ask of the partitions that they serve; a log, a topic or a table of made-up numbers.
+"""The interface of the partitions that fetch sessions serve: a log, a topic, or made-up numbers in a test.
 
-A source is asked about a slot, which names its partition and the position to read from. The source's owner
-calls `ParkedFetches.changed` after an append, a moved mark, a new leader, a deletion, or when the id of a
-topic becomes known.
+Its methods get a slot, which names the partition and the position to read from. The source's owner calls
+`ParkedFetches.changed` after an append, a moved mark, a new leader, a deletion, or when the id of a topic
+becomes known.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from kraftd.types import Uuid
 
 
 class Reader(NamedTuple):
-    """How a fetch reads: a follower's id or -1, whether it stops at the last stable offset, and for whom.
+    """How a fetch reads: a follower's id or -1, whether it stops at the last stable offset, and the reader's
+    identity.
 
-    `identity` is what a source authorizes; a session that another one goes on with is looked at anew.
+    A source authorizes `identity`; if another identity continues a session, all its partitions are checked
+    anew.
     """
 
     replica_id: int = -1
@@ -32,17 +34,17 @@ class Reader(NamedTuple):
 
 
 class Standing(IntEnum):
-    """What a partition means for a fetch that may wait."""
+    """A partition's effect on a fetch that may wait."""
 
-    SERVED = 0  # the fetch waits for bytes of it
-    NOT_SERVED = 1  # its error is told, but the fetch waits for the other partitions
+    SERVED = 0  # the fetch waits for its bytes
+    NOT_SERVED = 1  # its error is reported, but the fetch waits for the other partitions
     FAILED = 2  # an error, a diverging epoch or a preferred replica: the fetch is answered at once
 
 
 class Look(NamedTuple):
-    """A partition seen from a slot, of which `available_bytes` can be read from its fetch offset on.
+    """A partition seen from a slot: `available_bytes` can be read from its fetch offset on.
 
-    They are at most `slot.max_bytes`, at least 1 where there is anything, and 0 unless the slot is served.
+    They are at most `slot.max_bytes`, at least 1 if there is anything, and 0 unless the slot is served.
     """
 
     standing: Standing
@@ -54,15 +56,15 @@ class PartitionSource(Protocol):
     """The partitions. Neither method may change a slot."""
 
     def topic_name(self, topic_id: Uuid) -> str | None:
-        """The topic of that id; None while it is not known."""
+        """The topic of that id; None while unknown."""
 
     def look(self, slot: Slot, reader: Reader) -> Look:
-        """How the partition stands, without reading it."""
+        """The partition's state, without reading it."""
 
     def read(
         self, slot: Slot, reader: Reader, max_bytes: int, at_least_one: bool
     ) -> tuple[PartitionData, int]:
-        """The answer for the partition, and how many bytes of records it carries.
+        """The answer for the partition, and the bytes of its records.
 
         Records are whole batches of at most `max_bytes`; with `at_least_one` the first may be larger.
         """

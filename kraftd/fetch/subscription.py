@@ -1,9 +1,9 @@
-"""The partitions of one fetch or session, ordered by what a fetch has to look at.
+"""The partitions of one fetch or session, arranged so that a fetch examines few of them.
 
-Kafka walks every cached partition in a fetch. Here a fetch looks at the slots that it names and at those
-whose partition changed (`dirty`). It looks at those whose error is told until it is gone (`failed`,
-`not_served`). Those that have records (`ready`, a heap by order) follow until the answer is full. The rest
-costs nothing: a slot watches its partition, and the partition's next change puts the slot into `dirty` once.
+Kafka walks every cached partition in a fetch. Here a fetch examines the slots that it names and those whose
+partition changed (`dirty`). It examines those with an error until the error is gone (`failed`, `not_served`).
+Those that have records (`ready`, a heap by order) follow until the answer is full. The rest costs nothing: a
+slot watches its partition, and the partition's next change puts the slot into `dirty` once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kraftd.messages.fetch_response import PartitionData
 from kraftd.types import Uuid
 from kraftd.wire.error_code import ErrorCode
 
-SMALLEST_BATCH_BYTES = 61  # a version 2 batch's header: nothing fits into less
+SMALLEST_BATCH_BYTES = 61  # a version 2 batch's header: the smallest batch
 MISSES_A_FETCH = 100  # ready slots whose first batch does not fit, before an answer counts as full
 EVERYTHING_BYTES = 1 << 62
 
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
 
 
 class Subscription:
-    """Slots by key. `last_fetch_ms` is when the reader fetched last, -1 before."""
+    """Slots by key. `last_fetch_ms` is the time of the reader's last fetch, -1 before the first."""
 
     __slots__ = (
         "_failed",
@@ -72,7 +72,7 @@ class Subscription:
         self._forgotten_count = 0  # slots that are still in `_ready`
         self._failed: dict[Slot, None] = {}
         self._not_served: dict[Slot, None] = {}
-        self._unsettled: dict[Slot, None] = {}  # looked at since the last answer: their marks may be news
+        self._unsettled: dict[Slot, None] = {}  # examined since the last answer: their marks may be new
 
     def __len__(self) -> int:
         return len(self.slots)
@@ -83,15 +83,15 @@ class Subscription:
             f"{self.available_bytes} bytes available{', parked' if self.is_parked else ''}>"
         )
 
-    # -- what the reader asks
+    # -- requests of the reader
 
     def fetch(self, asked: Iterable[Asked], forgotten: Iterable[SlotKey], now_ms: int) -> None:
-        """Take over a request's partitions, and look at them and at those that changed."""
+        """Store a request's partitions, and examine them and those that changed."""
         for one in asked:
             self.dirty[self._name(one)] = None
         for key in forgotten:
             self._forget(key)
-        # Their errors are told by every answer. Where an id had no topic, it may have one by now.
+        # Every answer reports their errors. An unknown id may have a topic by now.
         changed = self.dirty | self._failed | self._not_served
         self.dirty = {}
         for slot in changed:
@@ -103,7 +103,7 @@ class Subscription:
         self.last_fetch_ms = now_ms
 
     def read_as(self, reader: Reader) -> None:
-        """Fetch as another reader: every partition has to be looked at again."""
+        """Change the reader: every partition must be examined again."""
         if reader != self.reader:
             self.reader = reader
             self.dirty = dict.fromkeys(self.slots.values())
@@ -139,10 +139,10 @@ class Subscription:
         self._next_order += 1
         return self._next_order
 
-    # -- what the partitions do
+    # -- changes of partitions
 
     def partition_changed(self, slot: Slot) -> int | None:
-        """Note the change; the bytes available to the parked fetch, None where none is parked."""
+        """Note the change; returns the bytes available to the parked fetch, None if none is parked."""
         if slot.level:
             slot.level = False
             slot.caught_up_ms = self.last_fetch_ms
@@ -154,12 +154,12 @@ class Subscription:
         return self.progress_bytes
 
     def _resolve(self, slot: Slot) -> None:
-        """Give the slot its topic's name if the id is known by now; as in Kafka, at a fetch only."""
+        """Give the slot its topic's name if the id is known by now; as in Kafka, only at a fetch."""
         slot.topic = self._source.topic_name(slot.topic_id)
         self._watchers.unwatch(slot)  # it watches under another key from now on
 
     def _look(self, slot: Slot) -> None:
-        """See how the partition stands, and watch it from now on."""
+        """Examine the partition and watch it from now on."""
         if slot.topic is None:
             standing, available_bytes, end_offset = Standing.NOT_SERVED, 0, UNKNOWN_OFFSET
         else:
@@ -174,7 +174,7 @@ class Subscription:
         self._watchers.watch(slot)
 
     def _note_level(self, slot: Slot) -> None:
-        """Note at a fetch whether the follower has reached the log's end (Kafka's last caught-up time)."""
+        """At a fetch, note whether the follower has reached the log's end (Kafka's last caught-up time)."""
         end_offset = slot.looked_end_offset
         if not self.reader.is_follower or end_offset < 0:
             return
@@ -187,28 +187,28 @@ class Subscription:
         slot.log_end_offset = end_offset
 
     def caught_up_ms(self, key: SlotKey) -> int:
-        """When the follower last had all of that partition; -1 if never."""
+        """When the follower last had the whole partition; -1 if never."""
         slot = self.slots[key]
         return self.last_fetch_ms if slot.level else slot.caught_up_ms
 
-    # -- what a parked fetch waits for
+    # -- progress of a parked fetch
 
     @property
     def progress_bytes(self) -> int:
-        """What counts towards MinBytes: everything where the answer does not wait for bytes."""
+        """The bytes that count towards MinBytes; enough for any if the answer does not wait for bytes."""
         if self._failed or len(self._not_served) == len(self.slots):
             return EVERYTHING_BYTES
         return self.available_bytes
 
     def unwatch_all(self) -> None:
-        """Notice nothing any more: the session is closed, or the fetch without one is answered."""
+        """Stop watching: the session is closed, or the fetch without one is answered."""
         for slot in self.slots.values():
             self._watchers.unwatch(slot)
 
     # -- answering
 
     def answer_all(self, max_bytes: int) -> list[Told]:
-        """Every partition, as a full fetch tells them; what cannot be served comes last."""
+        """Every partition, as in a full fetch; those that cannot be served come last."""
         self._settle()
         told, refused = [], []
         left, taken_bytes = max_bytes, 0
@@ -228,7 +228,7 @@ class Subscription:
         return told
 
     def answer_news(self, max_bytes: int) -> list[Told]:
-        """The partitions that have something to tell, in their order; what cannot be served comes last."""
+        """The partitions with something new, in their order; those that cannot be served come last."""
         self._settle()
         read = self._read_ready(max_bytes)
         for slot in (*self._unsettled, *self._failed):
@@ -240,7 +240,7 @@ class Subscription:
             if slot.tell(data, size):
                 told.append((slot, data))
             if size:
-                slot.order = self._take_order()  # what returned records is read last from now on
+                slot.order = self._take_order()  # a slot that returned records is read last from now on
             if slot.available_bytes and not slot.is_heaped:
                 self._heap(slot)
         for slot in sorted(self._not_served, key=_order):
@@ -251,9 +251,10 @@ class Subscription:
         return told
 
     def _settle(self) -> None:
-        """Look at what changed since the fetch came.
+        """Examine what changed since the fetch arrived.
 
-        The next fetch looks once more at what only a fetch may do: resolve an id, note a follower's progress.
+        These slots stay dirty for the next fetch, because only a fetch resolves an id and notes a follower's
+        progress.
         """
         for slot in self.dirty:
             self._look(slot)
@@ -290,7 +291,7 @@ class Subscription:
 
 
 def unknown_id(index: int) -> PartitionData:
-    """What is told of a partition whose topic id is not known."""
+    """The answer for a partition of unknown topic id."""
     return PartitionData(
         partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_ID, high_watermark=-1, records=b""
     )

@@ -1,4 +1,4 @@
-"""Which subscribers are notified of a partition's next change: one chain of them a partition.
+"""The subscribers to notify of a partition's next change: one chain for each partition.
 
 The chain runs through its members, so that 100,000 watched partitions cost no set each, and a member leaves
 its chain in constant time.
@@ -13,14 +13,14 @@ M = TypeVar("M", bound="Member")
 
 
 class Member(Protocol):
-    """What can stand in a chain; `watching` is the chain's key."""
+    """A member of a chain; `watching` is the chain's key."""
 
     watching: Hashable | None
     next_watching: Member | None
     previous_watching: Member | None
 
     def watch_key(self) -> Hashable:
-        """Where it would stand now."""
+        """The key under which it would watch now."""
 
 
 class Watchers(Generic[M]):
@@ -35,7 +35,7 @@ class Watchers(Generic[M]):
         return len(self._first)
 
     def watch(self, member: M) -> None:
-        """Notify it of the next change under its key; does nothing for one that watches already."""
+        """Watch for the next change under its key; does nothing if it watches already."""
         if member.watching is not None:
             return
         key = member.watch_key()

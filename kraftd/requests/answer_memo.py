@@ -1,7 +1,7 @@
-"""Answers kept for requests that come again, byte by byte, while what they were made of stays as it is.
+"""Answers kept for requests that come again, byte for byte, until the state behind them changes.
 
-Clients ask for the same metadata over and over: thousands of them for the same topics. A kept answer costs
-no decoding, no look at the image and no encoding.
+Thousands of clients request the same metadata of the same topics again and again. A kept answer costs no
+decoding, no look at the image and no encoding.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class AnswerMemo:
         self._bytes = 0
 
     def key(self, connection_id: int, listener: str, frame: bytes) -> Hashable:
-        """What tells a request from others; None for one that is too long, or cut short."""
+        """The key that identifies a request; None for one that is too long or truncated."""
         if not 10 <= len(frame) <= MAX_REQUEST_BYTES:
             return None
         (length,) = _LENGTH.unpack_from(frame, 8)
@@ -59,7 +59,7 @@ class AnswerMemo:
         return listener, connection_id % SPREAD, frame[:4], frame[at:]
 
     def forget(self) -> None:
-        """Let go of all answers; those that are still being made are not kept."""
+        """Forget all answers; those that are still being made are not kept."""
         self.answers = {}
         self._bytes = 0
 

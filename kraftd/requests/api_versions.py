@@ -1,4 +1,4 @@
-"""What every listener answers to ApiVersions: its APIs, and the levels of features (KIP-584)."""
+"""Every listener's answer to ApiVersions: its APIs, and the levels of features (KIP-584)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
     from kraftd.requests.registry import Registry
 
-# Kafka lists v0 to v2, which it does not serve, for librdkafka compresses for no other node (KAFKA-18659).
+# Kafka lists v0 to v2 without serving them, because librdkafka compresses only for nodes with them
+# (KAFKA-18659).
 PRODUCE_FIRST = 0
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 # The order in which Kafka's controllers list finalized levels.
@@ -39,9 +40,9 @@ _FINALIZED_ORDER = (
 
 
 def answer(boundary: Boundary, call: Call, described: Callable[[], ApiVersionsResponse]) -> None:
-    """Answer a call with what `described` returns, or in version 0 where its own is unknown (KIP-511).
+    """Answer a call with what `described` returns; in version 0 if its own is unknown (KIP-511).
 
-    Raises Refusal (INVALID_REQUEST) for a name or version of the software that is none.
+    Raises Refusal (INVALID_REQUEST) for an invalid name or version of the client's software.
     """
     if not is_valid(call.key, call.version):
         own = boundary.registry.routes[ApiKey.API_VERSIONS]
@@ -61,9 +62,9 @@ def answer(boundary: Boundary, call: Call, described: Callable[[], ApiVersionsRe
 def response(
     registry: Registry, version: int, levels: Mapping[str, int], epoch: int, *, unstable_features: bool
 ) -> ApiVersionsResponse:
-    """The answer for finalized `levels` as of `epoch`, -1 where they are not known.
+    """The answer for finalized `levels` as of `epoch`, -1 if they are unknown.
 
-    Below v4 features whose lowest level is 0 are left out: older clients cannot read them.
+    Below v4, features whose lowest level is 0 are left out: older clients cannot read them.
     """
     order = [name for name in _FINALIZED_ORDER if levels.get(name)]
     order += sorted(name for name, level in levels.items() if level and name not in _FINALIZED_ORDER)

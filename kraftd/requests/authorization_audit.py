@@ -1,6 +1,6 @@
 """The audit of authorization: a line for every denial, and, if asked for, for every allowance.
 
-A period has room for a limited number of lines; what is left out is counted and told.
+A period has a limited number of lines; the omitted ones are counted and reported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class AuthorizationAudit:
     def note(
         self, authorizer: Authorizer, allowed: bool, call: Call, operation: int, type: int, name: str
     ) -> None:
-        """Count a decision, and log it where it is worth a line."""
+        """Count a decision, and log it if it deserves a line."""
         if allowed:
             self.allowed += 1
             if not self.allowances:
@@ -46,7 +46,7 @@ class AuthorizationAudit:
         self._outbox.say("debug" if allowed else "info", event, **told)
 
     def end_period(self) -> int:
-        """Begin a new period; how many lines the last one left out."""
+        """Begin a new period; returns how many lines the last one omitted."""
         left_out = max(0, -self._left)
         self._left = LINES_A_PERIOD
         return left_out

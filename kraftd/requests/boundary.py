@@ -35,7 +35,7 @@ Fatal = tuple[type[Exception], ...]
 
 
 class Boundary:
-    """Between the listeners of one kind and the handlers of one node.
+    """The boundary between the listeners of one kind and the handlers of one node.
 
     `fatal` are exceptions that the guard lets through, so that the process ends. `failures` counts the
     faults that were answered.
@@ -64,7 +64,7 @@ class Boundary:
     # -- calls come in
 
     def take_in(self, event: FramesReceived) -> None:
-        """Handle the requests in some frames; a frame that is no request closes its connection."""
+        """Handle the requests in frames; a frame that is no request closes its connection."""
         connection_id = event.connection_id
         slot = event.first_slot
         principal = event.principal
@@ -102,7 +102,7 @@ class Boundary:
             slot += 1
 
     def _answer_again(self, event: FramesReceived, slot: int, frame: bytes, kept: KeptAnswer) -> None:
-        """Answer a request whose answer is kept."""
+        """Answer a request from the memo."""
         call = Call(
             event.connection_id,
             slot,
@@ -137,7 +137,7 @@ class Boundary:
 
     @property
     def has_authorizer(self) -> bool:
-        """Return whether ACLs mean anything here."""
+        """Return whether there is an authorizer, so that ACLs have an effect."""
         return self._authorizer is not None
 
     def allows(self, call: Call, operation: AclOperation, type: AclResourceType, name: str) -> bool:
@@ -154,8 +154,8 @@ class Boundary:
         return allowed
 
     def allows_quietly(self, call: Call, operation: AclOperation, type: AclResourceType, name: str) -> bool:
-        """The same without a word in the audit: of what another permission may still grant, or what only
-        decides how much is shown.
+        """As `allows`, without an audit event: another permission may still grant it, or it only decides how
+        much is shown.
         """
         authorizer = self._authorizer
         return authorizer is None or authorizer.allows(call.principal, call.host, operation, type, name)
@@ -193,7 +193,8 @@ class Boundary:
     # -- faults
 
     def guard(self, call: Call, error: Exception) -> None:
-        """Refuse a call with what its handler, or what goes on after it, has raised; log it if it is a fault.
+        """Refuse a call with the error that its handler or its later work has raised; log it if it is a
+        fault.
 
         Raises the error itself if that is fatal.
         """

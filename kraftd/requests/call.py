@@ -1,4 +1,4 @@
-"""A request on its way through the house: where it came from, what it asks, and how its answer is framed."""
+"""A request on its way through the packages: its origin, its message, and the framing of its answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kraftd.wire.primitives import Buffer
 from kraftd.wire.slices import LONG, encode_in_turns
 
 _CORRELATION_ID = Struct(">i")
-# The error by which a standby refuses, where that is not NOT_CONTROLLER.
+# The error by which a standby refuses, if that is not NOT_CONTROLLER.
 _WRONG_CONTROLLER = {int(ApiKey.DESCRIBE_QUORUM): ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
 
@@ -42,10 +42,10 @@ class FrameMemo:
 class Call(msgspec.Struct, eq=False, gc=False):
     """One request. Compared by identity; `envelope` is the Envelope that carried it, if one did.
 
-    `message` is decoded with `version`; `slot` is its place among the requests of its connection;
-    `arrived_ns` is of the runner's clock, 0 where nothing is measured. `settled` becomes true with its
-    answer, also one that waits for a commit: a fault behind that is logged, and not answered again.
-    `place` is where an AnswerMemo may keep the answer.
+    `message` is decoded with `version`; `slot` is its place among the requests of its connection.
+    `arrived_ns` is of the runner's clock, 0 if nothing is measured. `settled` becomes true with its answer,
+    also one that waits for a commit: a later fault is logged, and not answered again. `place` is where an
+    AnswerMemo may keep the answer.
     """
 
     connection_id: int
@@ -65,7 +65,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
     place: Any = None
 
     def frame_repeated(self, response: Message, memo: FrameMemo) -> list[Buffer]:
-        """The same as `frame`, for answers that many calls get alike. Raises EncodeError."""
+        """As `frame`, for an answer that many calls get. Raises EncodeError."""
         if self.envelope is not None:
             return self.frame(response)
         return [memo.frame(self.key, self.version, self.correlation_id, response)]
@@ -73,7 +73,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
     def frame(self, response: Message) -> list[Buffer]:
         """The answer as bytes to write, its size first; in an Envelope's answer if one carried the call.
 
-        Raises EncodeError when the version cannot carry the response.
+        Raises EncodeError if the version cannot carry the response.
         """
         version = self.version
         parts = framed_response(self.key, version, self.correlation_id, encode(response, version))
@@ -84,7 +84,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
         return outer.frame(EnvelopeResponse(whole[4:], 0))
 
     def frame_with(self, response: Message, errors: Collection[int]) -> list[Buffer]:
-        """The same, of a response with these errors in it.
+        """As `frame`, for a response with these errors in it.
 
         If one of them says that a broker forwarded the request to the wrong controller, the Envelope is
         refused: the broker then looks for the active controller again.
@@ -97,7 +97,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
     def frame_in_turns(
         self, response: Message, rows_a_turn: int = LONG
     ) -> Generator[None, None, list[Buffer]]:
-        """The same as `frame` in turns, of a response that may be very large; takes the response apart."""
+        """As `frame`, in turns, for a response that may be very large; consumes the response."""
         parts = yield from encode_in_turns(response, self.version, rows_a_turn)
         parts = framed_response(self.key, self.version, self.correlation_id, parts)
         outer = self.envelope
@@ -114,5 +114,5 @@ class Call(msgspec.Struct, eq=False, gc=False):
 
 
 def envelope_error(outer: Call, code: ErrorCode) -> list[Buffer]:
-    """The answer to an Envelope whose carried request was not handled."""
+    """The answer to an Envelope whose inner request was not handled."""
     return outer.frame(EnvelopeResponse(None, int(code)))

@@ -1,4 +1,4 @@
-"""What a node that serves requests wants done, whichever node it is. Performed in order by the runtime."""
+"""Effects of any node that serves requests. The runtime performs them in order."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _API_NAMES = {int(key): key.name for key in ApiKey}
 
 
 class Answer(Effect, frozen=True):
-    """Send these bytes as the answer in this slot of the connection; no bytes for an answer not wanted.
+    """Send these bytes as the answer in this slot of the connection; no bytes for an unwanted answer.
 
-    `call` is what they answer, None for a frame that became no call.
+    `call` is the answered call, None for a frame that became no call.
     """
 
     connection_id: int
@@ -52,7 +52,7 @@ class AnswerRecords(Effect, frozen=True):
 
 
 class CloseConnection(Effect, frozen=True):
-    """Close the connection once what was answered before has been sent."""
+    """Close the connection after sending the answers before."""
 
     connection_id: int
     reason: str
@@ -63,7 +63,7 @@ class TakeTurn(Effect, frozen=True):
 
 
 class Detail(Protocol):
-    """What an event is about, put into fields when they are read: most events are never read."""
+    """The subject of an event, made into fields only when they are read: most events are never read."""
 
     def fields(self) -> dict[str, Any]: ...
 
@@ -77,16 +77,16 @@ class Caller(Struct, frozen=True, gc=False):
     key: int
 
     def fields(self) -> dict[str, Any]:
-        """As the audit stream and the log have them."""
+        """The fields in the audit stream and the log."""
         api = _API_NAMES[self.key]
         return {"principal": str(self.principal), "client_id": self.client_id, "host": self.host, "api": api}
 
 
 class AuditLine(Effect, frozen=True):
-    """An event for the audit stream: what was done or refused, with the party that asked.
+    """An event for the audit stream: what was done or refused, with the caller.
 
-    `offset` is behind the event's records, -1 for what wrote none. `caller` is None if no call asked, or if
-    the detail names it.
+    `offset` is the one after the event's records, -1 if it wrote none. `caller` is None if no call asked, or
+    if the detail names the caller.
     """
 
     event: str

@@ -1,4 +1,4 @@
-"""What a node that serves requests is notified of, whichever node it is."""
+"""Events of any node that serves requests."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from kraftd.security.principals import ANONYMOUS, Principal
 class FramesReceived(Event, frozen=True):
     """Requests of one connection, in their slots from `first_slot` on, without their size prefixes.
 
-    `arrived_ns` is of the runner's clock, for what it measures. `principal` is what the connection has
-    authenticated as, by SASL or TLS; ANONYMOUS on a listener that does neither.
+    `arrived_ns` is of the runner's clock, for its measurements. `principal` is that of the connection, by
+    SASL or TLS; ANONYMOUS on a listener with neither.
     """
 
     connection_id: int
@@ -27,23 +27,23 @@ class FramesReceived(Event, frozen=True):
 
 
 class CallHandedOver(Event, frozen=True):
-    """A call that came by another listener of this process, for this node to answer."""
+    """A call that arrived on another listener of this process, for this node to answer."""
 
     call: Call
 
 
 class ConnectionClosed(Event, frozen=True):
-    """The connection is gone: nothing that it asked needs an answer any more."""
+    """The connection is gone: its requests need no answers any more."""
 
     connection_id: int
 
 
 class AnswerNotWritten(Event, frozen=True):
-    """What a call's answer is filled with was read, and a fault came in writing the answer."""
+    """The content of a call's answer was read, and then a fault prevented writing the answer."""
 
     call: Call
     error: Exception
 
 
 class TurnCame(Event, frozen=True):
-    """The event loop callback that a TakeTurn asked for."""
+    """The event loop callback that TakeTurn requested."""

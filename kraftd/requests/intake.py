@@ -1,4 +1,4 @@
-"""A frame becomes a call, or the reason why it cannot.
+"""Turns a frame into a call, or into the reason why it is none.
 
 A frame that is no request closes its connection. A request for an API or a version that the listener does
 not serve is answered UNSUPPORTED_VERSION, and the connection stays open.
@@ -25,7 +25,7 @@ _UNKNOWN = struct.Struct(">iih")  # size, correlation id, error code
 
 
 class NotServed(Exception):
-    """The listener does not serve the request; `parts` are the answer that says so."""
+    """The listener does not serve the request; `parts` are the answer."""
 
     def __init__(self, parts: list[Buffer]) -> None:
         super().__init__("not served")
@@ -42,9 +42,9 @@ def read_call(
 ) -> Call:
     """The call in a frame, its message decoded, of an API that one of the routes serves.
 
-    Bytes behind the message are ignored here and below, as Apache Kafka does: librdkafka 2.16 leaves three
-    in Metadata v13. Raises ProtocolError for what is no request, NotServed for one that is answered
-    without being looked at.
+    Bytes after the message are ignored here and below, as in Apache Kafka: librdkafka 2.16 leaves three in
+    Metadata v13. Raises ProtocolError for a frame that is no request, NotServed for one that is answered
+    unread.
     """
     try:
         key, version, correlation_id, length = _HEADER.unpack_from(frame)
@@ -60,7 +60,7 @@ def read_call(
             message = decode_prefix(route.request, version, frame, at)[0]
             return Call(connection_id, slot, listener, host, key, version, correlation_id, client_id, message)
     except (IndexError, UnicodeDecodeError):
-        pass  # the header ends too early, or is no text: told precisely below
+        pass  # the header is too short or no text: diagnosed below
     except struct.error:
         raise ProtocolError("RequestHeader", "", 0, f"{len(frame)} bytes are no header") from None
     return _unusual(routes, connection_id, slot, listener, host, frame)
@@ -69,12 +69,12 @@ def read_call(
 def _unusual(
     routes: Mapping[int, Route], connection_id: int, slot: int, listener: str, host: str, frame: bytes
 ) -> Call:
-    """The call of a frame that is not plainly a request of a served API and version. Raises as read_call."""
+    """The call of a frame that the fast path does not handle. Raises as read_call."""
     header, key, version, at = parse_request_header(frame)
     correlation_id = header.correlation_id
     client_id = header.client_id or ""
     if not is_known(key):
-        # No response of it is known: the correlation id and the error are all that can be said.
+        # Its response is unknown: only the correlation id and the error can be sent.
         raise NotServed([_UNKNOWN.pack(6, correlation_id, ErrorCode.UNSUPPORTED_VERSION)])
     call = Call(connection_id, slot, listener, host, key, version, correlation_id, client_id, None)
     if key == ApiKey.API_VERSIONS and not is_valid(key, version):
@@ -93,10 +93,10 @@ def _unusual(
 
 
 def read_carried(outer: Call, frame: bytes, forwardable: Container[int]) -> Call | None:
-    """The call that an Envelope carries, on the Envelope's connection; the caller sets host and principal.
+    """The call inside an Envelope, on the Envelope's connection; the caller sets host and principal.
 
-    None for an API that is not forwardable, whatever else is wrong with the request. Raises ProtocolError
-    for anything but a well-formed request of a known API and version.
+    None for an API that is not forwardable, whatever other faults the request has. Raises ProtocolError for
+    anything but a well-formed request of a known API and version.
     """
     header, key, version, at = parse_request_header(frame)
     if is_known(key) and key not in forwardable:

@@ -1,6 +1,6 @@
-"""What a connection of a SASL listener may ask before, during and after its login.
+"""The requests that a connection of a SASL listener may send before, during and after its login.
 
-Frames come one at a time, in their order: each is passed on to the boundary, answered here, or ends the
+Frames are handled one at a time, in order: each is passed on to the boundary, answered here, or ends the
 connection. ApiVersions is passed on once before the login; SaslHandshake and SaslAuthenticate are answered
 here; everything else before the login ends the connection without an answer, as with Kafka.
 """
@@ -32,7 +32,7 @@ MIN_REAUTHENTICATION_INTERVAL_MS = 1000
 
 
 class PassOn(Struct, frozen=True):
-    """The frame is the boundary's."""
+    """Pass the frame on to the boundary."""
 
 
 class Reply(Struct, frozen=True):
@@ -42,7 +42,7 @@ class Reply(Struct, frozen=True):
 
 
 class Fail(Struct, frozen=True):
-    """The login failed: after a delay answer with these bytes (none: say nothing), and end the connection."""
+    """The login failed: after a delay send these bytes (None: nothing), and end the connection."""
 
     parts: list[Buffer]
     reason: str
@@ -60,7 +60,7 @@ _SASL_KEYS = (b"\x00\x11", b"\x00\x24")  # how frames of the two SASL APIs begin
 
 
 class ConnectionLogin:
-    """One connection: its session, and when it last began to log in anew."""
+    """One connection: its session, and when it last began to log in again."""
 
     __slots__ = ("_began_ms", "_rules", "session")
 
@@ -70,14 +70,16 @@ class ConnectionLogin:
         self._began_ms: int | None = None
 
     def needs_look(self, frames: list[memoryview], now_ms: int) -> bool:
-        """Return whether any of the frames has to be taken one by one: few have, once a session stands."""
+        """Return whether any of the frames must be handled alone: few must, once a session is
+        authenticated.
+        """
         session = self.session
         if not session.authenticated or (session.expires_ms is not None and now_ms >= session.expires_ms):
             return True
         return any(frame[:2] in _SASL_KEYS for frame in frames)
 
     def take(self, frame: Buffer, now_ms: int, wall_ms: int) -> Outcome:
-        """What becomes of the next frame."""
+        """How to handle the next frame."""
         session = self.session
         if session.state is SaslState.FAILED:
             return End("a request after a failed login")
@@ -90,7 +92,7 @@ class ConnectionLogin:
                     return End("its session has expired")
                 return _PASS_ON
             if key == ApiKey.API_VERSIONS:
-                # A version that this side does not know is answered too, and may be followed by another.
+                # An unknown version is answered too, and the client may then try another.
                 if is_valid(key, version):
                     session.on_api_versions()
                 return _PASS_ON if session.state in (SaslState.INITIAL, SaslState.HANDSHAKE) else End("again")
@@ -148,7 +150,7 @@ class ConnectionLogin:
         return Reply(parts) if failed is None else Fail(parts, str(failed))
 
     def _raw_token(self, token: bytes, now_ms: int, wall_ms: int) -> Outcome:
-        """A token by itself, as clients that know SaslHandshake v0 alone send it; failures are not told."""
+        """Handle a bare token, as clients of SaslHandshake v0 send it; they get no answer to a failure."""
         try:
             answer, _ = self.session.authenticate(token, now_ms, wall_ms)
         except SaslFailed as failure:

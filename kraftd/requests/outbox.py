@@ -1,4 +1,4 @@
-"""The effects of the step that runs, in their order: one outbox a node, shared by all of its parts."""
+"""The effects of the current step, in order: one outbox for a node, shared by all of its parts."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Outbox:
         self.effects: list[Effect] = []
 
     def emit(self, effect: Effect) -> None:
-        """Have it performed behind all that was emitted before."""
+        """Add an effect after all earlier ones."""
         self.effects.append(effect)
 
     def say(self, level: str, text: str, /, **fields: Any) -> None:
-        """Have a line logged: `level` is debug, info, warning or error."""
+        """Add a line for the log: `level` is debug, info, warning or error."""
         self.effects.append(Say(level, text, fields))
 
     def take(self) -> list[Effect]:
-        """What was emitted since the last time."""
+        """Remove and return the effects since the last call."""
         taken, self.effects = self.effects, []
         return taken
 

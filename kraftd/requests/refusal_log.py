@@ -1,7 +1,8 @@
-"""Refused registrations and strangers' requests: one line each at once, then one a minute with a count.
+"""Logs refused registrations and requests of unknown peers: one line each at once, then one a minute with a
+count.
 
-Such a peer asks again and again, and nothing of it would show at the controller otherwise. `lines` tells of
-those of the last minute: /readyz and DescribeQuorum pass them on.
+Such a peer repeats its request, and the controller would otherwise show nothing of it. `lines` has those of
+the last minute for /readyz and DescribeQuorum.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kraftd.wire.error_code import ErrorCode
 
 FETCH = int(ApiKey.FETCH)
 REGISTRATIONS = frozenset({int(ApiKey.BROKER_REGISTRATION), int(ApiKey.CONTROLLER_REGISTRATION)})
-# What passes by itself: the peer looks for the active controller, or comes again.
+# Errors that pass by themselves: the peer looks for the active controller, or retries.
 _PASSING = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT})
 _REMEDIES = {
     ErrorCode.INCONSISTENT_CLUSTER_ID: "format that node with this cluster's id, or correct its address",
@@ -28,7 +29,7 @@ _REMEDIES = {
 }
 _OWN_ID = "it has the id of this node"
 _OWN_ID_REMEDY = "give that node an id of its own (node.id), and format its directory"
-# What these name beside their partitions is the receiver.
+# The id that these name beside their partitions is the receiver's.
 _SENDERS = {
     int(ApiKey.VOTE): "replica_id",
     int(ApiKey.BEGIN_QUORUM_EPOCH): "leader_id",
@@ -38,7 +39,7 @@ _IDS = ("broker_id", "controller_id", "voter_id", "replica_id")
 
 
 class RefusalLog:
-    """Notes refusals; the outbox gets the lines that are due. `own_id` is this node's, once it is known."""
+    """Notes refusals; due lines go to the outbox. `own_id` is this node's, once known."""
 
     def __init__(self, outbox: Outbox) -> None:
         self.own_id = -1
@@ -46,7 +47,7 @@ class RefusalLog:
         self._repeats = Repeats()
 
     def note(self, call: Call, errors: Iterable[int], why: str | None = None) -> None:
-        """A call was answered with these errors; `why` is what its answer said beside the code."""
+        """Note that a call was answered with these errors; `why` is the message beside the code."""
         for code in errors:
             own_id = call.key == FETCH and node_id_of(call) == self.own_id
             watched = code == ErrorCode.INCONSISTENT_CLUSTER_ID or (
@@ -56,7 +57,9 @@ class RefusalLog:
                 self._note(call, code, _OWN_ID if own_id else why)
 
     def lines(self, now_ns: int) -> list[str]:
-        """The refusals of the last minute, a line a peer; `now_ns` is of the clock of `Call.arrived_ns`."""
+        """The refusals of the last minute, one line per peer; `now_ns` is of the clock of
+        `Call.arrived_ns`.
+        """
         return self._repeats.lately(now_ns)
 
     def _note(self, call: Call, code: int, why: str | None) -> None:
@@ -91,7 +94,7 @@ class RefusalLog:
 
 
 def node_id_of(call: Call) -> int | None:
-    """The id that the request gives its sender, None where it gives none."""
+    """The sender's node id in the request; None if it has none."""
     message: Any = call.message
     sender = _SENDERS.get(call.key)
     if sender is not None:

@@ -1,8 +1,8 @@
 """The answer that refuses a whole request, for every API: where each response carries its errors.
 
-A response with an `error_code` of its own carries it there; any other carries it in every element that stands
-for an element of the request (a topic, a partition, a resource). The shapes are read off the message classes,
-once an API.
+A response with an `error_code` of its own carries it there. Any other carries it in every element that
+corresponds to one of the request (a topic, a partition, a resource). The shapes are derived from the message
+classes, once per API.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kraftd.wire.table import table_of
 
 Builder = Callable[[Any, int, str | None], Any]
 
-# What both a request's and an answer's elements have without being what they are known by.
+# Fields of both request and answer elements that do not identify them.
 _NOT_NAMES = frozenset(
     {
         "unknown_tags",
@@ -36,7 +36,7 @@ _NOT_NAMES = frozenset(
         "leader_recovery_state",
     }
 )
-# Kafka repeats the error in the elements of these, beside the one for the whole.
+# Kafka repeats the error in the elements of these, beside the top-level one.
 _ERRORS_EVERYWHERE = frozenset({ApiKey.METADATA, ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS})
 _BY_THEMSELVES = frozenset(
     {
@@ -53,8 +53,8 @@ def refuse(
 ) -> Message:
     """The response of API `key` in a version that says `code` for everything that `request` asks.
 
-    `request` is None where it could not be decoded: then only an error for the whole can be told. `message`
-    is dropped where the response has no room for one.
+    `request` is None if it could not be decoded: then only a top-level error is possible. `message` is
+    dropped if the response has no field for it.
     """
     if request is not None and key in _BY_THEMSELVES:
         return _refuse_by_itself(key, version, request, int(code), message)
@@ -75,7 +75,7 @@ def refuse(
             setattr(answer, name, builder(request, int(code), message))
     if key == ApiKey.METADATA:
         for topic in answer.topics:  # type: ignore[attr-defined]
-            topic.name = topic.name or ""  # as Kafka does: below v12 an answer cannot say null
+            topic.name = topic.name or ""  # as in Kafka: below v12 an answer cannot hold null
     return answer
 
 
@@ -92,14 +92,14 @@ def _refuse_by_itself(key: int, version: int, request: Message, code: int, messa
 
 
 def _by_topic(request: Any) -> Any:
-    """A DeleteTopics request as of v6: before, topics were a list of names."""
+    """A DeleteTopics request in the form of v6: earlier, topics were a list of names."""
     if request.topics:
         return request
     return DeleteTopicsRequest([DeleteTopicState(name) for name in request.topic_names])
 
 
 def can_refuse(key: int) -> bool:
-    """Return whether the API is one of Kafka's at all: for others no response is known."""
+    """Return whether the API is Kafka's: for others no response is known."""
     return key in APIS
 
 
@@ -136,7 +136,7 @@ def _primitive_array(annotation: Any) -> bool:
 
 @cache
 def _elements(request: type, response: type) -> tuple[str, Builder] | None:
-    """Which field of the response lists the refused elements, and how it is built from the request."""
+    """The response's field of refused elements, and its construction from the request."""
     target = next(
         (
             (name, element)

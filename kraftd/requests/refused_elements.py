@@ -1,4 +1,4 @@
-"""Refusals whose elements are not the request's one by one: what Kafka names in them of what was asked."""
+"""Refusals whose elements do not match the request's one to one: what Kafka names in them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from kraftd.messages.list_partition_reassignments_response import (
 )
 from kraftd.wire.message import Message
 
-_FIRST_FETCH_WITH_TOPIC_IDS = 13  # from here on the error for the whole is enough
+_FIRST_FETCH_WITH_TOPIC_IDS = 13  # from it on the top-level error is enough
 
 
 def refused_fetch(request: Any, version: int, code: int) -> Message:
-    """The session that was named; in older versions the partitions, each with the error."""
+    """The requested session; in older versions the partitions, each with the error."""
     answer = FetchResponse(error_code=code, session_id=request.session_id)
     if version < _FIRST_FETCH_WITH_TOPIC_IDS:
         answer.responses = [
@@ -36,7 +36,7 @@ def refused_fetch(request: Any, version: int, code: int) -> Message:
 
 
 def refused_listing(request: Any, code: int, message: str | None) -> Message:
-    """The partitions that ListPartitionReassignments asked for, with nothing under way."""
+    """The partitions requested by ListPartitionReassignments, without reassignments."""
     topics = [
         OngoingTopicReassignment(
             topic.name, [OngoingPartitionReassignment(index) for index in topic.partition_indexes]
@@ -55,7 +55,7 @@ def refused_scram(request: Any, code: int, message: str | None) -> Message:
 
 
 def refused_quotas(request: Any, code: int, message: str | None) -> Message:
-    """An entity is known by its parts, which the answer repeats as they were sent."""
+    """Each entity, which the answer identifies by repeating its parts as sent."""
     entries = [
         EntryData(code, message, [EntityData(part.entity_type, part.entity_name) for part in asked.entity])
         for asked in request.entries

@@ -1,4 +1,4 @@
-"""Which APIs a listener serves: intake, ApiVersions and Envelope go by its registry.
+"""The APIs of a listener: intake, ApiVersions and Envelope use its registry.
 
 A registry belongs to one kind of listener, so that one API key has another handler on another kind: Fetch
 of a controller listener is the quorum's, Fetch of a client listener reads a topic.
@@ -21,7 +21,7 @@ Handle = Callable[[Call], None]
 
 
 class ListenerKind(Enum):
-    """Whom a listener is for; one of Kafka's broker listeners is a client listener here."""
+    """The users of a listener. Kafka's broker listeners are client listeners here."""
 
     CONTROLLER = "controller"
     CLIENT = "client"
@@ -59,11 +59,11 @@ FORWARDABLE = frozenset(
 
 
 class Route:
-    """One API of a node: its versions, what it needs to be authorized for, where it is served, its handler.
+    """One API of a node: its versions, the operation to authorize, its listener kinds, its handler.
 
     `operation` and `resource_type` are None for an API that needs no authorization. The boundary authorizes
-    operations on the cluster itself (`door`); for any other type, the handler asks for each resource that the
-    request names. `load` gives the handler, when the first request comes. `versions` narrows Kafka's.
+    operations on the cluster itself (`door`). For any other type, the handler authorizes each resource that
+    the request names. `load` returns the handler at the first request. `versions` narrows Kafka's.
     """
 
     door: tuple[AclOperation, AclResourceType, str] | None

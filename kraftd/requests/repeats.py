@@ -1,4 +1,4 @@
-"""When to log what peers cause again and again: at once, then once a minute with a count."""
+"""When to log what peers cause repeatedly: at once, then once a minute with a count."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from msgspec import Struct
 
 REPEAT_NS = 60_000_000_000
-MAX_PEERS = 1_000  # that are remembered; the one that was logged longest ago is forgotten
+MAX_PEERS = 1_000  # to remember; above it, the one whose line is the oldest is forgotten
 
 
 class _Seen(Struct):
@@ -18,13 +18,13 @@ class _Seen(Struct):
 
 
 class Repeats:
-    """Counts what is seen of each key."""
+    """Counts the occurrences of each key."""
 
     def __init__(self) -> None:
         self._seen: dict[Hashable, _Seen] = {}
 
     def due(self, key: Hashable, now_ns: int) -> int:
-        """Count the key once more. How often it was seen since it was logged last, 0 while it is not due."""
+        """Count the key once more; returns the count since its last line, 0 while no line is due."""
         seen = self._seen.pop(key, None)
         if seen is None:
             seen = _Seen(now_ns - REPEAT_NS, 0, now_ns)
@@ -39,11 +39,11 @@ class Repeats:
         return count
 
     def describe(self, key: Hashable, text: str) -> None:
-        """Keep what `lately` tells of a key that was counted."""
+        """Store the text of a counted key for `lately`."""
         self._seen[key].text = text
 
     def lately(self, now_ns: int) -> list[str]:
-        """The texts of what was seen within the last minute."""
+        """The texts of the keys counted within the last minute."""
         return [seen.text for seen in self._seen.values() if seen.text and now_ns - seen.last_ns < REPEAT_NS]
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""Requests counted by API, in plain numbers, when an answer is made and when it leaves.
+"""Counts requests by API, when their answers are made and when they leave.
 
-Every request passes here, so each costs two lookups, one search among bounds and a few additions.
+Every request passes here, so the cost is two lookups, one search among bounds and a few additions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kraftd.wire.table import FieldRow, StructTable, table_of
 
 ROWS_A_TURN = 2_000  # of an answer
 _SHORT_NS = TIME_BOUNDS_NS[0]
-# Whether a struct has an error code, and those of its lists in which there are some.
+# Whether a struct has an error code, and its lists that contain error codes.
 Places = tuple[bool, tuple[tuple[str, Any], ...]]
 
 SIZE_BOUNDS_BYTES = tuple(1 << power for power in range(32))
@@ -26,8 +26,9 @@ SIZE_BOUNDS_BYTES = tuple(1 << power for power in range(32))
 class ApiStats:
     """One API: requests by version, errors by code, times from arrival to answer, sizes of requests.
 
-    `at_once` are requests answered in the event loop callback in which they came; `parked` waited for
-    records, a commit or the disk. Both are in nanoseconds. An error counts once for each place in an answer.
+    `at_once` has requests answered in the event loop callback of their arrival; `parked` those that waited
+    for records, a commit or the disk. Both are in nanoseconds. An error counts once for each place in an
+    answer.
     """
 
     __slots__ = ("at_once", "errors", "parked", "size_bytes", "versions")
@@ -52,7 +53,7 @@ class RequestStats:
 
     def __init__(self) -> None:
         self.by_key: dict[int, ApiStats] = {}
-        self.not_served = 0  # requests of APIs or versions that are not served
+        self.not_served = 0  # requests of unserved APIs or versions
 
     def answered(self, calls: list[Call], began_ns: int, now_ns: int) -> None:
         """Count calls whose answers leave now, in a step begun at `began_ns`, and Envelopes around them."""
@@ -65,7 +66,7 @@ class RequestStats:
                 stats.versions[call.version] = 1
             size_bytes = call.size_bytes
             sizes = stats.size_bytes
-            sizes.counts[(size_bytes - 1).bit_length()] += 1  # its bounds are the powers of two
+            sizes.counts[(size_bytes - 1).bit_length()] += 1  # its bounds are powers of two
             sizes.total += size_bytes
             arrived_ns = call.arrived_ns
             took_ns = now_ns - arrived_ns
@@ -79,7 +80,7 @@ class RequestStats:
                 self.answered([call.envelope], began_ns, now_ns)
 
     def count_errors(self, key: int, message: Message) -> list[int]:
-        """Count the errors in an answer, wherever they stand in it; return their codes."""
+        """Count the errors anywhere in an answer; return their codes."""
         found = error_codes(message)
         for code in found:
             stats = self.by_key.get(key) or self._new(key)
@@ -87,7 +88,7 @@ class RequestStats:
         return found
 
     def count_errors_in_turns(self, key: int, message: Message) -> Generator[None, None, list[int]]:
-        """The same, of an answer that may be very large."""
+        """As `count_errors`, in turns, for an answer that may be very large."""
         has_code, lists = _places(type(message))
         found = [message.error_code] if has_code and message.error_code else []  # type: ignore[attr-defined]
         for name, places in lists:
@@ -112,7 +113,7 @@ class RequestStats:
 
 
 def error_codes(message: Message) -> list[int]:
-    """Every error code but NONE in a response and the structs of its lists, as often as it stands there."""
+    """Every occurrence of an error code but NONE in a response and the structs of its lists."""
     return _found(message, _places(type(message)))
 
 
@@ -131,7 +132,7 @@ def _found(struct: Any, places: Places) -> list[int]:
 
 @cache
 def _places(kind: type[Message]) -> Places:
-    """Where in a response error codes stand."""
+    """The places of error codes in a response."""
     table = table_of(kind)
 
     def of(struct: StructTable) -> Places:
