@@ -9,6 +9,6 @@ runtime or a simulation, one event at a time, from one thread:
     call_again_at(node.deadline_ms())          # with DeadlineReached
 
 Inside: `standing` says whether this node decides, `activation` changes that; `decisions` decides, through
-`appending` and `long_decisions`; `following` keeps the image level with the log; `parked` holds answers back
+`appending` and `long_decisions`; `following` keeps the image up to date with the log; `parked` holds answers
 until a commit. `routes` lists the APIs, whose handlers use `node.boundary` and these parts.
 """

@@ -1,4 +1,4 @@
-"""Tells the authorizer of the ACLs that are committed: a leader's image is ahead of them."""
+"""Passes committed ACLs to the authorizer; a leader's image is ahead of them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from kraftd.security.authorizer import Authorizer
 
 
 class AclPublisher:
-    """Follows the ACLs of one image after the other for one authorizer, if there is one.
+    """Follows the ACLs of successive images for one authorizer, if there is one.
 
-    The authorizer is told of an image's ACLs while the image is loaded, some at a time, so that very many
-    hold up nothing. It decides by them once the image is published.
+    The authorizer gets an image's ACLs in parts while the image is loaded, so that very many cause no delay.
+    It decides by them once the image is published.
     """
 
     def __init__(self, authorizer: Authorizer | None) -> None:
@@ -18,14 +18,14 @@ class AclPublisher:
         self._loading = False
 
     def follow(self, image: Image) -> None:
-        """Have an image note its changes; to be called before records are applied to it."""
+        """Make an image note its changes; to be called before records are applied to it."""
         if self._authorizer is not None:
             image.acl_changes = []
             self._authorizer.begin_load()
             self._loading = True
 
     def gather(self, image: Image, committed_end: int) -> None:
-        """Tell the authorizer of what records below that offset, all committed, have changed."""
+        """Pass the changes of records below that offset, all committed, to the authorizer."""
         authorizer, changes = self._authorizer, image.acl_changes
         if authorizer is None or not changes:
             return
@@ -40,7 +40,7 @@ class AclPublisher:
             )
 
     def publish(self, image: Image, high_watermark: int) -> None:
-        """Bring the authorizer up to what the records below the high watermark say."""
+        """Publish to the authorizer the ACLs of the records below the high watermark."""
         self.gather(image, high_watermark)
         if self._loading and self._authorizer is not None:
             self._authorizer.end_load()

@@ -1,4 +1,4 @@
-"""Becoming the active controller, with the first records of the epoch, and ceasing to be it."""
+"""Becoming the active controller, with the first records of the epoch, and stepping down."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Leadership:
     ) -> None:
         self.leaders_seen = 0
         self.last_leader_id: int | None = None
-        self._claimed_epoch: int | None = None  # led, but the image has yet to catch up
+        self._claimed_epoch: int | None = None  # led, while the image is still catching up
         self._identity = identity
         self._core = core
         self._context = context
@@ -53,10 +53,10 @@ class Leadership:
         self._registration = registration
         self._sayings = sayings
         self._outbox = outbox
-        self._bootstrap = bootstrap  # what the first leader of an empty log writes
+        self._bootstrap = bootstrap  # written by the first leader of an empty log
 
     def changed(self, effect: LeadershipChanged) -> None:
-        """The quorum has another leader, or none. Raises ActivationError."""
+        """Handle a change of the quorum's leader, or its loss. Raises ActivationError."""
         standing = self._standing
         if effect.leader_id is not None:
             self.leaders_seen += 1
@@ -79,19 +79,19 @@ class Leadership:
         self._registration.attempt()
 
     def caught_up(self) -> None:
-        """Everything that is known to be committed is in the image. Raises ActivationError."""
+        """Handle that the image holds everything known to be committed. Raises ActivationError."""
         self._claim()
         self._registration.attempt()
 
     def _claim(self) -> None:
-        """Take up the epoch that this node leads, if it leads one and is not about to end."""
+        """Become active in the epoch that this node leads, if it leads one and is not stopping."""
         epoch = self._claimed_epoch
         if epoch is not None and not self._standing.stopping:
             self._claimed_epoch = None
             self._become_active(epoch)
 
     def _become_active(self, epoch: int) -> None:
-        """Take decisions from now on: nothing committed before the epoch is missing from the image."""
+        """Begin to take decisions: the image lacks nothing that was committed before the epoch."""
         standing, context = self._standing, self._context
         standing.active_epoch = epoch
         context.kraft_version = self._core.kraft_version
@@ -111,12 +111,12 @@ class Leadership:
     def _write_first_records(self) -> None:
         """Bootstrap an empty log, or abort what a former leader left open."""
         self._decisions.decide_alone(lambda ctx: activate(ctx, self._bootstrap))
-        self._decisions.appends.flush()  # a batch of their own, as Apache Kafka's are
+        self._decisions.appends.flush()  # a batch of their own, as in Apache Kafka
         if self._standing.active:
             self._registration.write()
 
     def _step_down(self, new_epoch: int) -> None:
-        """Take no more decisions; what was not committed is taken back, and its callers go elsewhere."""
+        """Stop deciding: undo uncommitted records and refuse their callers, which go to the next leader."""
         decisions, standing = self._decisions, self._standing
         applied_end = decisions.long.abandon()
         committed_end = max(self._core.high_watermark, 0)

@@ -1,9 +1,9 @@
-"""ApiVersions (18), v0-4: which APIs and features this node supports, and which levels are finalized.
+"""ApiVersions (18), v0-4: the APIs and features that this node supports, and the finalized levels.
 
-Authorization: none. Sent by: everyone, first on every connection. Answered at once, also while the log is
-being read and without a leader: then FinalizedFeaturesEpoch is -1. Errors: UNSUPPORTED_VERSION, in version
-0, which everyone can read (KIP-511); INVALID_REQUEST for a name or version of the software that is none.
-Differs from Apache Kafka: APIs that are not served are not listed.
+Authorization: none. Sent by: every client and node, first on every connection. Answered at once, also while
+the log is being read and without a leader: then FinalizedFeaturesEpoch is -1. Errors: UNSUPPORTED_VERSION, in
+version 0, which every client can read (KIP-511); INVALID_REQUEST for an invalid name or version of the
+client's software. Differs from Apache Kafka: APIs that are not served are not listed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def handle(node: Node, call: Call) -> None:
 
 
 def describe(node: Node, version: int) -> ApiVersionsResponse:
-    """The answer as of now."""
+    """The current answer."""
     finalized = node.following.finalized
     levels = {**finalized.levels, KRAFT_VERSION: node.core.kraft_version}
     return response(

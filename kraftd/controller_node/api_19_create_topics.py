@@ -1,4 +1,4 @@
-"""CreateTopics (19), v2-7: create topics, or see whether and how they would be created.
+"""CreateTopics (19), v2-7: create topics, or validate their creation.
 
 Authorization: CREATE on the cluster or the topic; DESCRIBE_CONFIGS to see configs. Sent by: admin clients,
 brokers for their internal topics. Answered after commit. Errors, per topic: TOPIC_ALREADY_EXISTS,

@@ -1,5 +1,4 @@
-"""DescribeConfigs (32), v1-4: the configs of topics, brokers, controllers and groups, with where each comes
-from.
+"""DescribeConfigs (32), v1-4: the configs of topics, brokers, controllers and groups, with their sources.
 
 Authorization: DESCRIBE_CONFIGS on the topic, the group or the cluster. Sent by: admin clients. Answered by
 every controller, once what it shows is committed. Errors, per resource: UNKNOWN_TOPIC_OR_PARTITION,

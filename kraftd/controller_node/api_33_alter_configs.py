@@ -1,4 +1,4 @@
-"""AlterConfigs (33), v0-2: give resources exactly these configs (the older of two ways).
+"""AlterConfigs (33), v0-2: give resources exactly these configs (superseded by IncrementalAlterConfigs).
 
 Authorization: ALTER_CONFIGS on the topic, the group or the cluster. Sent by: admin clients. Answered after
 commit. Errors, per resource: INVALID_CONFIG, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION,

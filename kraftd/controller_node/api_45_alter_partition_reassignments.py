@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (45), v0-1: move replicas, or call a move off (KIP-455).
+"""AlterPartitionReassignments (45), v0-1: move replicas, or cancel a move (KIP-455).
 
 Authorization: ALTER on the cluster. Sent by: admin clients. Answered after commit. Errors, per partition:
 UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT,

@@ -31,7 +31,7 @@ def handle(node: Node, call: Call) -> None:
         call.version,
         cluster_id=node.identity.cluster_id,
         listener=call.listener,
-        # Java's AdminClient asks no more once it was told that there is no controller.
+        # Java's AdminClient stops asking after an answer without a controller.
         leader_id=node.leadership.last_leader_id if leader_id is None else leader_id,
         authorized_operations=_ALL_OPERATIONS,
     )

@@ -1,9 +1,9 @@
-"""BrokerRegistration (62), v0-4: a broker makes itself known and gets its broker epoch.
+"""BrokerRegistration (62), v0-4: a broker registers and gets its broker epoch.
 
-Authorization: CLUSTER_ACTION. Sent by: brokers, once a start. Answered after commit. Errors:
+Authorization: CLUSTER_ACTION. Sent by: brokers, once per start. Answered after commit. Errors:
 INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION (its old session has not ended), INVALID_REGISTRATION,
-UNSUPPORTED_VERSION (a finalized feature is out of its range), BROKER_ID_NOT_REGISTERED.
-Differs from Apache Kafka: nowhere.
+UNSUPPORTED_VERSION (a finalized feature is out of its range), BROKER_ID_NOT_REGISTERED. Differs from Apache
+Kafka: nowhere.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Authorization: CLUSTER_ACTION. Sent by: brokers, every 2 s. Answered after the commit of what it changed.
 Errors: STALE_BROKER_EPOCH, NOT_CONTROLLER.
-Differs from Apache Kafka: one that changes nothing waits for the commit of what concerns its broker alone.
+Differs from Apache Kafka: a heartbeat that changes nothing waits only for the commit of records that concern
+its broker.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""ControllerRegistration (70), v0: a controller tells its endpoints and the features it supports (KIP-919).
+"""ControllerRegistration (70), v0: a controller registers its endpoints and supported features (KIP-919).
 
-Authorization: CLUSTER_ACTION. Sent by: controllers, once a start. Answered after commit. Errors:
-UNSUPPORTED_VERSION (metadata.version is below 3.7).
-Differs from Apache Kafka: nowhere.
+Authorization: CLUSTER_ACTION. Sent by: controllers, once per start. Answered after commit. Errors:
+UNSUPPORTED_VERSION (metadata.version is below 3.7). Differs from Apache Kafka: nowhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs (73), v0: a broker tells which log directories its replicas are in (KIP-858).
+"""AssignReplicasToDirs (73), v0: a broker reports the log directories of its replicas (KIP-858).
 
 Authorization: CLUSTER_ACTION. Sent by: brokers with several log directories. Answered after commit. Errors:
 STALE_BROKER_EPOCH, UNSUPPORTED_VERSION (whole request); per partition UNKNOWN_TOPIC_ID,

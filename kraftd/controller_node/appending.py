@@ -1,8 +1,8 @@
 """Decisions into the log: applied to the image at once, appended together.
 
-What is decided within one event loop callback becomes one batch, as Kafka's BatchAccumulator makes one of
-what it is given within its linger. Here nothing lingers: the end of the callback, or anything else that the
-core is told, appends it. Offsets are known beforehand: nothing but this appends while a node takes decisions.
+The decisions of one event loop callback become one batch, as the records within the linger of Kafka's
+BatchAccumulator do. Here nothing lingers: the end of the callback, or any other event for the core, appends
+them. Offsets are known beforehand: only this module appends while a node takes decisions.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from kraftd.requests.outbox import Outbox
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord, encode_records
 
-MAX_GATHERED_RECORDS = 100  # of one decision that joins a batch; a larger one is a batch of its own
+MAX_GATHERED_RECORDS = 100  # of a decision that joins a batch; a larger one is a batch of its own
 MAX_BATCH_BYTES = 256 << 10  # of gathered decisions
 
 
 class Appends:
-    """The records of this callback's decisions that the core has not been given yet; owns the next offset.
+    """The records of this callback's decisions that are not yet with the core. Owns the next offset.
 
-    `decided_end` is the offset behind the last record of any decision: what reads wait for.
+    `decided_end` is the offset after the last record of any decision: reads wait for it.
     """
 
     def __init__(
@@ -61,13 +61,14 @@ class Appends:
 
     @property
     def next_offset(self) -> int:
-        """Where the next record will be: behind the log, and what is about to be appended to it."""
+        """The offset of the next record: after the log and the records that wait to be appended."""
         return self._core.log_end_offset + len(self._values)
 
     def append(self, records: list[VersionedRecord], atomic: bool, call: Call | None = None) -> int:
-        """Append records and apply them; the offset after the last. Raises Refusal if the core will not.
+        """Append records and apply them; returns the offset after the last. Raises Refusal if the core
+        refuses.
 
-        `call` is the one that asked for them, if one did.
+        `call` is the one that caused them, if any.
         """
         standing = self._standing
         epoch = standing.active_epoch
@@ -106,7 +107,7 @@ class Appends:
         return end_offset
 
     def flush(self) -> None:
-        """Append what has gathered. That step may end the leadership, which takes all of it back.
+        """Append the gathered records. That step may end the leadership, which undoes all of them.
 
         Already accepted: if the disk has filled since, the append is delayed, not refused.
         """
@@ -123,21 +124,23 @@ class Appends:
         self._driver.perform(effects)
 
     def tell_core(self, event: raft_events.Event) -> None:
-        """Give the core an event behind what has gathered, and perform what follows."""
+        """Step the core with an event after flushing the gathered records, and perform the effects."""
         if self._values:
             self.flush()
         self._driver.tell(event)
 
     def forget(self) -> None:
-        """Leadership is lost: what has gathered is taken back with all else that is not committed.
+        """Drop the gathered records: the leadership is lost, and they are undone with all that is not
+        committed.
 
-        The step that ended it may have let the node decide before that was known here: a commit comes first.
+        The node may have decided in the step that ended the leadership, before that was known here: the
+        effects of a commit come first.
         """
         self._values, self._size_bytes = [], 0
         self.decided_end = 0
 
     def request(self, values: list[bytes], epoch: int, atomic: bool) -> list[raft_effects.Effect]:
-        """Append to the log alone; the core's effects, to be performed. Raises Refusal."""
+        """Append to the log without applying; returns the core's effects, to be performed. Raises Refusal."""
         self._standing.check_may_append()
         end_offset = self.next_offset + len(values)
         effects = self._request(self._new_id(), values, epoch, atomic)
@@ -146,7 +149,7 @@ class Appends:
         return effects
 
     def _new_id(self) -> int:
-        """The id of another append; that of what gathers stays the last until it is flushed."""
+        """The id of another append; the id of gathered records stays the last one until they are flushed."""
         self._append_id += 1
         return self._append_id
 
@@ -161,7 +164,7 @@ class Appends:
         return effects
 
     def upgrade_kraft_version(self, level: int, validate_only: bool) -> ErrorCode | None:
-        """Have the quorum finalize another kraft.version (KIP-853); why it will not, if it will not."""
+        """Make the quorum finalize another kraft.version (KIP-853); returns the reason if it refuses."""
         standing = self._standing
         epoch = standing.active_epoch
         assert epoch is not None

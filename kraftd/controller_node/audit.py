@@ -1,7 +1,8 @@
-"""What a decision's records change, in events for people: the audit stream, and most lines of the log.
+"""A decision's changes as events for people: the audit stream, and most lines of the log.
 
-One event a kind of change and decision: a request that deletes 5,000 topics is one event with the first
-MAX_NAMES names and a count. Values of configs, keys of credentials and secrets of tokens are never in one.
+One event for each kind of change in a decision: a request that deletes 5,000 topics is one event with the
+first MAX_NAMES names and a count. An event never holds values of configs, keys of credentials or secrets of
+tokens.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ Fields = dict[str, Any]
 
 
 class NamedTopics(Struct, gc=False):
-    """The first MAX_NAMES of some topics, and how many there are."""
+    """The first MAX_NAMES of some topics, and the number of all."""
 
     names: list[str]
     count: int
@@ -88,7 +89,7 @@ class PartitionsChanged(Struct, gc=False):
 
 
 class _Summary(Struct):
-    """What the records of one decision add up to."""
+    """The sum of one decision's records."""
 
     created: list[str] = field(default_factory=list)
     created_ids: set[bytes] = field(default_factory=set)
@@ -125,11 +126,11 @@ def audit(
     return [AuditLine(name, end_offset, detail, caller) for name, detail in _events(found, call)]
 
 
-# -- the two common cases, which have to cost little
+# -- the two common cases, which must be cheap
 
 
 def _created_alone(records: list[VersionedRecord]) -> list[str]:
-    """The names of topics, if all the records do is to create them with their partitions. Else none."""
+    """The names of topics, if the records only create them with their partitions. Else none."""
     names: list[str] = []
     for message, _ in records:
         kind = type(message)
@@ -141,7 +142,7 @@ def _created_alone(records: list[VersionedRecord]) -> list[str]:
 
 
 def _changed_alone(image: Image, records: list[VersionedRecord]) -> PartitionsChanged | None:
-    """What becomes of partitions, if all the records do is to change some that exist."""
+    """The changes of partitions, if the records only change existing ones."""
     changed = PartitionsChanged()
     for message, _ in records:
         if type(message) is not PartitionChangeRecord:
@@ -233,7 +234,7 @@ def _config(found: _Summary, _: Image, record: ConfigRecord) -> None:
 def _broker(found: _Summary, image: Image, record: RegisterBrokerRecord) -> None:
     before = image.brokers.get(record.broker_id)
     if before is not None and (before.epoch, before.fenced) == (record.broker_epoch, record.fenced):
-        return  # written again in another form
+        return  # rewritten in another form
     listeners = ", ".join(f"{end.name}://{end.host}:{end.port}" for end in record.end_points)
     fields = {
         "broker": record.broker_id,

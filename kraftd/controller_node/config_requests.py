@@ -1,4 +1,6 @@
-"""What AlterConfigs (33) and IncrementalAlterConfigs (44) share: denied resources, then a decision."""
+"""The common part of AlterConfigs (33) and IncrementalAlterConfigs (44): denied resources, then a
+decision.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ def decide_change(
     *,
     loggers: bool,
 ) -> None:
-    """Answer denied resources with `response`, which is of one resource; decide on the others by `change`.
+    """Answer each denied resource with a `response`; decide on the others by `change`.
 
-    `loggers` tells whether log levels can be changed, and so be denied.
+    `loggers` tells whether log levels can be changed, and thus be denied.
     """
     forwarded = call.envelope is not None
     request = call.message

@@ -1,4 +1,4 @@
-"""Calls that the consensus core answers: those that still wait, and the answers framed."""
+"""Calls for the consensus core: those that wait for its answer, and the framing of answers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from kraftd.wire.error_code import ErrorCode
 FETCH = int(ApiKey.FETCH)
 DESCRIBE_QUORUM = int(ApiKey.DESCRIBE_QUORUM)
 
-MAX_TEXT_LENGTH = 8_000  # characters, of up to four bytes: an answer takes 32,767 bytes
+MAX_TEXT_LENGTH = 8_000  # characters of up to four bytes; a string field holds 32,767 bytes
 
 
 class CoreAnswers:
-    """The calls at the core, by connection; the empty fetch that was answered last.
+    """The calls at the core, by connection, and the last answer to an empty fetch.
 
-    `troubles` tells for how long this node finds no leader, and why, a line a peer; DescribeQuorum passes it
-    on.
+    `troubles` says how long this node has found no leader, and why, one line per peer; DescribeQuorum passes
+    it on.
     """
 
     def __init__(self, driver: CoreDriver, appends: Appends, boundary: Boundary, outbox: Outbox) -> None:
@@ -46,14 +46,14 @@ class CoreAnswers:
         driver.takers[raft_effects.RespondSnapshot] = self._on_respond_snapshot
 
     def ask(self, call: Call) -> None:
-        """Let the consensus core answer, now or later."""
+        """Pass a call to the consensus core, which answers now or later."""
         self._appends.flush()
         event = raft_events.RequestReceived(call, call.message, call.version, call.listener)
         effects = self._driver.step(event)
         if len(effects) == 1:
             effect = effects[0]
             if type(effect) is raft_effects.Respond and effect.request_id is call:
-                self._respond(call, effect.message)  # at once, as most are: nothing to remember
+                self._respond(call, effect.message)  # answered at once, as most are: nothing to remember
                 return
         waiting = self.waiting.get(call.connection_id)
         if waiting is None:
@@ -62,16 +62,16 @@ class CoreAnswers:
         self._driver.perform(effects)
 
     def replicas_ahead(self) -> list[str]:
-        """Of a leader, the replicas that have applied what the quorum has lost, a line each."""
+        """On a leader, one line for each replica that has applied records which the quorum has lost."""
         return self._ahead.lines() if self._driver.core.is_leader else []
 
     def twins(self, now_ms: int) -> list[str]:
-        """Of a leader, the ids under which several nodes run, a line each."""
+        """On a leader, one line for each id under which several nodes run."""
         core = self._driver.core
         return twins(core.replicas(now_ms), now_ms) if core.is_leader else []
 
     def abandon(self, connection_id: int) -> None:
-        """The connection is gone: the core may forget its calls."""
+        """Tell the core to forget the calls of a lost connection."""
         for call in self.waiting.pop(connection_id, ()):
             self._appends.tell_core(raft_events.RequestAbandoned(call))
 
@@ -80,7 +80,7 @@ class CoreAnswers:
         if self._claim(call):
             try:
                 self._respond(call, effect.message)
-            except Exception as error:  # the others that this step answers get theirs
+            except Exception as error:  # the other calls of this step still get their answers
                 self._boundary.fail(call, error)
 
     def _on_respond_records(self, effect: raft_effects.RespondRecords) -> None:
@@ -129,10 +129,10 @@ class CoreAnswers:
             boundary.send(call, call.frame_with(message, errors))
 
     def _tell_troubles(self, call: Call, message: DescribeQuorumResponse) -> None:
-        """Have the texts of errors tell, on lines of their own, why no leader is found.
+        """Add lines to the texts of errors that say why no leader is found.
 
-        The leader's text tells, beside the code NONE, which nodes are ahead of it and which it refuses.
-        Clients look at the code first.
+        The leader's text, beside the code NONE, names the nodes that are ahead of it and those that it
+        refuses. Clients check the code first.
         """
         for topic in message.topics:
             for partition in topic.partitions:
@@ -148,7 +148,7 @@ class CoreAnswers:
 
 
 def _text_of(lines: Iterable[str]) -> str:
-    """The lines as one text, the last of them left out where it would be too long for an answer."""
+    """The lines as one text, without the last ones if it would be too long for an answer."""
     kept = list(lines)
     length = sum(len(line) + 1 for line in kept)
     left_out = 0

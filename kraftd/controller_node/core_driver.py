@@ -1,4 +1,4 @@
-"""The consensus core driven: its effects handed to the part of the node that each concerns."""
+"""Drives the consensus core, and passes each effect to the part of the node that it concerns."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class CoreDriver:
         return self._context.now_ms
 
     def step(self, event: Event) -> list[Effect]:
-        """Give the core an event; the effects are the caller's to `perform`."""
+        """Step the core with an event; the caller must `perform` the effects."""
         return self.core.step(event, self._context.now_ms)
 
     def tell(self, event: Event) -> None:
-        """Give the core an event, and perform what follows."""
+        """Step the core with an event, and perform the effects."""
         self.perform(self.core.step(event, self._context.now_ms))
 
     def perform(self, effects: Sequence[Effect]) -> None:
-        """Take in what the core's effects mean here, and pass on the rest.
+        """Handle the core's effects that concern the node, and pass on the rest.
 
-        Raises HalfChanged for a fault on the way: the effects behind it would be lost.
+        Raises HalfChanged for a fault on the way: the later effects would be lost.
         """
         takers, emitted = self.takers, self._outbox
         try:

@@ -1,7 +1,7 @@
-"""What SCRAM logins are compared with: users and delegation tokens of the image, or of the bootstrap.
+"""The credentials for SCRAM logins: users and delegation tokens of the image, or of the bootstrap.
 
-Before this node knows what is committed, the users of its snapshot and of its bootstrap checkpoint hold. So
-controllers can log in at each other and elect (Apache Kafka's cannot then). Once it knows, the image alone
+Until this node knows what is committed, the users of its snapshot and of its bootstrap checkpoint are valid.
+So controllers can log in to each other and elect (Apache Kafka's cannot then). After that, only the image
 counts.
 """
 
@@ -20,7 +20,7 @@ from kraftd.wire.record_frame import VersionedRecord
 
 
 class NodeCredentials:
-    """The credentials that one node knows. Without a secret key there are no tokens."""
+    """The credentials of one node. Without a secret key there are no tokens."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class NodeCredentials:
         }
 
     def user(self, mechanism: str, name: str) -> ScramState | None:
-        """The credential of a user, if it has one of this mechanism."""
+        """The credential of a user for this mechanism, if it has one."""
         key = (CODES[mechanism], name)
         found = self._context.image.scram.get(key)
         if found is None and self._following.finalized.epoch < 0:
@@ -53,7 +53,7 @@ class NodeCredentials:
         return found
 
     def token(self, mechanism: str, token_id: str, now_ms: int) -> TokenCredential | None:
-        """What a delegation token proves, if there is one and it has not expired."""
+        """The credential of a delegation token, if it exists and has not expired."""
         token = self._context.image.delegation_tokens.get(token_id)
         if self._tokens is None or token is None or token.expiration_timestamp_ms <= now_ms:
             return None

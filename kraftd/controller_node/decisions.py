@@ -26,10 +26,10 @@ HEARTBEAT = int(ApiKey.BROKER_HEARTBEAT)
 
 
 class Decisions:
-    """Decides for a call by `decide`, of its own accord by `decide_alone`.
+    """Decides for a call by `decide`, without one by `decide_alone`.
 
-    `parked` are the answers that wait for the commit of an append; `long` is the decision under way that
-    takes many turns. `failures` counts decisions that failed as none should.
+    `parked` holds the answers that wait for the commit of an append; `long` the decision under way that takes
+    many turns. `failures` counts decisions that failed unexpectedly.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Decisions:
         long: LongDecisions,
     ) -> None:
         self.failures = 0
-        self.timed_out = 0  # requests that had no time left
+        self.timed_out = 0  # requests without time left
         self.appends = appends
         self.parked = parked
         self.long = long
@@ -52,17 +52,17 @@ class Decisions:
 
     @property
     def busy(self) -> bool:
-        """Return whether answers to accepted decisions are still owed."""
+        """Return whether accepted decisions still wait for their answers."""
         return bool(self.parked) or self.long.busy
 
     def decide(self, call: Call, decide: Decide, *, on_standby: bool = False) -> None:
         """Take a decision on the image; append its records; answer once they are committed.
 
-        An answer without records waits for the records that it may have seen. So does a read of Kafka's
-        controller, for the highest offset in its purgatory: nothing is answered that could still be
-        undone. One that knows what it has seen (`seen_offset`) waits for that. `on_standby` lets every
-        controller answer, from what it has applied. What takes long is made, appended and applied in turns,
-        and the others wait. Raises Refusal.
+        An answer without records waits for the records that it may reflect. So does a read of Kafka's
+        controller, for the highest offset in its purgatory: no answer shows what could still be undone. A
+        decision that knows its `seen_offset` waits for that. `on_standby` lets every controller answer from
+        what it has applied. A long decision is made, appended and applied in turns, and the others wait.
+        Raises Refusal.
         """
         standing, long = self._standing, self.long
         if standing.active_epoch is None or standing.stopping:
@@ -98,7 +98,8 @@ class Decisions:
         if decision.records:
             end_offset = self.appends.append(decision.records, decision.atomic, call)
             if standing.active_epoch != epoch:
-                # The step that appended also ended the leadership (a late check-quorum): it was taken back.
+                # The step that appended also ended the leadership (a late check-quorum), which undid the
+                # records.
                 raise standing.not_controller()
         else:
             end_offset = context.next_offset
@@ -110,7 +111,7 @@ class Decisions:
         self.parked.answer(call, parts, end_offset)
 
     def decide_alone(self, decide: Callable[[Context], Decision[Any]]) -> Decision[Any]:
-        """Take a decision that no call asked for: periodic work, activation, the node's own registration.
+        """Take a decision without a call: periodic work, activation, the node's own registration.
 
         Raises Refusal.
         """

@@ -1,4 +1,4 @@
-"""What the node wants done, beyond what any node that serves requests may want (`kraftd.requests.effects`).
+"""Effects of the controller node, in addition to those of any node (`kraftd.requests.effects`).
 
 Passed on from the consensus core: PersistElection, AppendRecords, SyncLog, TruncateLog, ResetLog, Send,
 BeginSnapshot, WriteSnapshot, FinishSnapshot, AbandonSnapshot and ShutdownCompleted. The order is the order of
@@ -50,11 +50,11 @@ class OpenSnapshot(Effect, frozen=True, gc=False):
 
 
 class EndTurn(Effect, frozen=True):
-    """Answer TurnEnded once the event loop has taken in all that is ready now."""
+    """Answer TurnEnded once the event loop has handled all that is ready now."""
 
 
 class ControllerActivated(Effect, frozen=True):
-    """This node is the active controller of the epoch: it takes decisions from here on."""
+    """This node is now the active controller of the epoch and takes decisions."""
 
     epoch: int
 

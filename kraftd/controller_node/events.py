@@ -1,4 +1,6 @@
-"""Events of the node, beyond those of the consensus core, which go to the core as they are."""
+"""Events of the controller node, in addition to those of the consensus core, which are passed to it
+unchanged.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,14 @@ class SnapshotOpened(Event, frozen=True, gc=False):
 
 
 class DiskFilled(Event, frozen=True):
-    """The disk has no room for what was appended: nothing more is, until DiskHasRoom."""
+    """The disk is full: nothing more is appended until DiskHasRoom."""
 
     text: str
 
 
 class DiskHasRoom(Event, frozen=True):
-    """What did not fit on the disk is written now."""
+    """The records that did not fit on the disk are written now."""
 
 
 class TurnEnded(Event, frozen=True):
-    """Everything that was ready when EndTurn was asked for has been taken in. Answers EndTurn."""
+    """Everything that was ready at the time of EndTurn has been handled. Answers EndTurn."""

@@ -1,4 +1,4 @@
-"""Faults that a node must not survive: its own state is half changed, and no answer could make that good."""
+"""Faults that must end a node: its own state is half changed, and no answer could repair that."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kraftd.raft.transitions import IllegalTransition
 
 
 class HalfChanged(RuntimeError):
-    """The log, the image or what waits for them was changed in part when a fault came."""
+    """A fault interrupted a change of the log, the image or the requests that wait for them."""
 
 
 FATAL = (HalfChanged, ConsensusBroken, IllegalTransition, ActivationError)

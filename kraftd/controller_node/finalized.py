@@ -1,6 +1,4 @@
-"""The finalized features as clients see them: of committed records only, with the offset at which they
-changed.
-"""
+"""The finalized features for clients: of committed records only, with the offset of their last change."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from kraftd.metadata.metadata_version import METADATA_VERSION, MINIMUM_VERSION
 
 
 class FinalizedFeatures:
-    """`levels` by name, without kraft.version, which is the quorum's; `epoch` is -1 before any metadata was
+    """`levels` by name, without kraft.version, which the quorum keeps; `epoch` is -1 before any metadata is
     read.
     """
 
@@ -26,12 +24,16 @@ class FinalizedFeatures:
         return self.levels[METADATA_VERSION]
 
     def applied(self, image: Image) -> None:
-        """Records were applied to the image: where they changed levels is what has to be committed."""
+        """Note applied records; if they changed levels, their offset must be committed before
+        clients see it.
+        """
         if self._pending is None and image.features and (image.features != self.levels or self.epoch < 0):
             self._pending = (dict(image.features), image.offset + 1)
 
     def committed(self, image: Image, high_watermark: int) -> bool:
-        """Everything below is committed, and the image may be ahead of it. True when they are news."""
+        """Note that everything below is committed, while the image may be ahead. Returns whether the levels
+        changed.
+        """
         self.applied(image)
         if self._pending is None:
             return False
@@ -44,7 +46,7 @@ class FinalizedFeatures:
         return True
 
     def forget_uncommitted(self) -> None:
-        """Leadership is lost: what was not committed yet may never be."""
+        """Forget uncommitted levels: the leadership is lost, and they may never be committed."""
         self._pending = None
 
     def __repr__(self) -> str:

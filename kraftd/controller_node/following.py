@@ -1,8 +1,8 @@
-"""The image as it follows the committed log: what is read into it, what clients may see of it, and the calls
-that wait until it is known.
+"""The image that follows the committed log: what is read into it, what clients may see, and the calls that
+wait until the metadata is known.
 
-A standby reads what is committed, in turns. An active controller applies what it decides itself (`applied`),
-and only publishes it once it is committed.
+A standby reads committed records, in turns. An active controller applies its own decisions (`applied`) and
+publishes them once they are committed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kraftd.wire.record_frame import VersionedRecord
 
 
 class CaughtUp(Protocol):
-    """Notified when everything that is known to be committed is in the image."""
+    """Called when everything known to be committed is in the image."""
 
     def __call__(self) -> None: ...
 
@@ -59,40 +59,40 @@ class Following:
         self._boundary = boundary
         self._turns = turns
         self._outbox = outbox
-        self._postponed: list[Call] = []  # asked before the metadata was known
+        self._postponed: list[Call] = []  # arrived before the metadata was known
 
     # -- reading the log
 
     def start(self) -> None:
-        """Load the snapshot that was found at the start, if there is one."""
+        """Load the snapshot found at the start, if there is one."""
         if self.replay.start() is not None:
             self.loading.begin_snapshot(self._context.now_ms)
             self._turns.ask()
 
     def start_anew(self) -> None:
-        """The log is a leader's snapshot now: a fresh image is read from it, once it is opened."""
+        """Begin a new image: the log was replaced by a leader's snapshot, which is read once it is opened."""
         image = self._context.image = Image()
         self._acls.follow(image)
         self.replay = Replay(image, loading=self.loading)
         self.replay.await_snapshot()
 
     def open_snapshot(self, event: SnapshotOpened) -> None:
-        """The snapshot that was awaited; the next `replay_some` begins with it."""
+        """Accept the awaited snapshot; the next `replay_some` begins with it."""
         self.loading.begin_snapshot(self._context.now_ms)
         self.replay.load(event.snapshot_id, event.runs)
 
     def take_batches(self, event: CommittedRead) -> None:
-        """Batches that were read; the next `replay_some` begins with them."""
+        """Accept batches that were read; the next `replay_some` begins with them."""
         self.replay.begin(event.offset, event.data)
 
     def read_on(self) -> None:
-        """Have what is committed and not in the image read from the log."""
+        """Request committed batches that are not in the image from the log."""
         read = self.replay.more(self._core.high_watermark or 0)
         if read is not None:
             self._outbox.emit(read)
 
     def replay_some(self, caught_up: CaughtUp) -> None:
-        """Apply some of what has been read."""
+        """Apply a part of what has been read."""
         replay = self.replay
         next_offset = replay.next_offset
         follow_up = replay.turn(self._core.high_watermark or 0)
@@ -107,10 +107,10 @@ class Following:
             self.publish(replay.next_offset)
             caught_up()
 
-    # -- what the active controller applies itself
+    # -- the active controller's own records
 
     def applied(self, records: list[VersionedRecord], end_offset: int) -> None:
-        """Records of a decision are in the image; they end before that offset."""
+        """Note that a decision's records are in the image; they end before that offset."""
         context = self._context
         self.replay.next_offset = end_offset
         for departure in context.heartbeats.departures.values():
@@ -119,8 +119,8 @@ class Following:
         self.loading.timestamp_ms = context.now_ms
 
     def undo_to(self, committed_end: int, applied_end: int | None) -> None:
-        """Leadership is lost: take back what is not committed. `applied_end` is given where records are in
-        the log and not yet in the image, and is the first of their offsets.
+        """Undo what is not committed, after the leadership is lost. `applied_end` is the first offset of
+        records that are in the log but not yet in the image, if there are any.
         """
         self._context.image.undo_to(committed_end - 1)
         self.finalized.forget_uncommitted()
@@ -130,16 +130,16 @@ class Following:
             self.read_on()
 
     def forget_some(self) -> bool:
-        """Let go of some of what committed records have replaced; return whether there is more."""
+        """Forget a part of what committed records have replaced; return whether there is more."""
         more = self._context.image.forget_some()
         if more:
             self._turns.ask()
         return more
 
-    # -- what clients may see
+    # -- publishing to clients
 
     def publish(self, high_watermark: int) -> None:
-        """Everything below is committed: ACLs and features may be news, and calls may have waited."""
+        """Publish everything below, which is committed: ACLs, features, and answers to waiting calls."""
         self._acls.publish(self._context.image, high_watermark)
         first = self.finalized.epoch < 0
         if not self.finalized.committed(self._context.image, high_watermark):
@@ -153,14 +153,14 @@ class Following:
                 self._boundary.handle(call)
 
     def knows_metadata(self, call: Call) -> bool:
-        """Return whether the call can be answered from the image; if not yet, it is handled again then."""
+        """Return whether the call can be answered from the image; if not, it is handled again once it can."""
         if self.finalized.epoch >= 0:
             return True
         self._postponed.append(call)
         return False
 
     def abandon(self, connection_id: int) -> None:
-        """The connection is gone: its calls need no answer."""
+        """Forget the calls of a lost connection."""
         if self._postponed:
             self._postponed = [call for call in self._postponed if call.connection_id != connection_id]
 

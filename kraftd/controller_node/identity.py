@@ -14,7 +14,7 @@ class Identity(Struct, frozen=True, gc=False):
     cluster_id: str
     incarnation_id: bytes
     endpoints: tuple[Endpoint, ...] = ()
-    quorum_listener: str = "CONTROLLER"  # the one by which controllers talk to each other
+    quorum_listener: str = "CONTROLLER"  # the listener that controllers use among themselves
 
     def security_protocol(self, listener: str) -> int:
         """The number of a listener's security protocol; 0, PLAINTEXT, for one that is not advertised."""

@@ -1,4 +1,4 @@
-"""What has been read into the image since the start, in numbers, for metrics and health."""
+"""Counts of what was read into the image since the start, for metrics and health."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from kraftd.histogram import Histogram
 class Loading:
     """Records and snapshots applied to all images of this node; a replaced log begins a new image.
 
-    `snapshot_records` are those of the snapshot under the image, once it is loaded; `snapshot_times` are in
-    nanoseconds. `timestamp_ms` is when the last record that was applied was appended, -1 before.
+    `snapshot_records` counts those of the image's snapshot once it is loaded; `snapshot_times` are in
+    nanoseconds. `timestamp_ms` is when the last applied record was appended, -1 before.
     """
 
     __slots__ = (
@@ -37,7 +37,7 @@ class Loading:
 
     @property
     def snapshot_records_so_far(self) -> int:
-        """Of the snapshot that is being loaded."""
+        """The records so far of the snapshot that is being loaded."""
         return self.records - self._records_before
 
     def end_snapshot(self, now_ms: int) -> None:

@@ -1,11 +1,11 @@
 """Decisions too large for one event loop callback: made, appended and applied in turns.
 
 One decision at a time. Its records are made from an image that nothing changes meanwhile. Atomic records go
-into the log as one batch, others in runs of many, so that few syncs are waited for. What is appended is
-applied some a turn, while the disk syncs it. Other decisions wait behind it. Heartbeats that change nothing,
-fetches and the quorum's requests go on. If leadership is lost before an append, the append has not happened.
-If it is lost behind it, the records share the fate of all that is not committed. Those not yet applied are
-read from the log again.
+into the log as one batch, others in runs of many, so that it waits for few syncs. Appended records are
+applied in turns while the disk syncs them. Other decisions wait for it. Heartbeats that change nothing,
+fetches and the quorum's requests go on. If the leadership is lost before an append, the append has not
+happened. If it is lost afterwards, the records share the fate of all uncommitted ones. Those not yet applied
+are read from the log again.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from kraftd.wire.record_frame import VersionedRecord, encode_records
 
 R = TypeVar("R")
 
-# Records of a decision that are appended and applied in the turn in which it was made: enough for a broker
-# that shuts down, unless it is so large that it leaves its partitions some at a time.
+# Records that a decision may append and apply in its own turn: enough for a broker that shuts down, unless it
+# is so large that it leaves its partitions in parts.
 MAX_INLINE_RECORDS = 360
-MAX_RUN_RECORDS = 2_000  # that are appended at once; those of an atomic decision are one run
+MAX_RUN_RECORDS = 2_000  # per append; an atomic decision's records are one run
 APPLY_BUDGET_US = 2_500
 COSTS: dict[type, int] = {PartitionRecord: 1, PartitionChangeRecord: 2}
 OTHER_COST, REMOVAL_COST = 4, 10
@@ -49,7 +49,7 @@ CALLS_A_TURN = 8  # that have waited
 class LongDecisions:
     """The decision under way, if there is one, and the calls that wait behind it.
 
-    `failures` counts decisions that failed as none should.
+    `failures` counts decisions that failed unexpectedly.
     """
 
     def __init__(
@@ -75,18 +75,18 @@ class LongDecisions:
         self._sayings = sayings
         self._turns = turns
         self._call: Call | None = None
-        self._steps: Iterator[Sequence[Any]] | None = None  # each with the core's effects to be performed
+        self._steps: Iterator[Sequence[Any]] | None = None  # each step yields effects of the core
         self._appended = False
-        # Of a decision that is appended whole: its answer, where it ends. Of a run: how far it is applied.
+        # For a decision appended as a whole: its answer and end offset. For a run: how far it is applied.
         self._answer: list[Buffer] | None = None
         self._end_offset = 0
         self._applied_end: int | None = None
-        self._behind: deque[tuple[Call, int]] = deque()  # with the time, in ms, since which it waits
+        self._behind: deque[tuple[Call, int]] = deque()  # with the time in ms at which its wait began
         self._handling = False
 
     @property
     def is_under_way(self) -> bool:
-        """Return whether nothing else may be decided now."""
+        """Return whether a long decision prevents all others now."""
         return self._steps is not None
 
     @property
@@ -95,26 +95,26 @@ class LongDecisions:
         return self._steps is not None or bool(self._behind)
 
     def put_off(self, call: Call) -> bool:
-        """Return whether the call has to wait its turn: it is handled again then."""
+        """Return whether the call has to wait; if so, it is handled again later."""
         if self._steps is None and (self._handling or not self._behind):
             return False
         self._behind.append((call, self._context.now_ms))
         return True
 
     def begin(self, call: Call, rest: Deciding | Decision[Any]) -> None:
-        """Go on, from the next turn on, with a decision that is not made yet, or has very many records."""
+        """Continue, from the next turn on, a decision that is not made yet or has very many records."""
         self._call, self._steps, self._appended = call, self._run(call, rest), False
         self._turns.ask()
 
     def go_on(self) -> None:
-        """One turn."""
+        """Do one turn."""
         if self._steps is None:
             self._handle_some()
             return
         self._appends.flush()
         steps, call = self._steps, self._call
         if steps is None or call is None:
-            return  # leadership ended with that
+            return  # that ended the leadership
         effects: Sequence[Any] | None = None
         try:
             effects = next(steps, None)
@@ -132,16 +132,16 @@ class LongDecisions:
                 self._driver.perform(effects)
 
     def abandon(self) -> int | None:
-        """Leadership is lost, but not yet given up: nothing more is appended or applied.
+        """Stop appending and applying: the leadership is lost, but not yet given up.
 
-        The first offset of what is in the log but not in the image, if anything is.
+        Returns the first offset that is in the log but not in the image, if any.
         """
         call, answer, applied_end = self._call, self._answer, self._applied_end
         self._end()
         refusal = self._standing.not_controller()
         committed_end = self._driver.core.high_watermark or 0
         if call is not None and answer is not None and self._end_offset <= committed_end:
-            self._parked.answer(call, answer, self._end_offset)  # committed, if not applied
+            self._parked.answer(call, answer, self._end_offset)  # committed, though perhaps not applied
         elif call is not None:
             self._boundary.refuse(call, refusal.code, refusal.message)
         behind, self._behind = self._behind, deque()
@@ -153,7 +153,7 @@ class LongDecisions:
         self._steps = self._call = self._answer = self._applied_end = None
 
     def _handle_some(self) -> None:
-        """Handle calls that have waited, in their order, until one of them needs many turns itself."""
+        """Handle waiting calls in their order, until one of them needs many turns itself."""
         self._handling = True
         for _ in range(CALLS_A_TURN):
             if not self._behind or self._steps is not None:
@@ -183,7 +183,7 @@ class LongDecisions:
     def _append_in_runs(
         self, records: list[VersionedRecord], atomic: bool, answer: list[Buffer]
     ) -> Generator[Sequence[Any], None, int]:
-        """Append and apply all of them, and let go of them meanwhile; the offset behind the last."""
+        """Append and apply all records, freeing them on the way; returns the offset after the last."""
         run_length = len(records) if atomic else MAX_RUN_RECORDS
         end_offset = 0
         while records:
@@ -195,9 +195,9 @@ class LongDecisions:
     def _append_run(
         self, records: list[VersionedRecord], atomic: bool, answer: list[Buffer] | None
     ) -> Generator[Sequence[Any], None, int]:
-        """Append records at once, apply them in turns; the offset behind them.
+        """Append records at once, apply them in turns; returns the offset after them.
 
-        `answer` is that of the decision, given with the last of its records.
+        `answer` is the decision's, passed with the last of its records.
         """
         image, epoch = self._context.image, self._standing.active_epoch
         assert epoch is not None
@@ -225,14 +225,14 @@ class LongDecisions:
 
 
 def take_time_off(call: Call, waited_ms: int) -> None:
-    """Take the time that a call has waited off the timeout that its request allows."""
+    """Subtract the time that a call has waited from its request's timeout."""
     timeout_ms = getattr(call.message, "timeout_ms", None)
     if timeout_ms is not None:
         call.message.timeout_ms = timeout_ms - waited_ms
 
 
 def first_turn(deciding: Deciding) -> Deciding | Decision[Any]:
-    """The decision, if one turn is enough for it, and otherwise what is left to do."""
+    """The decision, if one turn is enough for it; otherwise the rest of the work."""
     try:
         next(deciding)
     except StopIteration as end:
@@ -242,7 +242,9 @@ def first_turn(deciding: Deciding) -> Deciding | Decision[Any]:
 
 
 def next_records(image: Image, records: list[VersionedRecord]) -> list[VersionedRecord]:
-    """Take from the front what can be applied in one turn; freeing very many partitions costs time, too."""
+    """Remove from the front the records that one turn can apply; freeing very many partitions takes time,
+    too.
+    """
     left, count = APPLY_BUDGET_US, 0
     for message, _ in records:
         count += 1
@@ -259,7 +261,7 @@ def next_records(image: Image, records: list[VersionedRecord]) -> list[Versioned
 
 
 def _quiet(turns: InTurns[R]) -> Generator[Sequence[Any], None, R]:
-    """Turns in which there is nothing to be performed."""
+    """Turns without effects."""
     while True:
         try:
             next(turns)

@@ -1,4 +1,6 @@
-"""Which requests the controller mutation quota charges, and from which version on it refuses (KIP-599)."""
+"""The requests that the controller mutation quota charges, and the versions from which on it refuses
+(KIP-599).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from kraftd.controller.quotas.mutation import Charge
 from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
 
-# Clients of older versions do not know THROTTLING_QUOTA_EXCEEDED: they are only told to wait.
+# Clients of older versions do not know THROTTLING_QUOTA_EXCEEDED: they only get a time to wait.
 STRICT_SINCE: Final[Mapping[int, int]] = MappingProxyType(
     {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.CREATE_PARTITIONS: 3}
 )

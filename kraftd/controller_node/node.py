@@ -1,4 +1,4 @@
-"""The node of a controller: its parts joined, and events handed to the part that each concerns. No IO."""
+"""The node of a controller: connects its parts, and passes each event to the part that it concerns. No IO."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ from kraftd.wire.record_frame import VersionedRecord
 
 
 class Node:
-    """One controller. Not to be called again from within a step.
+    """One controller. A step must not call it again.
 
-    `boundary` answers calls, `decisions` decides, `following` keeps the image level with the log, `standing`
-    says whether this node decides. Nothing outside needs its other parts.
+    `boundary` answers calls, `decisions` decides, `following` keeps the image up to date with the log,
+    `standing` says whether this node decides. Nothing outside needs its other parts.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Node:
             raft_events.DeadlineReached: self._on_deadline,
         }
         driver.takers |= {
-            raft_effects.AppendAccepted: _nothing,  # the append that asked looks for these two
+            raft_effects.AppendAccepted: _nothing,  # the caller of the append looks for these two
             raft_effects.AppendRefused: _nothing,
             raft_effects.HighWatermarkMoved: self._on_high_watermark,
             raft_effects.LeadershipChanged: self.leadership.changed,
@@ -123,7 +123,7 @@ class Node:
     # -- driving
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
-        """One event; the effects that follow from it, to be performed in order."""
+        """Handle one event; returns the effects, to be performed in order."""
         self.context.now_ms = now_ms
         handler = self._handlers.get(type(event))
         if handler is not None:
@@ -135,7 +135,7 @@ class Node:
         return made
 
     def deadline_ms(self) -> int | None:
-        """When DeadlineReached is due, if ever."""
+        """When DeadlineReached is due; None for never."""
         earliest = self.core.deadline_ms()
         for deadline_ms in (self.periodic.deadline_ms, self.registration.deadline_ms):
             if deadline_ms is not None and (earliest is None or deadline_ms < earliest):
@@ -143,7 +143,7 @@ class Node:
         return earliest
 
     def stop(self) -> None:
-        """Start nothing of its own any more: the daemon is about to end."""
+        """Stop starting work of its own: the daemon is about to end."""
         self.standing.stopping = True
         self.periodic.deactivate()
 
@@ -154,12 +154,12 @@ class Node:
 
     @property
     def image(self) -> Image:
-        """The metadata as this node knows it; another object after its log was replaced by a snapshot."""
+        """The metadata of this node; a new object after a snapshot replaced its log."""
         return self.context.image
 
     @property
     def metadata_errors(self) -> int:
-        """How many decisions and periodic tasks failed as none should."""
+        """How many decisions and periodic tasks failed unexpectedly."""
         return self.decisions.failures + self.decisions.long.failures + self.periodic.failures
 
     # -- events
@@ -186,9 +186,9 @@ class Node:
             self.registration.attempt()
 
     def _on_disk_filled(self, event: DiskFilled) -> None:
-        """Give the lead to a voter that has room, if there is another; take no decision until there is room.
+        """Resign in favour of another voter, if there is one; take no decision until the disk has space.
 
-        What was appended stays, and is written as soon as it can be. Nothing has said that it holds.
+        Appended records stay, and are written as soon as possible. No answer has confirmed them.
         """
         self.standing.disk_full = True
         self.outbox.say("error", "the disk is full: no writes until there is room", error=event.text)
@@ -202,8 +202,8 @@ class Node:
     # -- turns
 
     def _on_turn_came(self, _: TurnCame) -> None:
-        """Let go of what committed decisions have replaced; else go on with a long decision; else, on a
-        standby, read on. An active controller applies what it decides itself.
+        """Forget what committed decisions have replaced; else continue a long decision; else, on a standby,
+        read on. An active controller applies its own decisions itself.
         """
         self._turns.came()
         if self.active and self.following.forget_some():
@@ -217,7 +217,7 @@ class Node:
             self._replay_some()
 
     def _replay_some(self) -> None:
-        """The image stands still while a long decision looks at it."""
+        """Replay a part, but not during a long decision, for which the image must not change."""
         if self.decisions.long.busy:
             self._turns.ask()
         else:
@@ -245,7 +245,7 @@ class Node:
         self.registration.attempt()
 
     def _on_reset_log(self, effect: raft_effects.ResetLog) -> None:
-        """The log is a leader's snapshot now: read a fresh image from it."""
+        """Read a new image: a leader's snapshot has replaced the log."""
         self.outbox.emit(effect)
         self.outbox.emit(OpenSnapshot(effect.snapshot_id))
         self.decisions.long.abandon()
@@ -260,4 +260,4 @@ class Node:
 
 
 def _nothing(_: Any) -> None:
-    """Effects of the core that others already told of."""
+    """Ignore effects of the core that other effects already cover."""

@@ -1,7 +1,7 @@
-"""Answers that wait for the fate of an append, which the core says: AppendCommitted or AppendAborted.
+"""Answers that wait for the core's verdict on an append: AppendCommitted or AppendAborted.
 
-The core's purgatory is the only one: it knows when an append is committed or lost. Here stand the framed
-answers of each append under way. An answer without records waits with the append that it may have seen.
+The core's purgatory is the only one: it knows when an append is committed or lost. This module holds the
+framed answers of each append under way. An answer without records waits with the append that it may reflect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Parked = tuple[Call, list[Buffer]]
 
 
 class AppendUnderWay:
-    """An append by its id, with the offset behind its last record, and the answers that wait for it."""
+    """An append with its id, the offset after its last record, and the answers that wait for it."""
 
     __slots__ = ("answers", "append_id", "end_offset")
 
@@ -33,7 +33,7 @@ class AppendUnderWay:
 
 
 class ParkedAnswers:
-    """Appends under way in the order of the log, so that answers leave in the order of their decisions."""
+    """Appends under way, in log order, so that answers leave in the order of their decisions."""
 
     def __init__(self, driver: CoreDriver, standing: Standing, boundary: Boundary) -> None:
         self._core = driver.core
@@ -49,15 +49,15 @@ class ParkedAnswers:
         return self._count
 
     def expect(self, append_id: int, end_offset: int) -> None:
-        """An append is under way. Ids and offsets ascend."""
+        """Add an append. Ids and offsets ascend."""
         self._under_way.append(AppendUnderWay(append_id, end_offset))
 
     def extend(self, end_offset: int) -> None:
-        """The last append has grown: the core has not been given it yet."""
+        """Note that the last append, which the core does not have yet, has grown."""
         self._under_way[-1].end_offset = end_offset
 
     def answer(self, call: Call, parts: list[Buffer], end_offset: int) -> None:
-        """Answer once everything below the offset is committed: what the answer stands for, or has seen."""
+        """Send the answer once everything below the offset, which it confirms or reflects, is committed."""
         if end_offset <= self._settled_end or end_offset <= self._core.high_watermark:
             self._boundary.send(call, parts)
             return
@@ -81,13 +81,13 @@ class ParkedAnswers:
                 self._boundary.send(call, parts)
 
     def aborted(self, effect: AppendAborted) -> None:
-        """Refuse what waited for an append that was lost with the leadership."""
+        """Refuse the calls of an append that was lost with the leadership."""
         under_way = self._under_way
         while under_way and under_way[0].append_id <= effect.append_id:  # type: ignore[operator]
             self._refuse(under_way.popleft())
 
     def abandon(self) -> None:
-        """Leadership is lost: refuse what waited for appends that the core has not been given, too."""
+        """Also refuse the calls of appends that the core does not have, after the leadership is lost."""
         for append in self._under_way:
             self._refuse(append)
         self._under_way.clear()

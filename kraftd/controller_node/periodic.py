@@ -1,4 +1,4 @@
-"""What an active controller does of its own accord: a table of tasks, each with the time it is next due."""
+"""Periodic work of an active controller: a table of tasks, each with the time at which it is next due."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Task = Callable[[Context], Decision[Any]]
 
 
 class Periodic:
-    """Tasks by name with their periods; one whose answer is True has more to do and is due again at once.
+    """Tasks by name, with their periods; a task that returns True has more to do and is due again at once.
 
-    `failures` counts tasks that failed as none should.
+    `failures` counts tasks that failed unexpectedly.
     """
 
     def __init__(self, context: Context, standing: Standing, decisions: Decisions, outbox: Outbox) -> None:
@@ -46,7 +46,7 @@ class Periodic:
         if settings.tokens.secret_key:
             interval_ms = settings.tokens.expiry_check_interval_ms
             self._add("sweep expired delegation tokens", interval_ms, sweep_expired_tokens)
-        self._tasks[LEAVE] = (0, leave_partitions)  # when there is something to leave: see ``hasten``
+        self._tasks[LEAVE] = (0, leave_partitions)  # due only on demand: see ``hasten``
         self._due: dict[str, int] = {}
         self.deadline_ms: int | None = None
 
@@ -55,13 +55,13 @@ class Periodic:
             self._tasks[name] = (period_ms, task)
 
     def activate(self) -> None:
-        """This node decides from now on: every task is due one period later."""
+        """Start: this node decides from now on, and every task is due one period later."""
         now_ms = self._context.now_ms
         self._due = {name: now_ms + period_ms for name, (period_ms, _) in self._tasks.items() if period_ms}
         self._settle()
 
     def hasten(self, name: str) -> None:
-        """That task is due now, on the active controller."""
+        """Make that task due now, on the active controller."""
         if self._due:
             self._due[name] = self._context.now_ms
             self._settle()
@@ -87,7 +87,7 @@ class Periodic:
             period_ms, task = self._tasks[name]
             try:
                 decision = self._decisions.decide_alone(task)
-            except Exception as error:  # the task's fault costs the task, not the controller
+            except Exception as error:  # a fault ends the task, not the controller
                 self.failures += 1
                 self._outbox.say(
                     "error", "a periodic task failed", task=name, error=repr(error), exc_info=error
@@ -96,13 +96,13 @@ class Periodic:
                 continue
             if name in self._due:
                 if decision.answer is True:
-                    self._due[name] = now_ms  # after the calls that have come meanwhile
+                    self._due[name] = now_ms  # after the calls that have arrived meanwhile
                 elif period_ms:
                     self._due[name] = now_ms + period_ms
                 else:
                     del self._due[name]
                 if name == FENCE and decision.answer is not True:
-                    # The oldest session cannot end before; a heartbeat only moves that further away.
+                    # The oldest session cannot end earlier; a heartbeat only postpones that.
                     ends_ms = self._context.heartbeats.next_deadline_ms()
                     if ends_ms is not None:
                         self._due[name] = max(now_ms + 1, ends_ms)

@@ -1,7 +1,7 @@
-"""What a call may do to the resources that its request names: topics, and what has configs.
+"""A call's permissions on the resources that its request names: topics, and resources with configs.
 
-Nothing is filtered where there is no authorizer. Which code a denial has, and which names it hides, is
-Kafka's (ControllerApis).
+Without an authorizer nothing is filtered. The codes of denials and the hidden names are Kafka's
+(ControllerApis).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 _CLUSTER = AclResourceType.CLUSTER
-# Of each type of config resource: what is authorized, and the code of a denial.
+# By type of config resource: the authorized resource, and the code of a denial.
 _OWNERS = {
     ResourceType.TOPIC: (AclResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     ResourceType.GROUP: (AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
@@ -32,14 +32,16 @@ _OWNERS = {
     ResourceType.BROKER_LOGGER: (_CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
     ResourceType.CLIENT_METRICS: (_CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
 }
-# Types whose configs the active controller decides on; log levels are each node's own.
+# Types whose configs the active controller changes; log levels belong to each node.
 _DECIDED = frozenset(_OWNERS) - {ResourceType.BROKER_LOGGER}
 
 
 def topics_allowed(
     node: Node, call: Call, operation: AclOperation, *, or_on_cluster: bool = False, quietly: bool = False
 ) -> NameFilter:
-    """Leaves the names of topics to which the call may do this, `or_on_cluster` all if it may there."""
+    """Filters the names of topics to which the call may do this; with `or_on_cluster` all pass if it may do
+    so on the cluster.
+    """
     boundary = node.boundary
     if not boundary.has_authorizer:
         return everything
@@ -58,8 +60,8 @@ def refused_configs(
 ) -> dict[int, ErrorCode]:
     """The denials among the resources of a request about configs, by their place in it.
 
-    What is named twice (but for loggers), or of a type that is not known, is refused for that, not here; so
-    are loggers where the API has none, and all that DescribeConfigs asks for together with such a type.
+    Resources named twice (except loggers) or of unknown type are refused for that, not here. So are loggers
+    if the API has none, and all resources of a DescribeConfigs with such a type.
     """
     if not node.boundary.has_authorizer:
         return {}
@@ -87,9 +89,9 @@ def refused_configs(
 def no_topic_left(
     node: Node, call: Call, names: Iterable[str], operation: AclOperation, *, or_on_cluster: bool = False
 ) -> bool:
-    """Return whether a standby can answer: no topic that is named once may be what is asked for it.
+    """Return whether a standby can answer: every topic that is named once is denied.
 
-    Kafka's controllers refuse such topics without asking who leads.
+    Kafka's controllers refuse such topics without checking for leadership.
     """
     if node.standing.active:
         return False
@@ -99,7 +101,7 @@ def no_topic_left(
 
 
 def no_config_left(resources: Iterable[Any]) -> bool:
-    """Return whether a standby can answer: what was not denied is of no type that is decided, or is named
+    """Return whether a standby can answer: every resource is denied, of a type without decisions, or named
     twice.
     """
     counts = Counter((one.resource_type, one.resource_name) for one in resources)
@@ -109,7 +111,7 @@ def no_config_left(resources: Iterable[Any]) -> bool:
 def with_refusals(
     made: Decision[Any] | Deciding, field: str, refusals: list[Any]
 ) -> Decision[Any] | Deciding:
-    """The decision, with answers for what was refused before it appended to a list of its answer."""
+    """The decision, with the answers of earlier refusals appended to a list of its answer."""
     if not refusals:
         return made
     if isinstance(made, GeneratorType):

@@ -1,8 +1,8 @@
-"""This run of the node registered with the active controller, wherever that is (KIP-919).
+"""Registers this run of the node with the active controller (KIP-919).
 
-Every controller, voter or not, sends ControllerRegistration once a start, and again until the record of it is
-in its own image. The active controller writes its own itself, when it becomes it (`activation`) and when
-another incarnation's has taken its place.
+Every controller, voter or not, sends ControllerRegistration once per start, and again until its record is in
+the own image. The active controller writes its own record, when it becomes active (`activation`) and when
+another incarnation's record has replaced it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from kraftd.wire.message import Message
 
 FIRST_BACKOFF_MS = 100
 LONGEST_BACKOFF_MS = 60_000
-UNTIL_SEEN_MS = 5_000  # an accepted registration whose record does not come by then is sent again
+UNTIL_SEEN_MS = 5_000  # an accepted registration is sent again if its record does not arrive within this time
 
 
 class AskController(Effect, frozen=True, gc=False):
-    """Ask the active controller, as this node rather than as its raft client; ControllerAnswered comes
-    back."""
+    """Send a request to the active controller, as this node rather than as its raft client;
+    ControllerAnswered comes back.
+    """
 
     ask_id: int
     destination: Destination
@@ -43,15 +44,15 @@ class AskController(Effect, frozen=True, gc=False):
 
 
 class ControllerAnswered(Event, frozen=True, gc=False):
-    """The answer to an AskController; None when there is none."""
+    """The answer to an AskController; None without one."""
 
     ask_id: int
     message: Message | None
 
 
 class Registration:
-    """When to send it, and where to. `attempt` after whatever may have changed that; `deadline_ms` says when
-    next.
+    """When and where to send the registration. Call `attempt` after each change that may affect it, and at
+    `deadline_ms`.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Registration:
         return allows_controller_registration(image.metadata_version)
 
     def request(self) -> ControllerRegistrationRequest:
-        """What this node says of itself."""
+        """The registration request of this node."""
         identity = self._identity
         supported = supported_features(unstable=self._context.settings.unstable_features)
         return ControllerRegistrationRequest(
@@ -100,20 +101,20 @@ class Registration:
         )
 
     def write(self) -> None:
-        """Append this run's registration if it is due, as the active controller.
+        """Append this run's registration if it is due; on the active controller.
 
-        Raises Refusal where nothing can be appended.
+        Raises Refusal if nothing can be appended.
         """
         if self.is_due:
             request = self.request()
             self._decisions.decide_alone(lambda ctx: register_controller(ctx, request))
 
     def attempt(self) -> None:
-        """Send it if it is due and there is a controller to send it to."""
+        """Send the registration if it is due and an active controller is known."""
         self.deadline_ms = None
         core, standing = self._core, self._standing
         now = (core.epoch, core.leader_id)
-        if now != self._asked:  # another leader: what the last one thought of it no longer counts
+        if now != self._asked:  # another leader: the last one's answer no longer counts
             self._asked = now
             self._in_flight = False
             self._failures = self._not_before_ms = 0
@@ -121,7 +122,7 @@ class Registration:
         if standing.stopping or self._in_flight or not self.is_due:
             return
         if standing.active:
-            if not self._decisions.long.is_under_way:  # if it is, its commit attempts this again
+            if not self._decisions.long.is_under_way:  # the end of a long decision attempts this again
                 self._write_once_a_while()
             return
         endpoint = core.leader_endpoint(self._identity.quorum_listener)
@@ -136,19 +137,21 @@ class Registration:
         self._outbox.emit(AskController(self._ask_id, destination, self.request()))
 
     def _write_once_a_while(self) -> None:
-        """Write it, but not often: two processes with this node's id must not fill the log in turns."""
+        """Write the record, but rarely: two processes with this node's id must not fill the log by
+        alternating.
+        """
         now_ms = self._context.now_ms
         if now_ms >= self._not_before_ms:
             self._not_before_ms = now_ms + UNTIL_SEEN_MS
             try:
                 self.write()
             except Refusal:
-                pass  # the disk is full, or this is no leader any more
+                pass  # the disk is full, or this node no longer leads
         if self.is_due:
             self.deadline_ms = self._not_before_ms
 
     def on_answer(self, event: ControllerAnswered) -> None:
-        """The active controller's answer, or that there is none."""
+        """Handle the active controller's answer, or its absence."""
         if event.ask_id != self._ask_id or not self._in_flight:
             return
         self._in_flight = False

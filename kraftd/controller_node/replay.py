@@ -1,4 +1,4 @@
-"""The committed log read into the image, a slice a turn, so that requests are answered meanwhile."""
+"""Reads the committed log into the image, one slice per turn, so that requests are answered in between."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECORDS_A_TURN = 1_200  # about 2 ms; 5 ms of the kinds that cost the most
 
 
 class Replay:
-    """The progress of the image: `next_offset` is the first offset that is not applied."""
+    """The progress of the image: `next_offset` is the first offset not applied."""
 
     def __init__(
         self, image: Image, snapshot: Snapshot | None = None, loading: Loading | None = None
@@ -28,28 +28,28 @@ class Replay:
         self.image = image
         self.loading = Loading() if loading is None else loading
         self.next_offset = 0
-        self.complete = False  # everything that is known to be committed has been applied
+        self.complete = False  # everything known to be committed has been applied
         self.snapshot_end = 0 if snapshot is None else snapshot[0].offset  # of the one that comes first
         self._slices = None if snapshot is None else self._load(*snapshot)
         self._reading = False
         self._awaits_snapshot = False
 
     def start(self) -> Effect | None:
-        """What to do first, if there is a snapshot to load."""
+        """The first effect, if there is a snapshot to load."""
         return None if self._slices is None else TakeTurn()
 
     def await_snapshot(self) -> None:
-        """Nothing can be read of the log until a snapshot is loaded."""
+        """Stop reading the log until a snapshot is loaded."""
         self._reading = self._awaits_snapshot = True
 
     def load(self, snapshot_id: OffsetAndEpoch, runs: Iterator[list[Message]]) -> None:
-        """The snapshot that was awaited; it is applied in turns."""
+        """Accept the awaited snapshot, to be applied in turns."""
         self._reading = self._awaits_snapshot = False
         self.snapshot_end = snapshot_id.offset
         self._slices = self._load(snapshot_id, runs)
 
     def more(self, high_watermark: int) -> Effect | None:
-        """What to do now that everything below the high watermark is committed, if anything."""
+        """The next effect, if any, now that everything below the high watermark is committed."""
         if high_watermark <= self.next_offset:
             self.complete = True
             return None
@@ -60,15 +60,15 @@ class Replay:
         return ReadCommitted(self.next_offset, high_watermark, READ_BYTES)
 
     def begin(self, offset: int, data: bytes | memoryview) -> None:
-        """Batches that were read; they are applied in turns."""
+        """Accept batches that were read, to be applied in turns."""
         if not self._reading or offset != self.next_offset or not data:
-            return  # of a log that has been replaced since
+            return  # from a log that was replaced since
         self._reading = False
         if offset == self.next_offset:
             self._slices = self._apply(data)
 
     def turn(self, high_watermark: int) -> Effect | None:
-        """Apply one slice; what to do next, if there is more."""
+        """Apply one slice; returns the next effect, if there is more."""
         if self._slices is not None:
             if next(self._slices, self) is None:
                 return TakeTurn()
@@ -77,7 +77,7 @@ class Replay:
 
     @property
     def busy(self) -> bool:
-        """Return whether there is something to apply in the next turn."""
+        """Return whether the next turn has something to apply."""
         return self._slices is not None
 
     @property

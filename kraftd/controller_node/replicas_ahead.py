@@ -1,10 +1,11 @@
-"""Replicas that have applied what this quorum has lost: named at once, then once a minute with a count.
+"""Replicas that have applied records which this quorum has lost: logged at once, then once a minute with a
+count.
 
-A fetch tells the high watermark that the replica knows (v18, KIP-1166). Where the logs part below that, the
-replica has applied records that the leader does not have. So it has where it is told to go on from a snapshot
-that ends below that. Without a lost majority or a restored backup that cannot happen. `lines` tells of those
-that have not fetched as followers of this log since: such a replica mostly ends, and stays down until it is
-mended. /readyz and DescribeQuorum pass them on.
+A fetch carries the high watermark that the replica knows (v18, KIP-1166). If the logs diverge below it, the
+replica has applied records that the leader does not have. The same holds if the answer is a snapshot that
+ends below it. Without a lost majority or a restored backup that cannot happen. `lines` names those that have
+not followed this log since: such a replica usually ends, and stays down until it is repaired. /readyz and
+DescribeQuorum pass them on.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kraftd.requests.refusal_log import node_id_of
 from kraftd.requests.repeats import MAX_PEERS, Repeats
 
 TOLD_FROM_VERSION = 18
-UNKNOWN = (1 << 63) - 1  # what a fetch has for a high watermark that it leaves out
+UNKNOWN = (1 << 63) - 1  # the high watermark in a fetch that does not carry one
 REMEDY = (
     "it has applied metadata that this quorum has lost, and Apache Kafka's broker ends there with a fatal "
     "error: delete its __cluster_metadata-0 directory, which holds no topic's records, and start it again"
@@ -26,7 +27,7 @@ REMEDY = (
 
 
 class ReplicasAhead:
-    """Notes replicas whose high watermark is beyond where the logs part."""
+    """Notes replicas whose high watermark is above the offset at which the logs diverge."""
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
@@ -34,8 +35,8 @@ class ReplicasAhead:
         self._ahead: dict[int | None, str] = {}
 
     def note(self, call: Call, parted_at: int) -> None:
-        """A Fetch was answered with a diverging epoch or a snapshot: from the offset `parted_at` on, at the
-        latest, the logs differ.
+        """Note a Fetch answered with a diverging epoch or a snapshot: the logs differ from offset `parted_at`
+        on, or earlier.
         """
         message: Any = call.message
         asked = message.topics[0].partitions[0]
@@ -65,12 +66,12 @@ class ReplicasAhead:
         self._outbox.emit(AuditLine("replica ahead", -1, fields))
 
     def follows(self, call: Call) -> None:
-        """A Fetch was answered with what follows the replica's log: it is ahead no more."""
+        """Note a Fetch answered with what follows the replica's log: it is no longer ahead."""
         if self._ahead:
             self._ahead.pop(node_id_of(call), None)
 
     def lines(self) -> list[str]:
-        """The replicas that are ahead, a line each: what is wrong; what to do."""
+        """One line for each replica that is ahead: the fault, and what to do."""
         return list(self._ahead.values())
 
     def _name(self, node_id: int | None, line: str) -> None:

@@ -1,4 +1,4 @@
-"""The APIs of a controller listener: what each needs to be authorized for, and where its handler is.
+"""The APIs of a controller listener: the operation to authorize, and the handler, of each.
 
 A row names the file with `handle(node, call)`; it is loaded when its first request comes. Rows without a
 file hand the request to the consensus core, which answers at once or later; their contracts:
@@ -108,7 +108,7 @@ ROWS: tuple[Row, ...] = (
 def controller_registry(node: Any, ask_core: Callable[[], Handle]) -> Registry:
     """The registry of a controller listener, with handlers bound to that node.
 
-    `ask_core` gives the handler of what the consensus core answers, when the first such request comes.
+    `ask_core` returns the handler of requests to the consensus core, when the first of them arrives.
     """
 
     def load(file: str) -> Handle:

@@ -1,6 +1,6 @@
-"""What decisions changed, logged and audited once it is committed.
+"""Logs and audits the changes of decisions once they are committed.
 
-What a lost leadership takes back was never said.
+Changes that a lost leadership undoes are never reported.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from kraftd.requests.effects import AuditLine
 from kraftd.requests.outbox import Outbox
 from kraftd.wire.record_frame import VersionedRecord
 
-QUIET = frozenset({PARTITIONS_CHANGED})  # many in the life of every cluster: audited, not logged
+QUIET = frozenset({PARTITIONS_CHANGED})  # very frequent in every cluster: audited, not logged
 
 
 class Sayings:
-    """Events that wait for their records' commit, in the order of the log."""
+    """Events that wait for the commit of their records, in log order."""
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._waiting: deque[AuditLine] = deque()
 
     def note(self, image: Image, end_offset: int, records: list[VersionedRecord], call: Call | None) -> None:
-        """Take note of a decision's records before the image takes them in; they end before that offset."""
+        """Note a decision's records before they are applied to the image; they end before that offset."""
         self._waiting += audit(image, records, end_offset, call)
 
     def release(self, high_watermark: int) -> None:
-        """Log and audit what the high watermark has passed; topics committed together have one line."""
+        """Log and audit the events below the high watermark; topics committed together share one line."""
         waiting, emit = self._waiting, self._outbox.emit
         created: list[AuditLine] = []
         while waiting and waiting[0].offset <= high_watermark:
@@ -46,7 +46,7 @@ class Sayings:
         self._log_created(created)
 
     def forget(self) -> None:
-        """Leadership is lost: the next leader decides what becomes of the rest."""
+        """Forget the rest after the leadership is lost: the next leader decides its fate."""
         self._waiting.clear()
 
     def _log_created(self, events: list[AuditLine]) -> None:

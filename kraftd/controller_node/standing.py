@@ -8,11 +8,11 @@ from kraftd.wire.error_code import ErrorCode
 
 
 class Standing:
-    """What decides about decisions, for all parts of a node to look at.
+    """The state on which a node's right to decide depends, for all its parts to read.
 
     `active_epoch` is the epoch in which the node takes decisions, None on a standby. `stopping`: the daemon
-    is about to end, and the node starts nothing of its own. `ending`: the core has been told to shut down and
-    appends nothing more. `disk_full`: nothing new is decided; what is known is still answered.
+    is about to end, and the node starts no work of its own. `ending`: the core is shutting down and appends
+    nothing more. `disk_full`: nothing new is decided; reads are still answered.
     """
 
     __slots__ = ("_core", "active_epoch", "disk_full", "ending", "stopping")
@@ -30,19 +30,19 @@ class Standing:
         return self.active_epoch is not None
 
     def check_may_decide(self, *, on_standby: bool = False) -> None:
-        """Raises Refusal on a standby, and on a leader that is about to hand over."""
+        """Raises Refusal on a standby, and on a leader that is about to resign."""
         if (self.active_epoch is None and not on_standby) or (self.stopping and len(self._core.voters) > 1):
             raise self.not_controller()
 
     def check_may_append(self) -> None:
-        """Raises Refusal while the log takes nothing."""
+        """Raises Refusal while the log accepts nothing."""
         if self.disk_full:
             raise Refusal(ErrorCode.NOT_CONTROLLER, "The controller's disk is full.")
         if self.ending:
             raise self.not_controller()
 
     def not_controller(self) -> Refusal:
-        """How Kafka's standby controllers refuse."""
+        """The refusal of Kafka's standby controllers."""
         leader_id = self._core.leader_id
         if leader_id is None:
             return Refusal(ErrorCode.NOT_CONTROLLER, "No controller appears to be active.")

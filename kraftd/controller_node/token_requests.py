@@ -1,4 +1,4 @@
-"""Which connections may ask for delegation tokens (KIP-48), and how a token's expiry changes."""
+"""The connections that may request delegation tokens (KIP-48), and changes of a token's expiry."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 PLAINTEXT: Final = 0
 SSL: Final = 1
-NO_TIME_MS: Final = -1  # in the answer to a request that is not allowed
+NO_TIME_MS: Final = -1  # in the answer to a request that is denied
 
 
 def may_ask_for_tokens(node: Node, call: Call) -> bool:
-    """Return whether the sender has proved who it is, by something else than a token.
+    """Return whether the sender is authenticated by something other than a token.
 
-    A request in an Envelope came to a broker, which has looked at its own listener: that of the controllers
-    may be PLAINTEXT.
+    A request in an Envelope arrived at a broker, which has checked its own listener: the controllers' may be
+    PLAINTEXT.
     """
     if call.principal.token_authenticated:
         return False
@@ -39,7 +39,7 @@ def change_expiry(
     change: Callable[[Context, Any, int, str], Decision[Any]],
     response: type[Any],
 ) -> None:
-    """Decide by `change` for the call's principal, or refuse with `response` if it may not ask."""
+    """Decide by `change` for the call's principal, or refuse with `response` if it may not."""
     if not may_ask_for_tokens(node, call):
         refused = response(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NO_TIME_MS)
         node.boundary.answer(call, refused)

@@ -1,4 +1,4 @@
-"""Work between requests, a piece in each event loop callback: the node asks for one callback at a time."""
+"""Work between requests, a part in each event loop callback: the node requests one callback at a time."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Turns:
         self._outbox = outbox
 
     def ask(self) -> None:
-        """There is more to do, in another turn."""
+        """Request a turn, because there is more to do."""
         if not self._asked:
             self._asked = True
             self._outbox.emit(TakeTurn())
 
     def came(self) -> None:
-        """The turn that was asked for begins."""
+        """Note that the requested turn begins."""
         self._asked = False
 
     def __repr__(self) -> str:

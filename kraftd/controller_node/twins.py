@@ -1,6 +1,6 @@
-"""Nodes that run under one id, as the leader sees them: the id was given twice, and they take turns.
+"""Nodes that run under one id, as the leader sees them: the id was given twice, and their fetches alternate.
 
-Both fetch, from directories of their own. A disk that was replaced is none: the old one fetches no more.
+Both fetch, each from its own directory. A replaced disk is no twin: the old one no longer fetches.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from kraftd.raft.replica_views import ReplicaView
 from kraftd.types import uuid_text
 
-LIVE_MS = 3_000  # a replica that runs fetches about twice a second
+LIVE_MS = 3_000  # a running replica fetches about twice a second
 REMEDY = "give one of them an id of its own (node.id), and format its directory"
 
 
 def twins(views: Iterable[ReplicaView], now_ms: int) -> list[str]:
-    """A line for each id under which several directories fetch: what is wrong; what to do."""
+    """One line for each id under which several directories fetch: the fault, and what to do."""
     live: dict[int, list[str]] = defaultdict(list)
     for one in views:
         fetches = one.last_fetch_ms is not None and now_ms - one.last_fetch_ms < LIVE_MS
