@@ -32,6 +32,8 @@ def uuid_text(uuid: Uuid) -> str:
 
 def parse_uuid(text: str) -> Uuid:
     """The 16 bytes behind Kafka's text of a uuid. Raises ValueError when it is not one."""
+    if "+" in text or "/" in text:
+        raise ValueError(f"{text!r} is not a uuid: it has - and _ where other texts in base 64 have + and /")
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except ValueError as error:

@@ -20,7 +20,7 @@ from kraftd.log.epochs import FILE_NAME as EPOCHS
 from kraftd.log.epochs import decode_epochs
 from kraftd.log.segment import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, offset_of_name
 from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
-from kraftd.metadata_dir.meta_properties import decode_meta_properties
+from kraftd.metadata_dir.meta_properties import decode_identity
 from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE
 from kraftd.metadata_dir.quorum_state import decode_quorum_state
 from kraftd.metadata_dir.recovery import PARTITION_METADATA
@@ -88,9 +88,8 @@ def _quorum_state(data: bytes) -> Entries:
 
 
 def _meta_properties(data: bytes) -> Entries:
-    text = data.decode("utf-8", errors="replace")
-    properties = decode_meta_properties(text)
-    yield None, properties.version, {entry.key: entry.value for entry in parse(text)}
+    properties = decode_identity(data)
+    yield None, properties.version, {entry.key: entry.value for entry in parse(data.decode("latin-1"))}
 
 
 def _partition_metadata(data: bytes) -> Entries:

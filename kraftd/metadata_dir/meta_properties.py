@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from codecs import BOM_UTF8
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kraftd.configdef.properties import parse
@@ -20,6 +21,7 @@ from kraftd.types import (
 )
 
 FILE_NAME = "meta.properties"
+_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
 _RESERVED = (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST)
 
 
@@ -41,7 +43,7 @@ def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:
     except FileNotFoundError:
         return None
     try:
-        return decode_meta_properties(data.decode("utf-8", errors="replace"))
+        return decode_meta_properties(data)
     except ValueError as error:
         raise DirectoryProblem(
             f"{path}: {error}. Correct the file by hand, or move the directory aside and format a new one"
@@ -53,9 +55,48 @@ def write_meta_properties(disk: Disk, directory: str, properties: MetaProperties
     write_atomically(disk, f"{directory}/{FILE_NAME}", encode_meta_properties(properties, now_ms))
 
 
-def decode_meta_properties(text: str) -> MetaProperties:
-    """The properties in a file's bytes. Raises ValueError with the property that is missing or wrong."""
-    found = {entry.key: entry.value for entry in parse(text)}
+def decode_meta_properties(data: bytes) -> MetaProperties:
+    """What Kafka makes of a file: Latin-1, the last of several values of a key.
+
+    Raises ValueError saying which property is missing or wrong.
+    """
+    return _with_hint(data, _decode)
+
+
+def decode_identity(data: bytes) -> MetaProperties:
+    """What a file tells that names its node and its cluster, as a start wants it. Raises ValueError."""
+    return _with_hint(data, _identity)
+
+
+def _with_hint(data: bytes, decode: Callable[[Mapping[str, str]], MetaProperties]) -> MetaProperties:
+    try:
+        return decode({entry.key: entry.value for entry in parse(data.decode("latin-1"))})
+    except ValueError as error:
+        if data.startswith(BOM_UTF8):
+            why = "the file begins with a byte order mark, which is a part of its first key"
+            raise ValueError(f"{error} ({why})") from None
+        raise
+
+
+def _identity(found: Mapping[str, str]) -> MetaProperties:
+    properties = _decode(found)
+    for key, value in (("cluster.id", properties.cluster_id), ("node.id", properties.node_id)):
+        if value in (None, ""):
+            why = "" if properties.version else " (without version=1 the node id is broker.id)"
+            raise ValueError(f"{key} is missing{why}")
+    return properties
+
+
+def check_told_once(data: bytes) -> None:
+    """Raise ValueError for a key with two values: Kafka takes the last, and which is right cannot be told."""
+    values: dict[str, str] = {}
+    for entry in parse(data.decode("latin-1")):
+        if values.setdefault(entry.key, entry.value) != entry.value:
+            both = f"{values[entry.key]} and {entry.value}"
+            raise ValueError(f"line {entry.line}: {entry.key} is there twice, as {both}")
+
+
+def _decode(found: Mapping[str, str]) -> MetaProperties:
     version = _integer(found, "version", 0)
     if version not in (0, 1):
         raise ValueError(f"version={version} is unknown; 0 and 1 are known")
@@ -144,7 +185,8 @@ def _integer(found: Mapping[str, str], name: str, default: int | None) -> int | 
     text = found.get(name)
     if text is None:
         return default
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{name}={text} is no number") from None
+    if name == "version":
+        text = text.strip()  # as Kafka does, and of no other
+    if not _NUMBER.fullmatch(text) or not -(1 << 31) <= int(text) < 1 << 31:
+        raise ValueError(f"{name}={text} is no number of 32 bits")
+    return int(text)

@@ -9,7 +9,7 @@ from kraftd.log.segment import LOG_SUFFIX, offset_of_name
 from kraftd.metadata_dir.checkpoint import SUFFIX, parse_checkpoint_name
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
-from kraftd.metadata_dir.meta_properties import decode_meta_properties
+from kraftd.metadata_dir.meta_properties import check_told_once, decode_identity
 from kraftd.spark.errors import InputError
 from kraftd.spark.storage import absolute, join, kind_of, list_files, read_bytes, size_of, split_name
 from kraftd.types import uuid_text
@@ -119,13 +119,17 @@ def _checkpoints(partition: str, files: Sequence[tuple[str, int]]) -> list[Check
 
 def _read_properties(directory: str) -> tuple[str | None, int | None, str | None] | None:
     path = join(directory, META_PROPERTIES)
+    if kind_of(path) == "directory":
+        raise InputError(f"{path}: it is a directory, and must be a file. Move it away")
     data = read_bytes(path)
     if data is None:
         return None
     try:
-        found = decode_meta_properties(data.decode("utf-8", errors="replace"))
+        check_told_once(data)
+        found = decode_identity(data)
     except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
+        remedy = "Correct it, or take it away: without it the cluster is not known, and not compared"
+        raise InputError(f"{path}: {error}. {remedy}") from None
     return (
         found.cluster_id,
         found.node_id,

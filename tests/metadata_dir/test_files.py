@@ -21,10 +21,12 @@ from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.quorum_state_data import QuorumStateData, Voter
 from kraftd.metadata_dir.bootstrap import encode_bootstrap, read_bootstrap, write_bootstrap
 from kraftd.metadata_dir.directory import open_directory
+from kraftd.metadata_dir.dump import dump
 from kraftd.metadata_dir.format import DirectoryKind, FormatPlan, format_directories
 from kraftd.metadata_dir.meta_properties import (
     MetaProperties,
     check_meta_properties,
+    decode_identity,
     decode_meta_properties,
     encode_meta_properties,
     read_meta_properties,
@@ -144,7 +146,8 @@ def test_a_vote_survives_a_crash_at_every_operation_or_was_never_told() -> None:
 
 def test_meta_properties_are_laid_out_as_java_does() -> None:
     properties = MetaProperties(1, CLUSTER, 100, OTHER)
-    text = encode_meta_properties(properties, 1795233650000).decode()
+    data = encode_meta_properties(properties, 1795233650000)
+    text = data.decode()
     assert text.splitlines()[0] == "#"
     assert text.splitlines()[2:] == [
         "node.id=100",
@@ -152,15 +155,15 @@ def test_meta_properties_are_laid_out_as_java_does() -> None:
         "version=1",
         f"cluster.id={CLUSTER}",
     ]
-    assert decode_meta_properties(text) == properties
-    assert decode_meta_properties("broker.id=5\n") == MetaProperties(0, None, 5, None)
+    assert decode_meta_properties(data) == properties
+    assert decode_meta_properties(b"broker.id=5\n") == MetaProperties(0, None, 5, None)
 
 
 @given(st.text(st.characters(max_codepoint=0xD7FF), max_size=30))
 def test_any_cluster_id_is_read_back_here_and_by_java(cluster_id: str) -> None:
-    text = encode_meta_properties(MetaProperties(1, cluster_id, 2, None), 0).decode("ascii")
-    assert decode_meta_properties(text).cluster_id == cluster_id
-    assert javaproperties.loads(text)["cluster.id"] == cluster_id
+    data = encode_meta_properties(MetaProperties(1, cluster_id, 2, None), 0)
+    assert decode_meta_properties(data).cluster_id == cluster_id
+    assert javaproperties.loads(data.decode("ascii"))["cluster.id"] == cluster_id
 
 
 @pytest.mark.parametrize(
@@ -169,6 +172,12 @@ def test_any_cluster_id_is_read_back_here_and_by_java(cluster_id: str) -> None:
         ("version=1\nnode.id=1\n", "cluster.id is missing"),
         ("version=1\ncluster.id=a\n", "node.id is missing"),
         ("version=1\ncluster.id=a\nnode.id=x\n", "node.id=x is no number"),
+        ("version=1\ncluster.id=a\nnode.id=1_0\n", "node.id=1_0 is no number"),
+        ("version=1\ncluster.id=a\nnode.id=1 \n", "node.id=1  is no number"),
+        ("version=1\ncluster.id=a\nnode.id=4294967297\n", "node.id=4294967297 is no number of 32 bits"),
+        ("version=1\ncluster.id=a\nnode.id=1\ndirectory.id=hU1znZ7uSBqQzCNcN5L0s+\n", "where other texts"),
+        ("version=1.0\ncluster.id=a\nnode.id=1\n", r"version=1\.0 is no number"),
+        ("\ufeffcluster.id=a\nversion=1\nnode.id=1\n", r"cluster.id is missing \(.*byte order mark"),
         ("version=7\n", "version=7 is unknown"),
         ("version=1\ncluster.id=a\nnode.id=1\ndirectory.id=zz\n", "directory.id: 'zz' is not a uuid"),
     ],
@@ -178,6 +187,21 @@ def test_wrong_meta_properties_say_which_one_is_wrong(text: str, reason: str) ->
     disk.open("/data/meta.properties", create=True).write(0, text.encode())
     with pytest.raises(DirectoryProblem, match=reason):
         read_meta_properties(disk, "/data")
+
+
+def test_meta_properties_are_read_as_java_reads_them() -> None:
+    read = decode_meta_properties(b"version= 1 \ncluster.id=a\ncluster.id=\xe4\nnode.id=+7\n")
+    assert read == MetaProperties(1, "\xe4", 7, None)  # Latin-1, the last of two
+
+
+@pytest.mark.parametrize("text", ["", "node.id=1\ncluster.id=a\n", "version=0\nbroker.id=1\n", "vers"])
+def test_an_identity_has_both_ids(text: str) -> None:
+    with pytest.raises(ValueError, match=r"(node|cluster)\.id is missing \(without version=1"):
+        decode_identity(text.encode())
+    disk = MemoryDisk()
+    disk.open("/data/meta.properties", create=True).write(0, text.encode())
+    ((row),) = dump(disk, "/data/meta.properties")
+    assert row["kind"] == "damage" and "is missing" in row["reason"]
 
 
 def test_directories_of_another_cluster_or_node_or_copies_are_refused() -> None:

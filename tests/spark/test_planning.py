@@ -59,6 +59,34 @@ def rows_of(splits: Sequence[Split], wanted: Wanted | None = None, *, permissive
     return pa.Table.from_batches(found, schema=COLUMNS).to_pylist()
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "node.id is missing|cluster.id is missing"),
+        ("node.id=1\ncluster.id=another\n", "node.id is missing"),  # without its version it names nothing
+        ("version=1\nnode.id=1\n", "cluster.id is missing"),
+        ("version=1\nnode.id=1\ncluster.id=\n", "cluster.id is missing"),
+        ("version=1\nnode.id=one\ncluster.id=a\n", "node.id=one is no number"),
+        ("version=2\nnode.id=1\ncluster.id=a\n", "version=2 is unknown"),
+        (
+            "version=1\nnode.id=1\ncluster.id=a\ncluster.id=b\n",
+            "line 4: cluster.id is there twice, as a and b",
+        ),
+        ("\ufeffversion=1\nnode.id=1\ncluster.id=a\n", "byte order mark"),
+        (None, "it is a directory"),
+    ],
+)
+def test_a_garbled_identity_does_not_pass_for_any_cluster(
+    tmp_path: Path, text: str | None, says: str
+) -> None:
+    one, other = written(tmp_path / "a", batches=1), written(tmp_path / "b", batches=1)
+    path = other.path / "meta.properties"
+    path.unlink()
+    path.mkdir() if text is None else path.write_text(text)
+    with pytest.raises(InputError, match=f"{path}: .*({says})"):
+        find_replicas([str(one.path), str(other.path)])
+
+
 def test_the_splits_of_a_log_are_bounded_however_long_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
