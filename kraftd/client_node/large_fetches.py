@@ -25,7 +25,7 @@ from kraftd.wire.slices import LONG
 if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
-MAX_PARTITIONS = 500  # of a fetch that is answered in one event loop callback, and of a session
+MAX_PARTITIONS = 1_000  # of a fetch that is answered in one event loop callback, and of a session
 PARTITIONS_A_TURN = 100  # each is authorized, looked up and answered
 ENCODED_A_TURN = 2_000  # partitions
 
