@@ -1,4 +1,4 @@
-"""What administrators ask of access: ACLs, SCRAM users and delegation tokens come and go."""
+"""Administrators' requests about access: ACLs, SCRAM users and delegation tokens are made and removed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _RULE = AclPatternType.PREFIXED, "User:alice", "*", AclOperation.READ, AclPermis
 
 
 class AccessOperations:
-    """Acts of a workload, with what they check."""
+    """The acts of a workload, and their checks."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class AccessOperations:
         }
         self.table = ["create acl", "delete acl", "set user", "delete user"] * 2
         self.table += ["create token", "expire token"]
-        self._tokens: list[tuple[str, bytes]] = []  # id and HMAC of those that nobody has asked to expire
+        self._tokens: list[tuple[str, bytes]] = []  # id and HMAC of tokens without a request to expire
 
     def _create_acl(self) -> bool:
         name = self.dice.choice(NAMES)
@@ -136,7 +136,7 @@ class AccessOperations:
         return True
 
     def at_rest(self) -> None:
-        """What was told fits what is committed."""
+        """Check that the answers fit what is committed."""
         newest = self.world.reference.newest
         if newest is None or newest.waiting is not None:
             return

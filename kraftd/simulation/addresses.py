@@ -1,4 +1,4 @@
-"""All addresses change at once: every host comes back behind another port (KIP-1347, KAFKA-20427).
+"""All addresses change at once: every host restarts with another port (KIP-1347, KAFKA-20427).
 
 The operator has put the new addresses into the bootstrap servers of every file. The log has the old ones, so
 only the bootstrap servers lead to an election. Planned beside the other faults, from dice of its own, in some
@@ -26,7 +26,7 @@ def plan_moves(world: World) -> Iterator[tuple[int, int]]:
 
 
 def move_all_ports(cluster: Cluster, dice: SeededDice) -> str | None:
-    """Restart all hosts behind other ports, where a majority of every voter set has its directory."""
+    """Restart all hosts with other ports, if a majority of every voter set has its directory."""
     hosts = list(cluster.hosts.values())
     if not all(cluster.is_intact(voters) for voters in cluster.voter_sets()):
         return None

@@ -1,4 +1,6 @@
-"""What brokers and administrators ask of controllers, and that their answers fit one order (C2-C7)."""
+"""Requests of brokers and administrators to controllers, and the check that the answers fit one order
+(C2-C7).
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ NAMES = tuple(f"topic-{i}" for i in range(6))
 PATIENCE_US = 4 * SECOND
 TOPIC_CONFIG = 2
 CLUSTER_KEYS = ("message.max.bytes", "log.retention.ms")
-Then = Callable[[Any], None]  # told the answer, or None when none came in time
+Then = Callable[[Any], None]  # called with the answer, or None if none came in time
 
 
 class Broker:
@@ -65,7 +67,7 @@ class Broker:
 
 
 class AdminWorkload(Workload):
-    """Topics come and go, ISRs shrink and grow, configs change; brokers die and return."""
+    """Topics are made and deleted, ISRs shrink and grow, configs change; brokers die and return."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -107,7 +109,9 @@ class AdminWorkload(Workload):
     # --- asking ---
 
     def _ask(self, process: Process, kind: str, message: Message, version: int, then: Then) -> None:
-        """Ask one controller; `then` gets the answer, or None once it is clear or likely that none comes."""
+        """Send a request to one controller; `then` gets the answer, or None once none will come, surely or
+        probably.
+        """
         self._number += 1
         call = Call(self._number, kind, message, then)
         self._waiting[call.number] = call, process
@@ -144,7 +148,7 @@ class AdminWorkload(Workload):
         ]
 
     def ask_controller(self, process: ControllerProcess, effect: Any) -> None:
-        """Carry a node's own request to the node that it takes for the active controller."""
+        """Carry a node's own request to the node that it believes is the active controller."""
         target = self.cluster.hosts[effect.destination.node_id].process
 
         def then(answer: Any) -> None:
@@ -166,7 +170,7 @@ class AdminWorkload(Workload):
     # --- topics ---
 
     def append(self) -> bool:
-        """Create a topic: what liveness asks for, too."""
+        """Create a topic; the liveness check uses it, too."""
         name = self.dice.choice(NAMES)
         topic = CreatableTopic(name, self.dice.between(1, 3), self.dice.between(1, 3))
         return self._topic("create topic", name, CreateTopicsRequest([topic], 1000), 7)
@@ -222,7 +226,7 @@ class AdminWorkload(Workload):
         return True
 
     def _describe_configs(self) -> bool:
-        """Asked of leaders mostly; every controller answers."""
+        """Ask mostly leaders; every controller answers."""
         process = self._anyone()
         if process is None:
             return False
@@ -242,7 +246,7 @@ class AdminWorkload(Workload):
     # --- brokers ---
 
     def _beat(self, broker: Broker) -> None:
-        """Every half a second: a heartbeat, or a registration where there is none yet."""
+        """Every half a second, send a heartbeat, or a registration if there is none yet."""
         world = self.world
         if not world.ending:
             world.schedule.after(self.dice.between(300 * MS, 700 * MS), self._beat, broker)
@@ -309,7 +313,7 @@ class AdminWorkload(Workload):
         broker.silent_until_us = self.world.schedule.now_us + away_us
 
     def _shut_broker_down(self) -> bool:
-        """It asks to be let go: its partitions get other leaders first, where there are any."""
+        """The broker asks to shut down: its partitions first get other leaders, if there are any."""
         broker = self.dice.choice(self.brokers)
         if broker.epoch < 0 or broker.shuts_down:
             return False
@@ -317,7 +321,7 @@ class AdminWorkload(Workload):
         return True
 
     def _stale_heartbeat(self) -> bool:
-        """The run before of a broker is heard of once more."""
+        """Send a late heartbeat of a broker's previous run."""
         broker, process = self.dice.choice(self.brokers), self.cluster.leader()
         if process is None or broker.former_epoch < 0:
             return False
@@ -350,7 +354,7 @@ class AdminWorkload(Workload):
     def _transaction(self) -> bool:
         """Two topics in a metadata transaction of several batches, which may be ended, aborted or left open.
 
-        No request brings that about in this version: a migration, or a controller of Apache Kafka, would.
+        No request causes that in this version: a migration, or a controller of Apache Kafka, would.
         """
         process = self.cluster.leader()
         if not isinstance(process, ControllerProcess) or not process.node.active:

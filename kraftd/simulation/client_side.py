@@ -1,7 +1,7 @@
 """The client node of a simulated process: requests of readers come as frames, answers are read from its log.
 
-The node is the daemon's (`kraftd.client_node`), and so is what it sees of its replica (`NodeView`). A replica
-that no controller stands around shows its log, and an image without topics.
+The node is the daemon's (`kraftd.client_node`), and so is its view of the replica (`NodeView`). A replica
+without a controller shows its log, and an image without topics.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_SESSION_ID = 2**31 - 9
 
 
 class BareNode:
-    """What a `NodeView` looks at, of a replica without a controller."""
+    """The target of a `NodeView`, for a replica without a controller."""
 
     def __init__(self, process: Process) -> None:
         self.core = process.core
@@ -37,7 +37,7 @@ class BareNode:
         self.image = Image()
         self.context = None
         self.finalized = FinalizedFeatures()
-        self.finalized.epoch = 0  # there is nothing to be loaded
+        self.finalized.epoch = 0  # there is nothing to load
         self.following = self
 
 
@@ -59,12 +59,12 @@ class ClientSide:
         self._closed: set[int] = set()
 
     def receive(self, connection_id: int, slot: int, frame: memoryview) -> None:
-        """A request of a reader; one that comes after its connection was closed is lost."""
+        """Handle a reader's request; one that arrives after the close of its connection is lost."""
         if connection_id not in self._closed:
             self._tell(FramesReceived(connection_id, slot, [frame], LISTENER, "reader"))
 
     def close(self, connection_id: int) -> None:
-        """A reader has closed its connection."""
+        """Handle that a reader has closed its connection."""
         self._closed.add(connection_id)
         self._tell(ConnectionClosed(connection_id))
 
@@ -76,8 +76,8 @@ class ClientSide:
             self._step(MetadataMoved())
 
     def keeps(self, session_id: int) -> bool:
-        """Return whether the session is still there. A parked fetch of one that is evicted is answered at
-        once, maybe before it is notified of what has just changed.
+        """Return whether the session still exists. The parked fetch of an evicted one is answered at once,
+        perhaps before the latest change reaches it.
         """
         return self.node.fetches.sessions.cache.get(session_id) is not None
 

@@ -31,7 +31,7 @@ PORT = 9093
 
 
 class Host:
-    """One machine. `process` is None while nothing runs; `is_off` while it has no power either."""
+    """One machine. `process` is None while nothing runs; `is_off` while it also has no power."""
 
     def __init__(self, world: World, node_id: int, *, is_old: bool) -> None:
         options = world.options
@@ -55,9 +55,9 @@ class Host:
         self.mirror = LogMirror()
         self.persisted: tuple[int, int] = (0, -1)  # durable epoch, and the id voted for in it
         self.sync_factor = 1
-        self.voters = NO_VOTERS  # that its replica went by last
+        self.voters = NO_VOTERS  # last in force at its replica
         self.old_copy: tuple[bytes, MemoryDisk] | None = None  # of which directory, and its disk
-        self.has_voted = False  # was in a voter set at some time
+        self.has_voted = False  # was once in a voter set
         self.downloaded: tuple[OffsetAndEpoch, int] | None = None  # the last download, and in which start
         self.download_trap: Callable[[Process], None] | None = None  # sprung by each piece that is written
         self.read_trap: Callable[[Process], None] | None = None  # sprung as a piece is to be read, late
@@ -70,7 +70,7 @@ class Host:
 
     @property
     def damaged(self) -> set[str]:
-        """The segments and checkpoints in which bits have flipped."""
+        """The segments and checkpoints with flipped bits."""
         if not self.was_damaged:
             return set()
         return {path for path in self.disk.rotten_paths() if path.endswith((LOG_SUFFIX, SUFFIX))}
@@ -88,7 +88,7 @@ class Host:
         return self.dice.between(low, high) * self.sync_factor
 
     def spring_snapshot_trap(self) -> None:
-        """A snapshot is about to be written, or named: it crashes where that was planned."""
+        """Crash, if planned, as a snapshot is about to be written or named."""
         if self.snapshot_trap is not None:
             self.disk.crash_at = self.disk.operations + self.snapshot_trap
             self.snapshot_trap = None
@@ -122,11 +122,11 @@ class Cluster:
             if not options.dynamic:
                 host.static_voters = VoterSet.from_static(LISTENER, static)
             self._format(host, voters if host.id in ids else None)
-        self.directories: dict[tuple[int, bytes], LogMirror] = {}  # those that are gone, too
+        self.directories: dict[tuple[int, bytes], LogMirror] = {}  # also lost ones
         self.lost: set[ReplicaKey] = set()
         self.buried: set[ReplicaKey] = set()  # voters of before a majority was lost: their sets count no more
         self.ahead: set[tuple[int, bytes]] = set()  # directories that know lost records as committed
-        self.bootstrap_ports: dict[int, int] = {}  # that every host was started with, after all had moved
+        self.bootstrap_ports: dict[int, int] = {}  # in every host's settings, after all have moved
         self.processes: list[Process] = []  # all that ever ran
         self.mended = 0  # directories that were damaged, or ahead of the quorum, and formatted anew
         for host in self.hosts.values():
@@ -150,7 +150,7 @@ class Cluster:
     # --- life ---
 
     def start(self, host: Host) -> bool:
-        """Start a process on the host; false when its disk does not let it."""
+        """Start a process on the host; returns false if its disk prevents that."""
         if host.process is not None:
             return True
         world = self.world
@@ -221,9 +221,9 @@ class Cluster:
             self.world.readers.process_ended(process, silent=silent)
 
     def kill(self, host: Host) -> None:
-        """kill -9: what was written is there, what was not written is gone."""
+        """kill -9: written bytes survive, others are lost."""
         self._end(host, silent=False)
-        # Where a bit has flipped the checkers know what is there only as far as it was synced.
+        # After a bit flip the checkers know the content only as far as it was synced.
         host.disk = host.disk.after_crash(
             nothing_unsynced_survives if host.was_damaged else everything_survives
         )
@@ -231,7 +231,7 @@ class Cluster:
         self._restart_later(host)
 
     def power_loss(self, host: Host) -> None:
-        """No peer is notified, and what was not synced may be gone, or torn."""
+        """A loss of power: no peer is notified, and unsynced bytes may be gone or torn."""
         self._end(host, silent=True)
         host.is_off = True
         host.disk = host.disk.after_crash(nothing_unsynced_survives if host.was_damaged else host.dice.below)
@@ -239,7 +239,7 @@ class Cluster:
         self._restart_later(host)
 
     def crashed(self, host: Host, how: str) -> None:
-        """At an effect or in the middle of a write: the power is gone, or only the process."""
+        """A crash at an effect or in a write, of the machine or only of the process."""
         self.world.note("crashed", host.id, how)
         if host.dice.chance(0.5):
             self.kill(host)
@@ -247,7 +247,7 @@ class Cluster:
             self.power_loss(host)
 
     def failed(self, host: Host, error: StorageError) -> None:
-        """The disk refused: the process ends itself, as the daemon does."""
+        """End a process whose disk failed, as the daemon ends itself."""
         self.world.note("failed", host.id, type(error).__name__)
         if isinstance(error, CorruptStorage):
             self.world.checks.expect(
@@ -257,19 +257,19 @@ class Cluster:
         self.kill(host)
 
     def is_ahead(self, host: Host) -> bool:
-        """Return whether its directory knows as committed what the quorum has lost."""
+        """Return whether its directory holds records as committed that the quorum has lost."""
         return (host.id, host.directory_id) in self.ahead
 
     def ended_ahead(self, host: Host) -> None:
-        """It has met the leader of a quorum that was recovered without what it knows as committed."""
+        """Note that a process ended because the recovered quorum lacks records that it knows are
+        committed.
+        """
         self.world.note("ended ahead of the quorum", host.id)
         self.mend_by_hand(host)
         self.kill(host)
 
     def mend_by_hand(self, host: Host) -> None:
-        """The operator reads the log of the daemon, and does what it says: the directory is formatted
-        anew.
-        """
+        """The operator follows the daemon's log: format the directory anew."""
         delay_us = host.dice.between(100 * MS, 5_000 * MS)
         self.world.schedule.after(delay_us, self._format_anew, host, host.directory_id)
 
@@ -284,7 +284,7 @@ class Cluster:
             self.wipe(host)
 
     def stopped(self, host: Host) -> None:
-        """A graceful shutdown is done: the log is closed in order."""
+        """Handle the end of a graceful shutdown: close the log properly."""
         process = host.process
         assert process is not None
         try:
@@ -295,12 +295,12 @@ class Cluster:
         self.kill(host)
 
     def wipe(self, host: Host) -> None:
-        """Another directory, formatted as one that may join."""
+        """Replace the directory with a new one that may join."""
         self.renew(host)
         self.start(host)
 
     def renew(self, host: Host) -> None:
-        """The same, of a host on which nothing runs; it stays so."""
+        """As `wipe`, of a host on which nothing runs; it stays down."""
         self.lost.add(host.key)
         host.disk = MemoryDisk()
         host.starts += 1
@@ -312,7 +312,7 @@ class Cluster:
         self.directories[host.id, host.directory_id] = host.mirror
 
     def _restart_later(self, host: Host) -> None:
-        """A supervisor, or an operator, starts it again at some time."""
+        """A supervisor, or an operator, restarts it some time later."""
         dice = host.dice
         if self.world.healed or dice.chance(0.7):
             delay_us = (
@@ -324,7 +324,7 @@ class Cluster:
         if host.process is None and host.starts == starts and not self.world.ending and not self.start(host):
             self._restart_later(host)
 
-    # --- looking ---
+    # --- reading ---
 
     def alive(self) -> list[Host]:
         return [host for host in self.hosts.values() if host.process is not None]
@@ -343,7 +343,7 @@ class Cluster:
         return best
 
     def voter_sets(self) -> list[VoterSet]:
-        """Every voter set that some replica goes by, or did when it was last up."""
+        """Every voter set in force at some replica, or when it last ran."""
         for host in self.hosts.values():
             if host.process is not None:
                 host.voters = host.process.core.voters
@@ -353,8 +353,8 @@ class Cluster:
         return sets
 
     def is_intact(self, voters: VoterSet, without: frozenset[ReplicaKey] = frozenset()) -> bool:
-        """Return whether a majority of these voters still has its directory, and is where the others look for
-        it.
+        """Return whether a majority of these voters still has its directory, at the address known to the
+        others.
         """
         gone = self.lost | without
         left = sum(

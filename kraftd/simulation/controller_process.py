@@ -53,7 +53,7 @@ def api_of(message: Message) -> int:
 
 
 class WatchedCore:
-    """The consensus core, with the checkers looking at each event, and at what the node keeps to itself."""
+    """The consensus core, with the checkers watching each event and the effects that stay in the node."""
 
     def __init__(self, core: RaftCore, process: ControllerProcess) -> None:
         self._core = core
@@ -94,7 +94,7 @@ def _decided(records: list[VersionedRecord]) -> Callable[[Context], Decision[Non
 
 
 class ControllerProcess(Process):
-    """See the module. Requests come and go as frames; the caller is found by connection and slot."""
+    """See the module. Requests and answers are frames; connection and slot identify the caller."""
 
     reads_pieces = frozenset({server.AnswerSnapshot})
 
@@ -155,7 +155,7 @@ class ControllerProcess(Process):
         super()._take(event)
 
     def step_node(self, event: Any, now_ms: int) -> list[Effect]:
-        """What the node makes of an event, with the checkers looking on."""
+        """Step the node with an event, watched by the checkers."""
         return self._watched(event, code_of(type(event)), lambda: self.node.step(event, now_ms), now_ms)
 
     def _watched(self, event: Any, code: int, step: Callable[[], list[Effect]], now_ms: int) -> list[Effect]:
@@ -173,7 +173,7 @@ class ControllerProcess(Process):
         return made
 
     def _cut_short(self) -> None:
-        """A vote that was durable may have been told, and count."""
+        """Handle a step that is cut short: a durable vote may have been sent, and counts."""
         for check, effect in self.told:
             if check in self.world.checks.of_votes:
                 with suppress(Violation):  # it was not durable yet
@@ -190,7 +190,9 @@ class ControllerProcess(Process):
         self._end_if_shut_down()
 
     def write(self, *writings: list[VersionedRecord]) -> bool:
-        """Decisions of the node's own, one after the other in one step; False when it may take none."""
+        """Take decisions without calls, one after the other in one step; returns False if the node may not
+        decide.
+        """
         node = self.node
         if not node.active or node.standing.stopping or node.standing.disk_full or self.is_held:
             return False
@@ -251,22 +253,22 @@ class ControllerProcess(Process):
         self.answer(request, message)
 
     def turn_away(self, event: FramesReceived) -> None:
-        """Hang up on what cannot be taken in now."""
+        """Close the connection of a request that cannot be accepted now."""
         request, _, _ = self._slots.pop((event.connection_id, event.first_slot))
         self.hang_up(request)
 
     def close_connection(self, connection_id: int) -> None:
-        """Hang up on a link, or on the client that has this connection for its one call."""
+        """Close a link, or the connection of a client's single call."""
         for key in [one for one in self._slots if one[0] == connection_id]:
             request = self._slots[key][0]
             if isinstance(request, Request):
                 self.world.network.reset(request.link)
-                return  # the node hears of it when its peer does, and may answer others until then
+                return  # the node is notified together with its peer, and may answer others until then
             del self._slots[key]
             self.hang_up(request)
 
     def controller_answered(self, ask_id: int, message: Message | None) -> None:
-        """What came of an AskController."""
+        """Handle the result of an AskController."""
         self.tell(ControllerAnswered(ask_id, message))
 
 
@@ -297,7 +299,7 @@ class FrameWire(PeerWire):
 
 
 class ControllerExecutor(NotingExecutor, NodeExecutor):
-    """The daemon's, with the checkers told of what is durable and of full disks."""
+    """The daemon's executor, which also notifies the checkers of durable state and full disks."""
 
     def __init__(self, process: ControllerProcess) -> None:
         files = process.files

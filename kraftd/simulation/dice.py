@@ -1,7 +1,7 @@
 """The only source of randomness: streams of numbers that follow from the seed and a name.
 
-Each part of the world draws from a stream of its own. So taking one fault out of a history (shrinking) leaves
-the numbers of all the others as they were.
+Each part of the world draws from a stream of its own. So removing one fault from a history (shrinking) leaves
+the numbers of all others unchanged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What goes wrong with snapshots and with files at rest.
+"""Faults of snapshots and of files at rest.
 
-Downloads are cut short, the making of snapshots ends in crashes, bits flip.
+Downloads are interrupted, processes crash while making snapshots, bits flip.
 
-A damaged directory counts as lost from that moment on, for nothing may be left to do but to format it anew.
+A damaged directory counts as lost from then on, because perhaps it can only be formatted anew.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNCHECKED_FROM = 12
 
 
 class DiskFaults:
-    """The kinds of faults that concern files; each returns what it did, None where it cannot be done."""
+    """The kinds of faults of files; each returns what it did, None if it is impossible."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -41,7 +41,7 @@ class DiskFaults:
     # --- snapshots under way ---
 
     def interrupt_download(self, dice: SeededDice) -> str | None:
-        """The next download of some process is cut short after a few pieces."""
+        """Interrupt the next download of some process after a few pieces."""
         host = dice.choice(list(self.cluster.hosts.values()))
         how, left = dice.choice(INTERRUPTIONS), [dice.between(1, 6)]
         reads_late = dice.chance(0.5)
@@ -83,7 +83,7 @@ class DiskFaults:
         self._interrupted(process, how)
 
     def _delete_snapshot(self, leader: Process, process: Process) -> None:
-        """The leader has a newer one, and lets go of the one that the process brings."""
+        """Make the leader's snapshot newer and delete the one that the process is fetching."""
         under_way = process.executor.downloads.under_way
         if under_way is not None and not process.ended and leader.replace_snapshot(under_way):
             self._interrupted(process, "snapshot deleted")
@@ -93,7 +93,7 @@ class DiskFaults:
         self.world.trace.kinds[f"download interrupted: {how}"] += 1
 
     def crash_in_snapshot(self, dice: SeededDice) -> str | None:
-        """The next snapshot that some process makes, or names, ends in a crash at one of its operations."""
+        """Crash some process at an operation of its next making or naming of a snapshot."""
         host = dice.choice(list(self.cluster.hosts.values()))
         host.snapshot_trap = dice.between(1, 9)
         return f"{host.id} at operation {host.snapshot_trap}"
@@ -118,7 +118,9 @@ class DiskFaults:
         return self._flip(dice, host, path, spans) if spans else None  # damaged in its first bytes before
 
     def damage_segment(self, dice: SeededDice) -> str | None:
-        """Never in the last batch of the log: nothing tells that from a write that a crash has torn."""
+        """Flip a bit in a segment, but never in the last batch: that looks like a write that a crash has
+        torn.
+        """
         host = self._expendable(dice)
         if host is None:
             return None
@@ -140,7 +142,7 @@ class DiskFaults:
         if host.disk.crash_at is not None or host.id in self.world.workload.joining:
             return None
         if host.process is None or host.process.is_held:
-            return None  # of who is down the checkers do not know what survived beyond what was synced
+            return None  # of a stopped host the checkers know only the synced bytes
         if self.world.options.dynamic:
             if not all(cluster.is_intact(voters, frozenset({host.key})) for voters in sets):
                 return None

@@ -1,6 +1,7 @@
-"""The nemesis: what goes wrong, when. The plan is drawn before the world runs, whom a fault meets only then.
+"""The nemesis: the faults and their times. The plan is drawn before the world runs, the target of a fault
+when it happens.
 
-Each fault has a number of its own to draw from, so that taking others out of the plan does not change it.
+Each fault draws from a number of its own, so that removing others from the plan does not change it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SHUTDOWN_MS = 2_000
 
 
 class Fault(NamedTuple):
-    """One thing that goes wrong."""
+    """One planned fault."""
 
     at_us: int
     kind: str
@@ -93,7 +94,7 @@ class Nemesis:
     # --- processes ---
 
     def _alive(self, dice: SeededDice) -> Host | None:
-        """A process that runs; the leader more often than by chance."""
+        """A running process; the leader more often than by chance."""
         alive = self.cluster.alive()
         leader = self.cluster.leader()
         if leader is not None and dice.chance(0.3):
@@ -241,7 +242,7 @@ class Nemesis:
         return f"{host.id} by {host.sync_factor}"
 
     def _disk_of(self, dice: SeededDice) -> Host | None:
-        """Of a process that runs, or is about to start."""
+        """The disk of a process that runs or is about to start."""
         down = [host for host in self.cluster.hosts.values() if host.process is None]
         return dice.choice(down) if down and dice.chance(0.5) else self._alive(dice)
 
@@ -274,7 +275,7 @@ class Nemesis:
         return ""
 
     def mend(self, host: Host) -> None:
-        """Nothing is wrong with this host any more."""
+        """Remove all faults from this host."""
         host.disk.capacity_bytes = host.disk.fault = host.disk.crash_at = None
         host.sync_factor = 1
         host.download_trap = host.read_trap = host.snapshot_trap = None
@@ -290,7 +291,7 @@ class Nemesis:
         return f"{host.id} by {jump_ms} ms"
 
     def _move_port(self, dice: SeededDice) -> str | None:
-        """Restart a host behind another port, where the others can still elect and reach each other."""
+        """Restart a host with another port, if the others can still elect and reach each other."""
         cluster, hosts = self.cluster, self.cluster.hosts
         leader = cluster.leader()
         if not self.world.options.dynamic or leader is None or len(leader.core.voters) < 3:
@@ -306,7 +307,7 @@ class Nemesis:
         return f"{host.id} to {host.port}"
 
     def _wipe(self, dice: SeededDice) -> str | None:
-        """An empty directory with a new id: the voter that it was is lost for good."""
+        """Replace a directory by an empty one with a new id: the old voter is lost for good."""
         cluster = self.cluster
         if not self.world.options.dynamic:
             return None
@@ -321,7 +322,7 @@ class Nemesis:
         return str(host.id)
 
     def _roll_back(self, dice: SeededDice) -> str | None:
-        """An old copy of a directory comes back: harmless only for who does not vote."""
+        """Put an old copy of a directory back: harmless only for an observer."""
         cluster = self.cluster
         candidates = [
             host

@@ -1,6 +1,6 @@
 """A replica's directory on a simulated disk: formatted, opened, and changed as the core's effects ask.
 
-The same storage code as the daemon's; only the disk below it is another.
+The storage code is the daemon's; only the disk below differs.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def format_disk(
 
 
 class Files:
-    """One opened directory: what the daemon's storage and downloads are, on a disk that obeys the nemesis.
+    """One opened directory: the daemon's storage and downloads on a disk that obeys the nemesis.
 
-    Raises StorageError as storage does, SimulatedCrash where the disk is told to.
+    Raises StorageError as storage does, SimulatedCrash if the disk was told to crash.
     """
 
     def __init__(

@@ -1,12 +1,12 @@
 """Worlds in which a majority of the voters is lost for good, and `kraftd quorum recover` on one survivor.
 
-A first world runs as any does. Then all its hosts lose their power at once, and the directories of most
-voters are gone. The survivor becomes the only voter, by the code of the command, with crashes in the middle
-of it. A second world begins with the survivor, with observers, and with new controllers in the place of the
-lost ones. Now and then a lost voter comes back on its old directory. What was committed before may be lost,
-so the checkers begin anew there: committed is what the survivor's log holds. From then on every invariant
-holds. A directory that comes back with a checkpoint of lost records is ahead: it has to end, or to begin anew
-with a snapshot of the leader's, and the operator formats it as the daemon's last line says.
+A first world runs as usual. Then all its hosts lose their power at once, and the directories of most voters
+are gone. The survivor becomes the only voter, by the code of the command, with crashes in the middle of it. A
+second world begins with the survivor, with observers, and with new controllers in the place of the lost ones.
+Sometimes a lost voter returns with its old directory. Committed records may be lost, so the checkers begin
+anew: the survivor's log counts as committed. From then on every invariant holds. A directory that returns
+with a checkpoint of lost records is ahead. Its process must end, or begin anew with a snapshot of the
+leader's, and the operator formats it as the daemon's last line says.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kraftd.simulation.world import World
 from kraftd.types import ReplicaKey
 from kraftd.wire.batch import Batch, iter_batches
 
-SECOND_WORLD = 1 << 40  # added to the seed: what it draws is its own
+SECOND_WORLD = 1 << 40  # added to the seed, for draws of its own
 _NOT_NOW = ("damage checkpoint", "damage segment")  # before the disaster: a damaged log is refused
 _MOST_US = 8 * SECOND
 
@@ -61,7 +61,7 @@ def run_lost_majority(seed: int, tell: Callable[[str], None] | None = None) -> O
 
 
 def draw_first(seed: int) -> Options:
-    """The options of both worlds: those of the seed, where they leave a majority to lose."""
+    """The options of both worlds: those of the seed, if they leave a majority to lose."""
     options = draw_options(seed, short=True)
     return options._replace(
         voter_count=max(3, options.voter_count),
@@ -91,7 +91,7 @@ def _run(first: World, second: World) -> None:
 
 
 def _lose_power(world: World) -> None:
-    """All hosts at once; nothing is done on them any more."""
+    """All hosts lose their power at once, and do nothing more."""
     world.ending = True
     for host in world.cluster.hosts.values():
         world.cluster.power_loss(host)
@@ -99,19 +99,19 @@ def _lose_power(world: World) -> None:
 
 
 class Remains:
-    """What is left of the first world, and goes into the second."""
+    """The remains of the first world, for the second."""
 
     def __init__(self, first: World, second: World, surveys: dict[int, Survey], voters: list[Host]) -> None:
         self.first, self.second, self.surveys = first, second, surveys
         self.dice = second.dice("lost majority")
-        # Often the one that knows the least: then the lost ones were in epochs of which it has never heard.
+        # Often the one that knows the least: then the lost voters were in epochs unknown to it.
         voters.sort(key=self._knows)
         self.survivor: Host = voters[0] if self.dice.chance(0.5) else self.dice.choice(voters)
         self.returning = self._choose_returning()
 
     @classmethod
     def of(cls, first: World, second: World) -> Remains | None:
-        """None where no voter is left whose log tells everything."""
+        """None if no voter with a complete log is left."""
         hosts = first.cluster.hosts
         surveys = {host.id: survey(host.disk, PATH) for host in hosts.values() if _has_log(host.disk)}
         voters = [
@@ -129,8 +129,8 @@ class Remains:
     def _choose_returning(self) -> list[Host]:
         """Hosts that keep their directory: observers, and at most one of the lost voters.
 
-        Never so many that they are a majority of a voter set that one of them knows: nothing on the
-        survivor's disk could keep those from electing (docs/operations/losing-nodes.md).
+        Never a majority of a voter set that one of them knows: nothing on the survivor's disk could prevent
+        their election (docs/operations/losing-nodes.md).
         """
         hosts, mine = self.first.cluster.hosts, self.surveys[self.survivor.id]
         known = set(_keys(mine))
@@ -144,7 +144,7 @@ class Remains:
         return chosen
 
     def _is_ahead(self, host: Host) -> bool:
-        """Return whether a checkpoint of it, all of which counts as committed, holds what was lost."""
+        """Return whether one of its checkpoints, which count as committed, holds lost records."""
         found = self.surveys[host.id]
         return found.committed > compare(self.surveys[self.survivor.id], found).common
 
@@ -153,7 +153,7 @@ class Remains:
         return 2 * sum(host.key in keys for host in chosen) > len(keys)
 
     def recover(self) -> int:
-        """Make the survivor the only voter, as often as a crash comes in between. Returns the epoch."""
+        """Make the survivor the only voter, again after each crash in between. Returns the epoch."""
         host, dice = self.survivor, self.dice
         told = [self.surveys[one.id] for one in self.returning if dice.chance(0.5)]
         voter = InitialVoter(host.id, *host.address, host.directory_id)
@@ -168,7 +168,7 @@ class Remains:
             else:
                 break
         host.disk.crash_at = None
-        host.disk = host.disk.after_crash(dice.below)  # what it has done is durable
+        host.disk = host.disk.after_crash(dice.below)  # its completed work is durable
         return epoch
 
     def move_in(self, epoch: int) -> None:
@@ -227,7 +227,7 @@ def _keys(found: Survey) -> list[ReplicaKey]:
 
 
 def _batches(disk: MemoryDisk) -> Iterator[Batch]:
-    """Those of a log that begins with offset 0. What was opened on the way is as a start leaves it."""
+    """The batches of a log that begins with offset 0. Opening changes the directory as a start does."""
     log = open_log(disk, f"{PATH}/{PARTITION_DIRECTORY}").log
     start = 0
     while start < log.log_end:

@@ -1,4 +1,4 @@
-"""What a directory's log holds, kept beside it by the checkers: each batch's place, epoch and checksum."""
+"""The checkers' copy of a directory's log: the place, epoch and checksum of each batch."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Entry(NamedTuple):
 
 
 class LogMirror:
-    """The batches of a log from its start on. `synced_end` is what must survive a loss of power."""
+    """The batches of a log from its start on. All before `synced_end` must survive a loss of power."""
 
     __slots__ = ("_ends", "entries", "start", "start_epoch", "synced_end")
 
     def __init__(self, start: int = 0, start_epoch: int = 0) -> None:
         self.start = start
-        self.start_epoch = start_epoch  # of the record before the start; 0 where there is none
+        self.start_epoch = start_epoch  # of the record before the start; 0 if there is none
         self.entries: list[Entry] = []
         self._ends: list[int] = []
         self.synced_end = start
@@ -54,7 +54,7 @@ class LogMirror:
         self.synced_end = max(self.synced_end, min(end, self.end))
 
     def truncate(self, end: int) -> list[Entry]:
-        """Drop what ends behind `end`; returns that."""
+        """Drop and return the batches that end after `end`."""
         keep = bisect_left(self._ends, end + 1)
         gone = self.entries[keep:]
         del self.entries[keep:], self._ends[keep:]
@@ -68,7 +68,7 @@ class LogMirror:
         self.start_epoch = epoch
 
     def start_at(self, start: int) -> None:
-        """What is below was removed."""
+        """Drop the batches below: they were removed."""
         if start > self.start:
             epoch = self.epoch_before(start)
             keep = bisect_left(self._ends, start + 1)
@@ -86,7 +86,7 @@ class LogMirror:
         )
 
     def epoch_before(self, offset: int) -> int | None:
-        """The epoch of the record at `offset - 1`; None where this log does not hold it."""
+        """The epoch of the record at `offset - 1`; None if this log does not hold it."""
         entry = self.entry_before(offset)
         if entry is not None:
             return entry.epoch

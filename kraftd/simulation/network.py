@@ -1,7 +1,7 @@
-"""The network: connections between processes, and what can happen to what they carry.
+"""The network: connections between processes, and the faults of their messages.
 
-A connection keeps the order of what it carries, different ones do not.  What falls into a cut is lost, or
-kept until the cut heals (as TCP would).  Real codecs: what arrives was encoded in a version both sides know.
+A connection keeps the order of its messages, different ones do not. A message into a cut is lost, or kept
+until the cut heals (as with TCP). Real codecs encode every message in a version that both sides know.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Link:
     def __init__(self, source: Process, target: Process, node_id: int) -> None:
         self.source = source
         self.target = target
-        self.node_id = node_id  # that the source knows the target by; -2 and below for a bootstrap server
+        self.node_id = node_id  # the source's id of the target; -2 and below for a bootstrap server
         self.open = True
         self.arrival_us = 0
         self.return_us = 0
@@ -42,7 +42,7 @@ class Link:
 
 
 class Request:
-    """One request on its way, being its own request id at the core that answers it."""
+    """One request on its way; it is its own request id at the core that answers it."""
 
     __slots__ = ("answered", "link", "message", "parked", "send_id", "version")
 
@@ -79,7 +79,7 @@ class Network:
     # --- faults ---
 
     def heal(self) -> None:
-        """No cuts; what was kept arrives, in any order."""
+        """Remove all cuts; kept messages arrive, in any order."""
         self.cut.clear()
         kept, self._kept = self._kept, []
         self.dice.shuffle(kept)
@@ -92,14 +92,16 @@ class Network:
         self.delay_us = (100, 500)
 
     def reset(self, link: Link) -> None:
-        """Both ends learn that the connection is broken, whatever was on its way."""
+        """Notify both ends that the connection is broken; messages on their way are lost."""
         if link.open:
             link.open = False
             self.schedule.after(self._delay_us(), self._tell_target, link)
             self.schedule.after(self._delay_us(), self._tell_source, link)
 
     def process_ended(self, process: Process, *, silent: bool) -> None:
-        """The kernel closes the connections of a process that ended; a host without power says nothing."""
+        """Close the connections of a process that ended, as the kernel does; a host without power sends
+        nothing.
+        """
         for link in process.links.values():
             if link.open and not silent:
                 link.open = False
@@ -112,7 +114,7 @@ class Network:
     # --- messages ---
 
     def send(self, process: Process, effect: Send) -> None:
-        """Carry a request; what comes of it is told to the sender as an event."""
+        """Carry a request; the sender gets the result as an event."""
         self.messages += 1
         to = effect.destination
         target_id = self.hosts.get((to.host, to.port))

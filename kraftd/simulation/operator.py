@@ -1,4 +1,4 @@
-"""The operator of a process: reads its log, counts what it says there, and does what it asks for."""
+"""The operator of a process: reads its log, counts its lines, and does what they ask for."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Operator:
             world.cluster.mend_by_hand(process.host)
 
     def _distrust_the_leader(self) -> None:
-        """Where a download is damaged, the leader's files are checked."""
+        """After a damaged download, check the leader's files."""
         world = self._process.world
         leader = world.cluster.leader()
         if leader is not None and leader.host.was_damaged:

@@ -1,4 +1,4 @@
-"""What a world is like: drawn from the seed, so that seeds try different corners (swarm testing)."""
+"""The options of a world, drawn from the seed, so that seeds try different corners (swarm testing)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ ADMIN_ACTS = (  # in worlds with controllers only
     "create token",
     "expire token",
 )
-# What acts and faults are there to bring about.
+# Events that acts and faults should cause.
 SNAPSHOT_TIMEOUT_MS = 8_000
 CLEAN_INTERVAL_MS = 5_000
 RETRY_SNAPSHOT_MS = 2_000
@@ -196,7 +196,7 @@ class Options(NamedTuple):
 
 
 def draw_options(seed: int, *, short: bool = False) -> Options:
-    """The options of a seed; a short world has shorter phases, not less in each second of them."""
+    """The options of a seed; a short world has shorter phases with as many events per second."""
     options = _draw(seed)
     return (
         options._replace(safety_us=options.safety_us // 4, quiet_us=3 * SECOND, shutdown_ms=1_500)
@@ -253,7 +253,7 @@ def _draw(seed: int) -> Options:
 
 
 def keeper_settings(options: Options) -> KeeperSettings:
-    """How the replicas of a world look after their snapshots."""
+    """The snapshot settings of a world's replicas."""
     return KeeperSettings(
         max_bytes=options.snapshot_bytes,
         max_interval_ms=options.snapshot_interval_ms,

@@ -1,6 +1,6 @@
-"""The ports of a host in virtual time: its timer, its threads, and the processes beside it.
+"""The ports of a host in virtual time: its timer, its threads, and its child processes.
 
-What is planned for a process comes while it runs: later if it is paused, never once it has ended.
+An action planned for a process happens while it runs: later if it is paused, never after its end.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class VirtualTimer:
 
 
 class VirtualDiskThread:
-    """One job after the other, each of which takes as long as the disk wants."""
+    """Runs one job after the other, each for as long as the disk takes."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
         self._schedule = process.world.schedule
         self._jobs: deque[DiskJob[Any]] = deque()
-        self._told_us = 0  # when the event loop is told of what was done last
+        self._told_us = 0  # when the event loop is notified of the last job
 
     def run(self, job: DiskJob[Any]) -> None:
         self._jobs.append(job)
@@ -79,7 +79,7 @@ class VirtualDiskThread:
             self._schedule.after(self._takes_us(job), self._work)
 
     def finish(self) -> None:
-        """Do what waits, but for what a full disk has no room for; the event loop hears of none of it."""
+        """Do the waiting jobs, except those that a full disk prevents; the event loop is not notified."""
         while self._jobs and self._jobs[0].attempt(lambda *_: None):
             self._jobs.popleft()
 
@@ -122,7 +122,7 @@ class VirtualDiskThread:
 
 
 class VirtualThreads:
-    """Work beside the event loop; the next may be planned to be slow."""
+    """Work beside the event loop; the next job may be planned to be slow."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -165,7 +165,7 @@ class VirtualChild:
         self._ended = ended
 
     def end(self, result: Any) -> None:
-        """Tell the result a little later."""
+        """Deliver the result a little later."""
         if not self.is_over:
             self.is_over = True
             world, host = self._process.world, self._process.host
@@ -184,7 +184,7 @@ class VirtualChild:
 
 
 class VirtualProcesses:
-    """What they do is done by the code of the real ones, at one moment; what they find is there by then."""
+    """The real processes' code does their work, at a single moment, and sees the state of that moment."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

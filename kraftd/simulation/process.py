@@ -1,7 +1,7 @@
 """One run of one replica: the consensus core, its files, and its effects performed in virtual time.
 
-The effects are performed by the daemon's own code (`kraftd.host`); what is made up is what it runs on
-(`ports`): an effect may be the last one before a crash, a sync takes as long as the disk wants.
+The daemon's own code (`kraftd.host`) performs the effects; only its `ports` are simulated. An effect may be
+the last one before a crash, and a sync takes as long as the disk wants.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class EffectCrash(BaseException):
 
 
 class Process:
-    """See the module. `ended` once it is gone; whatever still arrives for it then is nobody's."""
+    """See the module. `ended` is true once it is gone; what still arrives for it is dropped."""
 
     def __init__(self, world: World, host: Host, config: RaftConfig, files: Files) -> None:
         self.world = world
@@ -73,9 +73,9 @@ class Process:
         self.state: Registers | Metadata = self._make_state()
         self.crash_after_effects: int | None = None
         self.now_ms = 0
-        self.led_before = -1  # the epoch in which this led when the step began
+        self.led_before = -1  # the epoch that it led when the step began
         self.disk_full = False  # a sync waits for room: nothing new is appended
-        self.clients: Any = None  # its client side, once a reader has come
+        self.clients: Any = None  # its client side, after its first reader
         self.log_thread = VirtualDiskThread(self)
         self.download_thread = VirtualDiskThread(self)
         self.threads = VirtualThreads(self)
@@ -121,7 +121,7 @@ class Process:
             self.keeper.start(self.host.dice.between(1, POLL_MS))
 
     def tell(self, event: Event) -> None:
-        """Hand over an event, now or once a pause is over; not at all if the process is gone."""
+        """Deliver an event, now or after a pause; not at all if the process is gone."""
         if not self.asleep(self.tell, event):
             self.guarded(self._take, event)
 
@@ -136,7 +136,7 @@ class Process:
         self.executor.step(event)
 
     def note_snapshots(self, event: Event) -> None:
-        """What is on disk has changed, and the core is about to be told."""
+        """Note that the disk has changed, before the core is notified."""
         kind = type(event)
         if isinstance(event, SnapshotTaken | SnapshotFinished):
             if kind is SnapshotFinished:
@@ -147,12 +147,12 @@ class Process:
             self.world.checks.log_start_moved(self)
 
     def link_closed(self, link: Link) -> None:
-        """A connection to this process is gone, and with it the calls that wait there for an answer."""
+        """Handle that a connection to this process is gone, with its waiting calls."""
         for request in [one for one in self.requests if one.link is link]:
             self.tell(RequestAbandoned(request))
 
     def guarded(self, action: Callable[..., object], *arguments: Any) -> None:
-        """Let the process do something; it may crash on the way."""
+        """Run an action of the process; it may crash in it."""
         if self._guards:
             action(*arguments)
             return
@@ -166,11 +166,11 @@ class Process:
                 self._cut_short()
                 self.world.cluster.crashed(self.host, type(crash).__name__)
         finally:
-            if vars(self):  # the world was not taken apart
+            if vars(self):  # the world still exists
                 self._guards -= 1
 
     def failed(self, error: BaseException) -> None:
-        """What the daemon ends for."""
+        """Handle an error that ends the daemon."""
         if isinstance(error, BatchSplit):
             self.world.checks.fail("S9", f"{self!r}: {error}")
         if isinstance(error, CommittedIsLost) and self.world.cluster.is_ahead(self.host):
@@ -181,7 +181,7 @@ class Process:
         self.world.cluster.failed(self.host, error)
 
     def asleep(self, action: Callable[..., None], *arguments: Any) -> bool:
-        """Return whether the process is gone, or paused: then the action comes once it goes on."""
+        """Return whether the process is gone or paused; after a pause the action follows."""
         if self.ended:
             return True
         resumes_us = self.host.paused_until_us
@@ -193,7 +193,7 @@ class Process:
     # --- a step ---
 
     def step_core(self, event: Event, now_ms: int) -> Iterable[Effect]:
-        """What the core makes of an event, with the checkers looking on."""
+        """Step the core with an event, watched by the checkers."""
         world, core = self.world, self.core
         now_us = world.schedule.now_us
         self.now_ms = now_ms
@@ -224,7 +224,7 @@ class Process:
         return effects
 
     def _before_effect(self, effect: Effect) -> None:
-        """Each effect once, before it is tried for the first time."""
+        """Check each effect once, before its first attempt."""
         if self.crash_after_effects is not None:
             if self.crash_after_effects == 0:
                 raise EffectCrash
@@ -243,10 +243,12 @@ class Process:
     reads_pieces: frozenset[type] = frozenset({raft.RespondSnapshot})
 
     def _cut_short(self) -> None:
-        """A step ends before all of its effects are done."""
+        """Handle a step that ends before all of its effects are done."""
 
     def _after_step(self) -> None:
-        """All effects of a step are done. A write that a full disk refused was no step of the core."""
+        """Check after all effects of a step. The retry of a write that a full disk refused is no step of the
+        core.
+        """
         if self._stepped_ms == self.now_ms:
             self.world.checks.after_step(self)
         self._end_if_shut_down()
@@ -257,7 +259,7 @@ class Process:
 
     @property
     def is_held(self) -> bool:
-        """Return whether effects wait for room on the disk."""
+        """Return whether effects wait for space on the disk."""
         return self.executor.is_held
 
     @property
@@ -267,18 +269,20 @@ class Process:
 
     @property
     def next_offset(self) -> int:
-        """Behind the log, and whatever it has been decided to append to it."""
+        """The offset after the log and after all decisions to append to it."""
         return self.core.log_end_offset
 
     @property
     def replayed_to(self) -> int:
-        """How far the state machine has come that snapshots are made for."""
+        """How far the state machine of the snapshots has replayed the log."""
         return self.core.high_watermark
 
     # --- files ---
 
     def note_what_is_synced(self) -> None:
-        """A thread has done something: what is written now is durable, and told a little later."""
+        """Note the work of a thread: bytes written now are durable, and the core is notified a
+        little later.
+        """
         self.host.mirror.sync(self.files.log.synced_end)
 
     def note_election(self, effect: raft.PersistElection) -> None:
@@ -286,7 +290,7 @@ class Process:
         self.host.persisted = effect.state.leader_epoch, effect.state.voted_id
 
     def begin_job(self, job: DiskJob[Any]) -> None:
-        """A thread is about to do something with the disk."""
+        """Note that a thread is about to use the disk."""
         if type(job.effect) is raft.FinishSnapshot and not job.is_waiting:
             self.host.spring_snapshot_trap()
 
@@ -318,7 +322,9 @@ class Process:
     # --- snapshots ---
 
     def ask_for_snapshot(self) -> bool:
-        """As `kraftd snapshot` does; False where there is no room for the request."""
+        """Request a snapshot as `kraftd snapshot` does; returns False if there is no space for
+        the request.
+        """
         try:
             self.guarded(ask, self.files.disk, PATH, f"{self.id}-{self.world.schedule.now_us}")
         except StorageError:
@@ -326,7 +332,7 @@ class Process:
         return True
 
     def replace_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Have a newer snapshot than that one, made now if need be, and let go of all before it."""
+        """Get a newer snapshot than that one, made now if necessary, and delete all before it."""
         if self.ended or self.is_held or self.keeper.is_making:
             return False
         before = self.files.log.log_start
@@ -356,7 +362,7 @@ class Process:
             pass  # a line in the daemon's log
 
     def check_files(self) -> None:
-        """The scrub, now: reads every file; what was damaged at rest has to be found."""
+        """Scrub now: read every file; all damage at rest must be found."""
         if not self.asleep(self.check_files):
             self.guarded(self.keeper.scrub)
 
@@ -367,7 +373,7 @@ class Process:
         self.tell_workload(raft.AppendRefused(event.append_id, ErrorCode.NOT_CONTROLLER))
 
     def hang_up(self, request: Any) -> None:
-        """What was asked for cannot be read, or not now: the connection is closed."""
+        """Close the connection of a request whose data cannot be read, at least not now."""
         self.requests.pop(request, None)
         if isinstance(request, Request):
             self.world.network.reset(request.link)
@@ -413,7 +419,7 @@ class PeerWire:
 
 
 class NotingExecutor(EffectExecutor):
-    """Tells the checkers of what is durable: snapshots and votes."""
+    """Notifies the checkers of durable snapshots and votes."""
 
     process: Process
 
@@ -427,7 +433,7 @@ class NotingExecutor(EffectExecutor):
 
 
 class CoreExecutor(NotingExecutor):
-    """The effects of a consensus core that no node stands around: what it answers goes out as it is."""
+    """Performs the effects of a consensus core without a node: its answers are sent unchanged."""
 
     def __init__(self, process: Process) -> None:
         files = process.files
@@ -456,7 +462,7 @@ class CoreExecutor(NotingExecutor):
         }
 
     def disk_filled(self, error: DiskFull) -> None:
-        """The lead goes to a voter that has room, if there is another."""
+        """Resign in favour of a voter with space on its disk, if there is another."""
         process = self.process
         process.world.note("disk filled", process.id)
         process.disk_full = True
@@ -500,7 +506,7 @@ def is_write(event: Event) -> bool:
 
 
 def _nothing(_: Any) -> None:
-    """The checkers look at it; nothing follows."""
+    """Do nothing: only the checkers use this effect."""
 
 
 APPENDS = (AppendRequested, KRaftVersionUpgradeRequested)

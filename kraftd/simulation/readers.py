@@ -1,7 +1,7 @@
 """Consumers that read the metadata log by fetch sessions from any node, as Kafka's clients do (KIP-227).
 
-A reader has one fetch under way. What it hears nothing of is given up with its connection, and a full fetch
-begins another session. It stays with a node for a while; what it has read goes with it to the next one.
+A reader has one fetch under way. A fetch without an answer is given up with its connection, and a full fetch
+begins another session. The reader stays with a node for a while and takes its positions to the next one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STRANGE = (Wanted("no-such-topic", bytes([9]) * 16, 0), Wanted(METADATA.topic, M
 
 
 class FetchCall:
-    """One fetch of a reader. `full` is what a full fetch would have been told when its answer was made."""
+    """One fetch of a reader. `full` is what a full fetch would have returned when its answer was made."""
 
     __slots__ = (
         "asked", "connection_id", "full", "last_epoch", "max_bytes", "number", "offset", "reader", "sent_us",
@@ -54,7 +54,7 @@ class FetchCall:
         self.last_epoch = reader.last_epoch
         self.asked = dict(reader.asked)
         self.full: dict[PartitionKey, Told] = {}
-        self.sent_us = -1  # when it has come to the node
+        self.sent_us = -1  # when it reached the node
         self.was_parked = False
 
     def __repr__(self) -> str:
@@ -107,8 +107,8 @@ class SessionReader:
         world.schedule.after(self.dice.between(1, 2 * gap_us), self.go_on)
 
     def move(self) -> None:
-        """Go to any node that runs; the session at the former one is left behind."""
-        cluster = self.world.cluster  # a node that is ahead may tell what was lost, until it ends
+        """Go to any running node and leave the session at the former one behind."""
+        cluster = self.world.cluster  # a node that is ahead may return lost records until it ends
         alive = [host.process for host in cluster.alive() if not cluster.is_ahead(host)]
         self._hang_up()
         self.side = self.readers.side_of(self.dice.choice(alive)) if alive else None
@@ -178,7 +178,7 @@ class SessionReader:
             self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Nothing came of the fetch: the next is a full one, which names the session that it replaces."""
+        """Give the fetch up: the next is a full one, which names the session that it replaces."""
         self._hang_up()
         self.session_epoch = 0
         self.known = {}
@@ -267,7 +267,7 @@ class Readers:
         self.running = False
 
     def have_read(self, end: int) -> bool:
-        """Return whether every reader has come so far."""
+        """Return whether every reader has read that far."""
         return all(reader.offset >= end for reader in self.readers)
 
     def next_number(self) -> int:
@@ -289,7 +289,7 @@ class Readers:
         return not self.world.healed and self.dice.chance(self.world.options.reader_loss)
 
     def send(self, call: FetchCall, request: FetchRequest) -> None:
-        """Carry a fetch to the node; it may be lost, or come twice."""
+        """Carry a fetch to the node; it may be lost or duplicated."""
         parts = encode_request(FETCH, call.version, call.number & 0x7FFFFFFF, "reader", request)
         frame = b"".join(parts)[4:]
         if self._is_lost():
@@ -311,7 +311,7 @@ class Readers:
         side.receive(call.connection_id, slot, memoryview(frame))
 
     def answered(self, side: ClientSide, slot: int, parts: list[Any]) -> None:
-        """A node answers; what was asked twice is answered twice, and heard once."""
+        """Carry an answer; a duplicated fetch is answered twice, and the reader accepts one."""
         call = self._calls.pop(slot, None)
         if call is None or not parts:
             return
@@ -326,13 +326,13 @@ class Readers:
             self.world.schedule.after(self._delay_us(), call.reader.take_in, call, message)
 
     def hung_up(self, connection_id: int) -> None:
-        """A node closes a connection."""
+        """Handle that a node closes a connection."""
         for reader in self.readers:
             if reader.connection_id == connection_id:
                 self.world.schedule.after(self._delay_us(), self._lost, reader, connection_id)
 
     def process_ended(self, process: Process, *, silent: bool) -> None:
-        """Readers learn of the end of a process, unless its host says nothing any more."""
+        """Notify readers of the end of a process, unless its host has lost power."""
         for reader in self.readers:
             if not silent and reader.side is not None and reader.side.process is process:
                 self.world.schedule.after(self._delay_us(), self._lost, reader, reader.connection_id)

@@ -1,4 +1,4 @@
-"""Running seeds: one, or many side by side; and what came of each."""
+"""Runs seeds, one or many side by side, and reports their outcomes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOUR_US = 3600 * SECOND
 
 
 class Outcome(Struct):
-    """What came of one seed, in a world of whole `controllers` or of consensus cores alone.
+    """The outcome of one seed, in a world of whole `controllers` or of consensus cores alone.
 
     `invariant` is None where all held; `kinds` counts faults, acts and what they led to.
     """
@@ -42,7 +42,7 @@ class Outcome(Struct):
 
     @property
     def command(self) -> str:
-        """What runs this seed again."""
+        """The command that runs this seed again."""
         kind = " --lost-majority" if self.lost_majority else " --short" if self.short else ""
         return f"kraftd sim{kind} --seed {self.seed}"
 
@@ -87,7 +87,7 @@ def run_seed(
 
 def _run_in_a_job(seed: int, run: Callable[[int], Outcome]) -> Outcome:
     started_s = time.process_time()
-    gc.disable()  # a world is thrown away whole
+    gc.disable()  # a world is discarded as a whole
     outcome = run(seed)
     gc.collect()
     outcome.cpu_s = time.process_time() - started_s
@@ -104,7 +104,7 @@ def run_seeds(
 ) -> Iterator[Outcome]:
     """Run `count` seeds from `first` on, in as many processes as there are jobs; outcomes as they come.
 
-    `kind` runs a seed where that is not `run_seed`.
+    `kind` is the function that runs a seed.
     """
     one = partial(run_seed, short=short) if kind is None else kind
     seeds, run = range(first, first + count), partial(_run_in_a_job, run=one)
@@ -116,7 +116,7 @@ def run_seeds(
 
 
 class Cost(Struct):
-    """What seeds of one kind of world cost, all in: making the world and throwing it away count."""
+    """The total cost of seeds of one kind of world, with its construction and disposal."""
 
     seeds: int = 0
     events: int = 0

@@ -1,6 +1,6 @@
-"""Virtual time: what is to happen, in order. Time is in microseconds since the world began.
+"""Virtual time: the planned actions in order. Time is in microseconds since the world began.
 
-What falls on the same microsecond happens in the order in which it was planned, so a history is one sequence.
+Actions of the same microsecond happen in the order of their planning, so a history is one sequence.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Schedule:
         heappush(self._heap, (max(time_us, self.now_us), self._sequence, action, arguments))
 
     def run_until(self, end_us: int) -> None:
-        """Let everything happen that falls before `end_us`."""
+        """Run every action before `end_us`."""
         heap = self._heap
         while heap and heap[0][0] < end_us:
             self.now_us, _, action, arguments = heappop(heap)
@@ -45,22 +45,22 @@ class Schedule:
 
 
 class Clock:
-    """What one host's clock shows: it may be off, and run fast or slow.
+    """One host's clock: it may be wrong, and run fast or slow.
 
-    A process takes the wall clock once, when it starts, and counts monotonic time from then on; so a jump of
-    the wall clock shows with the next start, and may lead backwards.
+    A process reads the wall clock once, at its start, and adds monotonic time from then on. So a jump of the
+    wall clock takes effect at the next start, and may go backwards.
     """
 
     __slots__ = ("_started_us", "_wall_us", "offset_us", "rate_ppm")
 
     def __init__(self, offset_us: int, rate_ppm: int) -> None:
         self.offset_us = offset_us  # of the wall clock
-        self.rate_ppm = rate_ppm  # how much too fast it runs
+        self.rate_ppm = rate_ppm  # its excess speed
         self._started_us = 0
         self._wall_us = offset_us
 
     def start(self, now_us: int) -> None:
-        """A process starts and looks at the wall clock."""
+        """Read the wall clock for a process that starts."""
         self._started_us = now_us
         self._wall_us = self.offset_us + now_us + now_us * self.rate_ppm // 1_000_000
 

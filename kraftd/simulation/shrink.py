@@ -1,6 +1,6 @@
 """Making a failure small: the fewest planned faults after which the same invariant still breaks.
 
-Faults draw from numbers of their own, so one may be left out without changing the others.
+Faults draw from numbers of their own, so removing one does not change the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def planned(seed: int, *, short: bool = False) -> list[Fault]:
 
 
 def shrink(outcome: Outcome, most_runs: int = MOST_RUNS) -> list[Fault]:
-    """The faults that are needed for the same invariant to break; all of the plan if none can be spared."""
+    """The faults that break the same invariant; the whole plan if none can be removed."""
     faults = planned(outcome.seed, short=outcome.short)
     runs = 0
 

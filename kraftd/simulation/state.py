@@ -22,12 +22,12 @@ def register_value(key: str, value: str) -> bytes:
 
 
 def first_value() -> bytes:
-    """The record that says in which versions the others are written; without it there are no snapshots."""
+    """The record that sets the versions of all others; without it there are no snapshots."""
     return encode_record(VersionedRecord(FeatureLevelRecord(METADATA_VERSION, LATEST_PRODUCTION), 0))
 
 
 class Registers:
-    """What the committed log says, read when it is asked for."""
+    """Registers as the committed log sets them, read on demand."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
@@ -93,7 +93,7 @@ class Metadata:
                 for value in batch_values(batch):
                     self._apply(value, offset, batch.header.leader_epoch)
                     offset += 1
-            self.next_offset = batch.header.next_offset  # behind it may be damage, which is tried again
+            self.next_offset = batch.header.next_offset  # damage may follow, which is tried again
         self.next_offset = max(self.next_offset, end_offset)
 
     def _apply(self, value: bytes | memoryview, offset: int, epoch: int) -> None:

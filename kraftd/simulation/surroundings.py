@@ -1,7 +1,8 @@
-"""What the parts of a world see of it and of each other, so that none of them needs to import the whole.
+"""Protocols through which the parts of a world see it and each other, without importing the whole.
 
 The world is made last (`world`), of parts that refer to it. Those below `cluster` know hosts and processes by
-these protocols. Parts that are made of others later are `Any` here: who stands above them says their type.
+these protocols. Parts that are composed of others later are `Any` here: the importing module above knows
+their type.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class World(Protocol):
 
 
 class Host(Protocol):
-    """One machine (`kraftd.simulation.cluster.Host`), as what runs on it sees it."""
+    """One machine (`kraftd.simulation.cluster.Host`), as its processes see it."""
 
     id: int
     is_old: bool

@@ -1,4 +1,4 @@
-"""What happened, event by event: a digest always, the text when it is asked for.
+"""The trace of events: always a digest, the text on request.
 
 One seed makes one trace; two runs of the same seed are compared by their digests.
 """
@@ -20,7 +20,7 @@ _FLUSH_BYTES = 1 << 16
 class Trace:
     """The digest, the number of events, and how often each kind of thing occurred.
 
-    An event is a step of a replica (something told to it) or an effect of a replica, performed.
+    An event is a step of a replica (an event that it receives) or a performed effect of a replica.
     """
 
     def __init__(self, tell: Callable[[str], None] | None = None) -> None:

@@ -1,6 +1,6 @@
-"""What clients ask of the quorum: appends and reads, fetches of brokers, changes of the voters, strangers.
+"""Clients' requests to the quorum: appends and reads, fetches of brokers, changes of the voters, strangers.
 
-Appends and reads are checked for linearizability: the log is the order, and nobody may see it change.
+Appends and reads are checked for linearizability: the log is the order, and no client may see it change.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KEYS = 8
 
 
 class Call:
-    """A client's request to one process; its own request id there."""
+    """A client's request to one process; the object is its own request id there."""
 
     __slots__ = ("kind", "link", "message", "number", "then")
 
@@ -55,14 +55,14 @@ class Call:
 
 
 class Operation:
-    """An append (with values) or a read, from the moment it is asked for until its fate is known."""
+    """An append (with values) or a read, from its request until its fate is known."""
 
     __slots__ = ("asked_end", "base_offset", "end_offset", "number", "outcome", "values")
 
     def __init__(self, number: int, values: list[bytes], asked_end: int) -> None:
         self.number = number
         self.values = values
-        self.asked_end = asked_end  # the end of everything that was acknowledged when it was asked for
+        self.asked_end = asked_end  # the end of everything acknowledged at its request
         self.base_offset = -1
         self.end_offset = -1
         self.outcome = "asked"
@@ -113,7 +113,7 @@ class Workload:
             self.world.schedule.after(self.dice.between(1, 2 * self.world.options.act_gap_us), self._next)
 
     def act(self, kind: str) -> bool:
-        """Do one thing, if it can be done now."""
+        """Do one act, if it is possible now."""
         done = self._acts[kind]()
         if done:
             self.world.trace.kinds[kind] += 1
@@ -122,7 +122,7 @@ class Workload:
     # --- appends and reads ---
 
     def _anyone(self) -> Process | None:
-        """Mostly a leader (two may think so); sometimes a process that is none."""
+        """Mostly a leader (two may believe to be it); sometimes another process."""
         alive = [host.process for host in self.cluster.alive() if host.process is not None]
         leaders = [process for process in alive if process.core.is_leader]
         if leaders and not self.dice.chance(0.03):
@@ -174,7 +174,7 @@ class Workload:
         process.tell(event)
 
     def append_settled(self, process: Process, effect: Any) -> None:
-        """What became of an operation; each has one fate."""
+        """Note the fate of an operation; each has one."""
         operation = self.operations.get(effect.append_id)
         if operation is None:
             return
@@ -231,7 +231,7 @@ class Workload:
             call.then(message)
 
     def lost(self, process: Process, call: Call) -> None:
-        """The connection was closed: its outcome is unknown."""
+        """Note that the connection was closed: the outcome is unknown."""
 
     def _client_fetch(self) -> bool:
         """A broker, or a client without an id, reads the metadata log."""
@@ -276,7 +276,7 @@ class Workload:
         return True
 
     def _remove_voter(self) -> bool:
-        """Never one whose removal would leave the quorum to directories that are lost."""
+        """Remove a voter, but never one whose removal would leave a majority of lost directories."""
         cluster = self.cluster
         leader = cluster.leader()
         if leader is None or len(leader.core.voters) < 2:
@@ -307,7 +307,9 @@ class Workload:
         return True
 
     def _stranger(self) -> bool:
-        """A request of another cluster, for another voter, or from the past: nothing may come of it (S17)."""
+        """Send a request of another cluster, for another voter, or of an old epoch: it may change nothing
+        (S17).
+        """
         process = self._anyone()
         if process is None:
             return False
@@ -341,11 +343,11 @@ class Workload:
         return True
 
     def ask_controller(self, process: Any, effect: Any) -> None:
-        """Only whole controllers ask."""
+        """Do nothing: only whole controllers send these."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """Everything has come to rest: whatever is left to be checked."""
+        """Check the rest, after all activity has ended."""
 
     def __repr__(self) -> str:
         return f"<Workload {self.acknowledged} of {len(self.operations)} operations acknowledged>"

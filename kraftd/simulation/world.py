@@ -31,8 +31,8 @@ from kraftd.types import OffsetAndEpoch
 class World:
     """One seed's world. `run` it once.
 
-    `faults` replaces the planned faults (shrinking); `tell` gets the trace as text, line by line; a `short`
-    world's phases take less time.
+    `faults` replaces the planned faults (shrinking); `tell` receives the trace as text, line by line; a
+    `short` world has shorter phases.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class World:
         schedule.run_until(self.options.safety_us)
 
     def heal(self) -> None:
-        """No more faults: everything is up and connected, with room on its disk."""
+        """End all faults: everything is up and connected, with space on its disk."""
         self.healed = True
         self.note("healed")
         self.workload.stop()
@@ -112,13 +112,13 @@ class World:
         for host in self.cluster.hosts.values():
             self.nemesis.mend(host)
             self.cluster.start(host)
-        # A frozen process wakes in its own time, with all that came for it meanwhile.
+        # A frozen process wakes at its planned time, with all that arrived meanwhile.
         self.schedule.run_until(max(host.paused_until_us for host in self.cluster.hosts.values()))
 
     def take_apart(self) -> None:
-        """Let go of everything.
+        """Drop all references.
 
-        The garbage collector does not look into messages; a world that hangs together by one would stay.
+        The garbage collector does not traverse messages, so a world with a cycle through one would stay.
         """
         for process in self.cluster.processes:
             vars(process).clear()

@@ -82,7 +82,7 @@ def _alter(
     isr: Replicas,
     may_join: bool,
 ) -> PartitionAnswer:
-    """Make one change, if it is acceptable. `may_join` tells whether a member may be in sync."""
+    """Make one change, if it is acceptable. `may_join` tells whether every member may be in sync."""
     index = proposal.partition_index
     partition = topic.partitions.get(index)
     if partition is None:

@@ -1,1 +1,1 @@
-"""What must always hold (S1-S21), looked at before every effect and after every step."""
+"""The invariants (S1-S21), checked before every effect and after every step."""

@@ -1,4 +1,6 @@
-"""C1 and C2 of ACLs, SCRAM users and delegation tokens: what was told of each fits one order, and holds."""
+"""C1 and C2 of ACLs, SCRAM users and delegation tokens: the answers about each fit one order, and
+stay true.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from kraftd.simulation.surroundings import World
 
 
 class AccessOperation:
-    """An ACL or a user made or removed, from when to when; `found` says whether it was there before."""
+    """An ACL or a user made or removed, with its time; `found` says whether it existed before."""
 
     __slots__ = ("asked_us", "done_us", "found", "makes", "of")
 
@@ -28,7 +30,7 @@ class AccessOperation:
 
 
 class AccessChecker(Checker):
-    """Fed by the workload with what its clients were told."""
+    """The workload reports its clients' answers to it."""
 
     def __init__(self, world: World, records: RecordChecker) -> None:
         super().__init__(world)
@@ -36,30 +38,30 @@ class AccessChecker(Checker):
         self._operations: dict[str, list[AccessOperation]] = {}
 
     def begun(self, operation: AccessOperation) -> None:
-        """It is asked for; unless more is told of it, it may take effect at any time, or never."""
+        """Note a request. Without an answer it may take effect at any time, or never."""
         self._operations.setdefault(operation.of, []).append(operation)
 
     def done(self, operation: AccessOperation, found: bool | None) -> None:
-        """It is acknowledged; `found` is None where the answer does not tell what was there."""
+        """Note an acknowledgement; `found` is None if the answer does not tell what existed."""
         operation.done_us, operation.found = self.world.schedule.now_us, found
         self.world.trace.kinds["access changed"] += 1
 
     def refused(self, operation: AccessOperation) -> None:
-        """It was refused for what it was, and has no effect."""
+        """Note a refusal for the request's content: it has no effect."""
         self._operations[operation.of].remove(operation)
 
     def token_told(self, token_id: str, *, exists: bool) -> None:
-        """C2: a token that was told of is committed; one that was expired is gone for good."""
+        """C2: an answered token is committed; an expired one is gone for good."""
         newest = self.world.reference.newest
         if newest is None or newest.waiting is not None:
-            return  # what is committed takes no effect yet
+            return  # committed records take no effect yet
         if (token_id in self._records.image.delegation_tokens) is not exists:
             told = "made" if exists else "expired"
             self.fail("C2", f"token {token_id} is told to be {told}, and that is not committed")
         self.world.trace.kinds["token made" if exists else "token expired"] += 1
 
     def at_rest(self, known: set[str]) -> None:
-        """C2: each history fits one order that ends with what is committed: `known` is what there is."""
+        """C2: each history fits one order that ends with the committed state, `known`."""
         now_us = self.world.schedule.now_us
         for of, operations in self._operations.items():
             history: History = [_step(one) for one in operations]
@@ -71,7 +73,7 @@ class AccessChecker(Checker):
                 )
 
     def authorizer_at_rest(self, process: ControllerProcess) -> None:
-        """C1: a node that has read all that is committed decides by those ACLs and no others."""
+        """C1: a node that has read all committed records decides by those ACLs and no others."""
         committed = self.world.committed.end
         if not process.node.following.replay.complete or process.core.high_watermark < committed:
             return

@@ -1,4 +1,4 @@
-"""What a checker is, and what a broken invariant is."""
+"""The base of checkers, and the error of a broken invariant."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ OnEffect = Callable[[Any, Any], None]  # of the process, and the effect
 
 
 class Violation(BaseException):
-    """An invariant does not hold. `invariant` is its name (S1, L4, and so on), `text` what was seen.
+    """An invariant does not hold. `invariant` is its name (S1, L4, and so on), `text` the observation.
 
-    Not an Exception: the node's guard of its handlers must not take it for a fault of theirs.
+    Not an Exception, so that the node's guard does not treat it as a fault of a handler.
     """
 
     def __init__(self, invariant: str, text: str) -> None:
@@ -23,13 +23,13 @@ class Violation(BaseException):
 
 
 class Checker:
-    """One group of invariants. What it does not override costs nothing."""
+    """One group of invariants. Methods that it does not override cost nothing."""
 
     def __init__(self, world: World) -> None:
         self.world = world
 
     def effects(self) -> dict[type, OnEffect]:
-        """What to look at before an effect of that type is performed."""
+        """The check before an effect of that type is performed."""
         return {}
 
     def fail(self, invariant: str, text: str) -> NoReturn:

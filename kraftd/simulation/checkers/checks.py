@@ -1,4 +1,4 @@
-"""All checkers of a world: which of them is called when."""
+"""All checkers of a world, and the calls to them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Checks:
         self.snapshots = SnapshotChecker(world)
         self.of_votes = frozenset(self.elections.effects().values())
         self.on_effect: dict[type, list[OnEffect]] = {}
-        # The order matters: commits are judged by what the logs hold.
+        # The order matters: commits are judged by the content of the logs.
         for checker in (
             self.snapshots,
             self.membership,
@@ -56,7 +56,7 @@ class Checks:
             raise Violation(invariant, text)
 
     def started(self, process: Process) -> None:
-        """A process is about to take its first step, with what it found on its disk."""
+        """Note that a process is about to take its first step, with the state found on its disk."""
         self.logs.started(process)
         self.elections.started(process)
         self.commits.started(process)

@@ -1,4 +1,4 @@
-"""S5, S6, S7, S8, S14: what is committed, by whom, and that it stays so everywhere."""
+"""S5, S6, S7, S8, S14: what is committed, by which leader, and that it stays so everywhere."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from kraftd.simulation.surroundings import World
 
 
 class CommitChecker(Checker):
-    """The committed log of the world is what leaders have shown as committed."""
+    """The world's committed log: the records that leaders have shown as committed."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._marks: dict[Process, int] = {}
         self._led: set[int] = set()
         self._ends: dict[int, int] = {}  # by epoch: how far its leader has committed
-        self._shown: dict[int, int] = {}  # by epoch: how far its leader has shown so, new or not
-        self._resets: dict[Process, int] = {}  # where a process began anew with a leader's snapshot
-        self._by_directory: dict[tuple[int, bytes], int] = {}  # marks, those of directories that are gone too
+        self._shown: dict[int, int] = {}  # by epoch: how far its leader has shown commits, new or not
+        self._resets: dict[Process, int] = {}  # offset at which a process began anew with a leader's snapshot
+        self._by_directory: dict[tuple[int, bytes], int] = {}  # high watermarks, also of lost directories
 
     def effects(self) -> dict[type, OnEffect]:
         return {raft.HighWatermarkMoved: self.moved, raft.ResetLog: self._resetting}
 
     def known_before(self, end: int) -> None:
-        """A world that begins with a log, all of which counts as committed."""
+        """Begin with a log, all of which counts as committed."""
         self._ends[0] = end
 
     def shown(self, process: Process) -> int:
-        """Its high watermark; -1 while it knows none."""
+        """The process's high watermark; -1 while it knows none."""
         return self._marks.get(process, -1)
 
     def shown_by_leader(self, epoch: int) -> int:
@@ -38,7 +38,7 @@ class CommitChecker(Checker):
         return self._shown.get(epoch, -1)
 
     def _resetting(self, process: Process, effect: raft.ResetLog) -> None:
-        """From there on it has what the leader has, and nothing that was lost."""
+        """Note that from there on the process has the leader's records, and none that were lost."""
         self._resets[process] = effect.snapshot_id.offset
         self.world.cluster.ahead.discard((process.host.id, process.host.directory_id))
 
@@ -51,7 +51,7 @@ class CommitChecker(Checker):
             self.fail("S7", f"{process!r}: high watermark from {before} to {mark}")
         self._marks[process] = mark
         if self.world.cluster.is_ahead(host):
-            return  # it will have to end
+            return  # it must end
         self._by_directory[host.id, host.directory_id] = mark
         core = process.core
         epoch = core.epoch if core.is_leader else process.led_before  # it may have resigned in the same step
@@ -72,7 +72,7 @@ class CommitChecker(Checker):
                 )
 
     def _led_to(self, process: Process, epoch: int, mark: int) -> None:
-        """A leader's high watermark, whether anybody has committed as much before or not."""
+        """Check a leader's high watermark, whether or not another leader has committed as much before."""
         committed = self.world.committed
         self._by_majority(process, mark)
         self._shown[epoch] = mark  # a leader that resigns in this step has shown it
@@ -91,9 +91,7 @@ class CommitChecker(Checker):
             self.fail("S7", f"{process!r} commits {mark}, which is inside of a batch")
 
     def at_rest(self) -> None:
-        """S6: no directory, whichever replica's it was, holds anything else of what it has shown as
-        committed.
-        """
+        """S6: no directory of any replica holds other records than those that it has shown as committed."""
         committed = self.world.committed
         for where, mirror in self.world.cluster.directories.items():
             mark = self._by_directory.get(where, -1)
@@ -102,7 +100,7 @@ class CommitChecker(Checker):
                     self.fail("S6", f"the directory of {where[0]} was committed to {mark} and holds {entry}")
 
     def _by_majority(self, process: Process, mark: int) -> None:
-        """A majority of the voters has synced this very log up to there (S7, S14)."""
+        """Check that a majority of the voters has synced this exact log up to there (S7, S14)."""
         cluster: Cluster = self.world.cluster
         voters = process.core.voters
         entry = process.host.mirror.entry_before(mark)
@@ -123,7 +121,9 @@ class CommitChecker(Checker):
             self.fail("S7", f"{process!r} commits {mark}, synced by {holders} of {voters!r}")
 
     def started(self, process: Process) -> None:
-        """What a snapshot holds was committed: a process that has one knows so much from the beginning."""
+        """Note a start. A snapshot's records were committed, so a process that has one knows that much at
+        once.
+        """
         latest = process.files.log.latest_snapshot
         if latest is not None:
             self._resets[process] = latest.offset
@@ -137,16 +137,16 @@ class CommitChecker(Checker):
         if epoch not in self._led:
             self._led.add(epoch)
             self._complete(process)
-        # What it tells followers may be less than it has known before as one of them.
+        # A leader may show its followers less than it knew before as a follower.
         if role.high_watermark != self._shown.get(epoch, -1):
             if role.high_watermark < self._shown.get(epoch, -1):
                 self.fail("S7", f"{process!r} shows {role.high_watermark} after {self._shown[epoch]}")
             self._shown[epoch] = role.high_watermark
 
     def _complete(self, process: Process) -> None:
-        """S5: a new leader has everything that was committed in epochs before its own.
+        """S5: a new leader has everything that was committed in earlier epochs.
 
-        One that learns late of its votes may come after the leader of a later epoch, and commits nothing.
+        A leader that learns late of its votes may come after the leader of a later epoch; it commits nothing.
         """
         epoch = process.core.epoch
         end = max((end for other, end in self._ends.items() if other < epoch), default=0)

@@ -1,4 +1,4 @@
-"""C1, C2, C3, C6: what controllers answer, and what they have made of the log in the end."""
+"""C1, C2, C3, C6: the answers of controllers, and their final images of the log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_DECIDED = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.
 
 
 class Registered(NamedTuple):
-    """A registration that a broker was told of."""
+    """A registration that a broker got as an answer."""
 
     broker_id: int
     incarnation: bytes
@@ -27,7 +27,7 @@ class Registered(NamedTuple):
 
 
 class TopicOperation:
-    """A topic created or deleted, from when to when, and with what answer (None: unknown)."""
+    """A topic created or deleted, with its times and its answer (None: unknown)."""
 
     __slots__ = ("asked_us", "code", "creates", "done_us", "name", "topic_id")
 
@@ -62,7 +62,7 @@ class ConfigOperation:
 
 
 class ControllerChecker(Checker):
-    """Fed by the workload with what its clients were told."""
+    """The workload reports its clients' answers to it."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -76,7 +76,7 @@ class ControllerChecker(Checker):
     # --- answers ---
 
     def topic_answered(self, process: Process, operation: TopicOperation, code: int | None) -> None:
-        """C2: what is answered stands in the committed log."""
+        """C2: an answered change is in the committed log."""
         if code is None or code in NOT_DECIDED:
             return
         operation.done_us, operation.code = self.world.schedule.now_us, code
@@ -90,7 +90,7 @@ class ControllerChecker(Checker):
             self.fail("C2", f"{operation!r} is acknowledged by {process!r}, and not committed to {mark}")
 
     def config_written(self, operation: ConfigOperation, code: int | None) -> None:
-        """C2: what is acknowledged is committed."""
+        """C2: an acknowledged write is committed."""
         if code is None or code in NOT_DECIDED:
             return
         operation.done_us = self.world.schedule.now_us
@@ -98,10 +98,10 @@ class ControllerChecker(Checker):
             self.fail("C2", f"{operation!r} is answered {code}, and not committed")
 
     def config_read(self, process: Process, operation: ConfigOperation, value: str) -> None:
-        """C2: no client is shown what could still be taken back.
+        """C2: no client sees a value that could still be undone.
 
         A leader that does not know of its successor yet may show an old value, as Apache Kafka's do. So may a
-        node that takes no decisions; what the newest active controller shows has its place in the order.
+        node that takes no decisions. A value from the newest active controller must fit the order.
         """
         operation.value = value
         if value and value not in self.records.configs.get(operation.key, ()):
@@ -112,7 +112,7 @@ class ControllerChecker(Checker):
             self.world.trace.kinds["config read"] += 1
 
     def isr_altered(self, topic_id: bytes, index: int, partition_epoch: int) -> None:
-        """C2: a partition's leader is told of what is committed only."""
+        """C2: a partition's leader only gets committed state as an answer."""
         state = self.records.image.partition(topic_id, index)
         if state is not None and state.partition_epoch < partition_epoch and not self._in_transaction:
             self.fail(
@@ -126,13 +126,14 @@ class ControllerChecker(Checker):
 
     @property
     def _in_transaction(self) -> bool:
-        """What is committed takes no effect yet."""
+        """Return whether committed records take no effect yet."""
         newest = self.world.reference.newest
         return newest is not None and newest.waiting is not None
 
     def registered(self, one: Registered) -> None:
-        """C2 and C3: an epoch that is committed; those of a broker only grow, the same incarnation may be
-        told its own again."""
+        """C2 and C3: an answered epoch is committed. A broker's epochs only grow, but the same incarnation
+        may get its own again.
+        """
         if self.records.broker_epochs.get(one.broker_id, -1) < one.epoch and not self._in_transaction:
             self.fail("C2", f"{one} is acknowledged, and not committed")
         before = self._epochs.get(one.broker_id)
@@ -141,7 +142,7 @@ class ControllerChecker(Checker):
         self._epochs[one.broker_id] = one
 
     def refused(self, was_stale: bool, answer: Any, what: str) -> None:
-        """C3: a request of a broker epoch that was over when it was asked is not granted."""
+        """C3: a request with a broker epoch that was over when it was sent is refused."""
         if not was_stale or answer is None:
             return
         if not answer.error_code:
@@ -190,7 +191,7 @@ class ControllerChecker(Checker):
 
 
 def _history(operations: list[TopicOperation]) -> History:
-    """What each operation may have seen and done (see linearizability)."""
+    """The possible observation and effect of each operation (see linearizability)."""
     history: History = []
     for one in operations:
         if one.code is None:
@@ -201,12 +202,12 @@ def _history(operations: list[TopicOperation]) -> History:
             history.append((one.asked_us, one.done_us, True, True))
         elif one.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             history.append((one.asked_us, one.done_us, False, False))
-        # everything else was refused for what it was, and tells nothing of the topic
+        # every other error is about the request itself, and tells nothing of the topic
     return history
 
 
 def _config_history(operations: list[ConfigOperation]) -> History:
-    """Of operations whose outcome no client was told, only what has been read since can matter."""
+    """Operations of unknown outcome matter only if their value has been read since."""
     read = {one.value for one in operations if not one.writes and one.done_us is not None}
     return [
         (one.asked_us, one.done_us, None if one.writes else one.value, one.value)

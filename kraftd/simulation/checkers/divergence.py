@@ -1,4 +1,4 @@
-"""S18: a log that parts from the leader's is put in order in as many rounds as it has epochs."""
+"""S18: a log that diverges from the leader's is repaired in at most as many rounds as it has epochs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Rounds:
 
 
 class DivergenceChecker(Checker):
-    """A round is a fetch of the epoch's leader, answered with where the logs part."""
+    """A round is a fetch from the epoch's leader that is answered with a diverging epoch."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -34,7 +34,7 @@ class DivergenceChecker(Checker):
         message: Any = event.message
         core = process.core
         if event.send_id not in core._replica.connections._sent or core.state is not State.FOLLOWER:
-            return  # given up, or asked in another state: it is not looked at
+            return  # given up, or sent in another state: the answer is ignored
         if message.error_code or not message.responses or message.responses[0].partitions[0].error_code:
             return
         partition = message.responses[0].partitions[0]

@@ -1,4 +1,6 @@
-"""S1, S2, S3, S14, S16 and the memory of quorum-state (D1): epochs, votes, and leaders that hold on."""
+"""S1, S2, S3, S14, S16 and the durability of quorum-state (D1): epochs, votes, and leaders without a
+majority.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ from kraftd.types import ReplicaKey
 
 
 class ElectionChecker(Checker):
-    """Votes count from the moment in which they are told."""
+    """Votes count from the moment at which they are sent."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._leaders: dict[int, Process] = {}  # of epochs: one run of one replica
         self._votes: dict[int, dict[tuple[int, bytes], tuple[int, bytes]]] = {}  # of epochs, by voter
         self.stood: dict[ReplicaKey, int] = {}  # the last epoch in which each asked for votes
-        # S16, of processes that lead: epoch, deadline, and who was heard since it was set
+        # S16, of processes that lead: epoch, deadline, and the voters heard since it was set
         self._quorum: dict[Process, tuple[int, int, set[int]]] = {}
 
     def effects(self) -> dict[type, OnEffect]:
@@ -43,10 +45,10 @@ class ElectionChecker(Checker):
         epoch, voted_id = process.host.persisted
         election = process.files.quorum_state.read()
         found = (0, -1) if election is None else (election.leader_epoch, election.voted_id)
-        leads = election is not None and election.leader_id >= 0  # then no vote is of use any more
+        leads = election is not None and election.leader_id >= 0  # then votes are of no use any more
         if found[0] < epoch or (found[0] == epoch and voted_id >= 0 and found[1] != voted_id and not leads):
             self.fail("S2", f"{process!r} persisted epoch and vote {(epoch, voted_id)}, finds {found}")
-        process.host.persisted = found  # a crash may have come between the file and the note of it
+        process.host.persisted = found  # a crash may have come between the write of the file and its note
 
     def persisting(self, process: Process, effect: raft.PersistElection) -> None:
         state = effect.state
@@ -117,7 +119,7 @@ class ElectionChecker(Checker):
             self.fail("S3", f"{process!r} votes for {vote} and {candidate_id, directory_id} in epoch {epoch}")
 
     def before_step(self, process: Process, event: Event) -> None:
-        """A fetch of this epoch that continues the leader's log keeps it in office."""
+        """Note a fetch: one of this epoch that continues the leader's log keeps it leader."""
         if process not in self._quorum or type(event) is not RequestReceived:
             return
         message: Any = event.message

@@ -1,4 +1,4 @@
-"""S20: what a fetch session's answers tell together is what a full fetch would tell (KIP-227).
+"""S20: the answers of a fetch session add up to the answer of a full fetch (KIP-227).
 
 A reader sees committed records only, each once and in order, and never a truncation.
 """
@@ -38,7 +38,7 @@ METADATA = Wanted(METADATA_TOPIC, METADATA_TOPIC_ID, 0)
 
 
 class Told(NamedTuple):
-    """What a reader knows of a partition, beside records."""
+    """A reader's knowledge of a partition, beside records."""
 
     error_code: int
     high_watermark: int
@@ -61,12 +61,12 @@ def partitions_of(message: FetchResponse, version: int) -> dict[PartitionKey, Pa
 
 
 class SessionChecker(Checker):
-    """Judges each answer where it is made, and what a reader has made of all of them."""
+    """Checks each answer when it is made, and the reader's state after each."""
 
     def full_fetch(
         self, side: Any, asked: list[FetchTopic], version: int, max_bytes: int
     ) -> dict[PartitionKey, Told]:
-        """What a fetch without a session would be told now of the same positions."""
+        """The current answer to a fetch of the same positions without a session."""
         sessions = side.node.fetches.sessions
         request = FetchRequest(session_epoch=-1, topics=asked, max_bytes=max_bytes)
         now_ms = side.node.now_ms
@@ -78,7 +78,9 @@ class SessionChecker(Checker):
         }
 
     def made(self, side: Any, call: Any, message: FetchResponse) -> None:
-        """An answer is sent: nothing in it is above the high watermark, or calls committed records undone."""
+        """Check an answer to be sent: it is not above the high watermark, and declares no committed records
+        truncated.
+        """
         process, committed = side.process, self.world.committed
         data = partitions_of(message, call.version).get(METADATA.key(call.version))
         if data is None:
@@ -93,7 +95,7 @@ class SessionChecker(Checker):
             )
 
     def records(self, call: Any, data: PartitionData) -> tuple[int, int]:
-        """Where the records that a reader is given end, and in which epoch; they follow those that it has."""
+        """The end and epoch of the records in an answer; they must follow those that the reader has."""
         reference, committed = self.world.reference, self.world.committed
         offset, epoch = call.offset, call.last_epoch
         for batch in iter_batches(data.records or b"", verify=False):
@@ -111,7 +113,7 @@ class SessionChecker(Checker):
         return offset, epoch
 
     def received(self, call: Any, known: dict[PartitionKey, Told]) -> None:
-        """A reader has taken an answer in: it knows what a full fetch would have told it."""
+        """Check that a reader, after an answer, knows what a full fetch would have returned."""
         for key, full in call.full.items():
             told = known.get(key)
             if told == full:

@@ -1,9 +1,9 @@
-"""Whether a history of one register fits one order (Wing & Gong, with memory)."""
+"""The check that a history of one register fits one order (Wing & Gong, with memoization)."""
 
 from __future__ import annotations
 
 Value = bool | str
-# from, to (None: open for ever), what it saw (None: anything, and an open one may never happen), what it left
+# begin, end (None: open for ever), value seen (None: any, and an open step may never happen), value left
 Step = tuple[int, int | None, Value | None, Value]
 History = list[Step]
 
@@ -11,11 +11,11 @@ MOST_STATES = 200_000
 
 
 def linearizable(history: History, first: Value = False) -> bool:
-    """Return whether the steps can be put into an order that keeps real time, beginning with a register of
+    """Return whether an order of the steps exists that respects real time and begins with a register of
     `first`.
 
-    A step without an answer may take effect at any time after it began, or never. Gives up, in favour of the
-    history, after MOST_STATES.
+    A step without an answer may take effect at any time after it began, or never. After MOST_STATES the
+    search ends, and the history counts as linearizable.
     """
     steps = sorted(history, key=lambda step: step[0])
     count = len(steps)
@@ -46,7 +46,7 @@ def linearizable(history: History, first: Value = False) -> bool:
             if done >> i & 1:
                 continue
             if saw is None:
-                if value != left or ended is not None:  # else it may as well never happen
+                if value != left or ended is not None:  # else it can be skipped
                     waiting.append((done | 1 << i, left))
             elif saw == value:
                 waiting.append((done | 1 << i, left))

@@ -1,4 +1,4 @@
-"""L1-L6 and S15: what must come to pass once nothing goes wrong any more."""
+"""L1-L6 and S15: what must eventually happen once there are no more faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kraftd.simulation.network import SLOWEST_US
 from kraftd.simulation.schedule import MS, SECOND
 from kraftd.simulation.surroundings import World
 
-RESTLESS = ("L1", "L2", "L3", "L4", "L5", "S15")  # what a replica may break that raises the epoch for ever
+RESTLESS = ("L1", "L2", "L3", "L4", "L5", "S15")  # what a replica that raises the epoch for ever may break
 SETTLE_US = 120 * SECOND
 MAX_SETTLE_WINDOWS = 5
 
@@ -29,8 +29,8 @@ class Liveness:
         self.leader_us = -1
         self.agreed = False  # the world has healed, and knows it
         self.settled_us = -1
-        self.healed_epoch = -1  # the highest that anybody knew when the world had healed
-        self._mark = -1, 0  # an epoch, and the log end of its leader when agreement was asked for
+        self.healed_epoch = -1  # the highest known epoch when the world had healed
+        self._mark = -1, 0  # an epoch, and the log end of its leader when the agreement began
 
     def run(self) -> None:
         world = self.world
@@ -50,7 +50,7 @@ class Liveness:
                 if violation.invariant not in RESTLESS:
                     raise
                 if not all(cluster.is_intact(voters) for voters in cluster.voter_sets()):
-                    world.note("not alive by right")  # damage met at rest took one directory too many
+                    world.note("not alive by right")  # damage at rest cost one directory too many
                     return
                 if cluster.mended != mended:
                     continue  # the operator took a damaged directory away meanwhile, the leader's perhaps
@@ -65,7 +65,7 @@ class Liveness:
     def _come_to_rest(self, started_us: int) -> None:
         world, schedule = self.world, self.world.schedule
         options = world.options
-        # Timeouts are drawn between one and two of them; who followed a leader that is gone notices first.
+        # Timeouts are drawn between one and two of them; followers of a lost leader notice first.
         patience_ms = 2 * options.fetch_timeout_ms + 5 * 2 * options.election_timeout_ms + 1_000
         self._await("L1", self._has_leader, "there is no leader", patience_ms * MS)
         self.leader_us = schedule.now_us - started_us
@@ -86,9 +86,9 @@ class Liveness:
         self._one_link_broken()
 
     def disturber(self) -> int | None:
-        """A voter that was removed, has not learnt it, and has stood since the world healed, for want of
-        pre-votes: one of the voters that it knows is of before KIP-996.  It raises the epoch for ever, as in
-        Apache Kafka.
+        """A removed voter that does not know of its removal and has started elections since the world healed.
+        Pre-votes do not stop it, because one of the voters that it knows predates KIP-996. It raises the
+        epoch for ever, as in Apache Kafka.
         """
         hosts = self.cluster.hosts
         leader = self.cluster.leader()
@@ -119,7 +119,7 @@ class Liveness:
                     raise
 
     def _high_watermarks(self) -> dict[int, int]:
-        """By host; -1 where nothing runs."""
+        """The high watermarks by host; -1 if nothing runs."""
         return {
             host.id: -1 if host.process is None else host.process.core.high_watermark
             for host in self.cluster.hosts.values()
@@ -140,7 +140,7 @@ class Liveness:
             schedule.run_until(schedule.now_us + 20 * MS)
 
     def _has_leader(self) -> bool:
-        """A majority of the voters follows it. How far they are behind is another matter (L4)."""
+        """Return whether a majority of the voters follows a leader. Their lag is checked elsewhere (L4)."""
         leader = self.cluster.leader()
         if leader is None:
             return False
@@ -153,7 +153,9 @@ class Liveness:
         return following * 2 > len(core.voters)
 
     def _agree(self) -> bool:
-        """Everybody follows one leader, and knows as committed what was so when agreement was asked for."""
+        """Return whether all replicas follow one leader and know the commits from before the
+        agreement began.
+        """
         leader = self.cluster.leader()
         if leader is None or leader.core.high_watermark < 0:
             return False
@@ -182,7 +184,7 @@ class Liveness:
         )
 
     def _quiet(self) -> None:
-        """S15, L3, L5: nothing moves, and little is said."""
+        """S15, L3, L5: nothing changes, and few messages are sent."""
         world = self.world
         leader = self.cluster.leader()
         assert leader is not None
@@ -206,7 +208,8 @@ class Liveness:
             if isinstance(role, Leader) and role.voter_change is not None and role.voter_change is change:
                 raise Violation("L3", f"{process!r} changes its voters at rest: {role.voter_change!r}")
         said = world.network.messages - messages
-        # Everybody fetches twice a second, an answer each, and is told of the epoch once a second at most.
+        # Every replica fetches twice a second, with an answer each, and is notified of the epoch at most once
+        # a second.
         fetches = quiet_us // (500 * MS) + 1
         allowed = len(self.cluster.hosts) * (2 * fetches + 4 * (quiet_us // (200 * MS)))
         if said > allowed:
@@ -272,7 +275,7 @@ class Liveness:
         world.workload.end()
 
     def _shut_down(self) -> None:
-        """L6: everybody stops cleanly, one after the other."""
+        """L6: all processes stop cleanly, one after the other."""
         world = self.world
         world.ending = True
         world.readers.stop()

@@ -1,4 +1,4 @@
-"""S4, S6, S9, S12 and what a disk owes (D1): the logs among each other, batch by batch.
+"""S4, S6, S9, S12 and the durability of disks (D1): all logs compared, batch by batch.
 
 Log matching by induction: a batch of an epoch at an offset is registered once, with the batch before it;
 any other replica that writes one there must write the same bytes behind the same batch.
@@ -28,10 +28,10 @@ class LogChecker(Checker):
         }
 
     def started(self, process: Process) -> None:
-        """D1: what was synced is there again, nothing else in its place, and S4 holds of all of it."""
+        """D1: synced records are still there and unchanged, and S4 holds for all of them."""
         host, log = process.host, process.files.log
         before = host.mirror
-        if host.was_damaged:  # it cannot be read through; what is there was synced, no more and no less
+        if host.was_damaged:  # it cannot be read completely; exactly the synced records are there
             if log.log_end != before.end:
                 self.fail("D3", f"{process!r}: synced to {before.end}, finds a damaged log to {log.log_end}")
             before.start_at(log.log_start)

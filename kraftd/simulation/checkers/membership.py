@@ -11,7 +11,7 @@ from kraftd.wire.batch import control_records, iter_batches
 
 
 class MembershipChecker(Checker):
-    """Looks at the control batches that leaders write."""
+    """Checks the control batches that leaders write."""
 
     def effects(self) -> dict[type, OnEffect]:
         return {raft.AppendRecords: self.appending}

@@ -1,4 +1,4 @@
-"""S19, of what waits for a commit: settled in the step that commits it, or that ends the leadership."""
+"""S19 of appends: settled in the step that commits them, or that ends the leadership."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kraftd.simulation.surroundings import World
 
 
 class ParkedAppendChecker(Checker):
-    """Appends that a core has accepted, by their id, with their ends."""
+    """Appends that a core has accepted, by id, with their end offsets."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

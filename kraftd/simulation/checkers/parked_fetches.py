@@ -1,8 +1,8 @@
-"""S19: every parked fetch completes once, in time, and as soon as there is something to tell (KIP-1166).
+"""S19: every parked fetch completes once, in time, and as soon as there is something to answer (KIP-1166).
 
 S20: replicas fetch without sessions (KIP-227): every fetch is a full one, and so is its answer.
 
-S21: a replica that does not vote is given committed records only.
+S21: an observer gets committed records only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Parked:
 
 
 class ParkedFetchChecker(Checker):
-    """What is parked where; a process that ends takes its own with it."""
+    """The parked fetches by process; they end with their process."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

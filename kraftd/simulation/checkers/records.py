@@ -1,4 +1,4 @@
-"""C3 to C10 in what is committed: each record against the image before it, each batch as a whole."""
+"""C3 to C10 of committed records: each against the image before it, each batch as a whole."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def highest_version(name: str, level: int) -> int:
 
 
 class RecordChecker(Checker):
-    """Told each committed record in order, in its batch, and again as it is applied (see Replayed)."""
+    """Gets each committed record in order, in its batch, and again when it is applied (see Replayed)."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self.broker_epochs: dict[int, int] = {}  # the newest that is committed, of brokers that are gone too
+        self.broker_epochs: dict[int, int] = {}  # the newest committed one, also of removed brokers
         self.level: int | None = None  # metadata.version, as the records so far say
         self._level_before: int | None = None  # the open transaction
-        self._transaction: tuple[int, int] | None = None  # where the open one began, and in which epoch
+        self._transaction: tuple[int, int] | None = None  # begin and epoch of the open one
         self._transaction_name: str | None = None
         self.configs: dict[str, set[str]] = {}  # every committed value of each config of the whole cluster
         self._bootstraps = 0
@@ -70,7 +70,8 @@ class RecordChecker(Checker):
         self._topic_ids: set[bytes] = set()
         self.next_producer_id = -1
         self._before: Any = None
-        # In this batch, of one decision or several: who joined an ISR before it was active, and what changed.
+        # In this batch, of one decision or several: the brokers that joined an ISR before they were active,
+        # and the changes.
         self._joined: list[tuple[int, str]] = []
         self._partitions_changed = self._brokers_changed = False
         self._applied: dict[type, Any] = {
@@ -100,7 +101,7 @@ class RecordChecker(Checker):
         self._partitions_changed = self._brokers_changed = False
 
     def record(self, record: VersionedRecord, offset: int, epoch: int) -> None:
-        """C8, C9, C10: of a record as it stands in the log."""
+        """C8, C9, C10 of a record in the log."""
         message = record.message
         kind = type(message)
         if self._transaction is not None and epoch != self._transaction[1]:
@@ -124,7 +125,7 @@ class RecordChecker(Checker):
         if self._first_level is None:
             self._first_level = level
         if self.level == level != self._first_level:
-            pass  # two asked for the same: as in Apache Kafka, the second has a record too
+            pass  # two requests for the same: as in Apache Kafka, the second has a record too
         elif self.level is None or self.level == level:
             if self._transaction is None:
                 self._bootstrapped(offset)
@@ -207,7 +208,7 @@ class RecordChecker(Checker):
         self.next_producer_id = message.next_producer_id
 
     def _partition_changed(self, message: Any, offset: int) -> None:
-        """C4, of one change; which replicas may lead and join is looked at behind the batch."""
+        """C4 of one change; which replicas may lead and join is checked at the end of the batch."""
         before, after = self._before, self.image.partition(message.topic_id, message.partition_id)
         where = f"offset {offset}: {before!r} to {after!r}"
         assert after is not None
@@ -231,8 +232,8 @@ class RecordChecker(Checker):
         self._partitions_changed = True
 
     def _check_elr(self, where: str, before: PartitionState | None, after: PartitionState) -> None:
-        """KIP-966: an eligible replica was in the ISR once, is not now, and no other has been heard of
-        since.
+        """KIP-966: an eligible replica was once in the ISR, is not now, and its broker has not registered
+        anew since.
         """
         elr = set(after.elr)
         if not self.image.features.get(ELR_VERSION):
@@ -250,7 +251,7 @@ class RecordChecker(Checker):
             self.fail("C5", f"{where}: nobody is left")
 
     def batch_ends(self, entry: Entry) -> None:
-        """C5, once the whole batch has taken effect: no decision is cut by its end."""
+        """C5, after the whole batch: no decision is cut by its end."""
         image = self.image
         brokers = image.brokers
         for broker_id, where in self._joined:

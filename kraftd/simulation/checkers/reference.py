@@ -1,7 +1,7 @@
-"""The committed log replayed once for the whole world: what every image and every snapshot is compared with.
+"""The committed log replayed once for the whole world. Every image and every snapshot is compared with it.
 
-Metadata transactions are the checkers' own here: what is in one waits, and is applied or dropped as a whole
-(C8), while the product applies it at once and takes it back.
+Metadata transactions are implemented differently here: their records wait, and are applied or dropped as a
+whole (C8). The product applies them at once and undoes them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Committed(NamedTuple):
 
 
 class Replayed:
-    """A prefix of the committed log as an image. `told`, if there is one, sees each record first."""
+    """A prefix of the committed log as an image. `told`, if given, gets each record first."""
 
     def __init__(self, static_voters: VoterSet, told: RecordChecker | None = None) -> None:
         self.image = Image()
@@ -95,11 +95,11 @@ class Replayed:
 
 
 class Reference:
-    """`newest` is the image of all that is committed, kept up only where controllers are simulated."""
+    """`newest` is the image of all committed records, maintained only if controllers are simulated."""
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.batches: dict[tuple[int, int], bytes] = {}  # epoch and base offset to what was written there
+        self.batches: dict[tuple[int, int], bytes] = {}  # by epoch and base offset
         self.log: list[Committed] = []
         self.newest: Replayed | None = None
         self._lagging: Replayed | None = None
@@ -109,14 +109,14 @@ class Reference:
         self.newest = Replayed(self._static_voters(), told)
 
     def commit(self, entry: Entry) -> None:
-        """The batch is committed."""
+        """Replay a committed batch."""
         batch = Committed(entry, self.batches[entry.epoch, entry.base])
         self.log.append(batch)
         if self.newest is not None:
             self.newest.apply(batch)
 
     def at(self, end: int) -> Replayed:
-        """The committed log up to the end of a batch. Not to be kept."""
+        """The committed log up to the end of a batch; valid only until the next call."""
         found = self._lagging
         if found is None or found.end > end:
             found = self._lagging = Replayed(self._static_voters())

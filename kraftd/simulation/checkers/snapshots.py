@@ -1,4 +1,4 @@
-"""S10, S11: snapshots are of what is committed, equal what the log says, and only followers load them; D3."""
+"""S10, S11: snapshots hold committed state, equal the log, and only followers load them; D3."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kraftd.wire.record_frame import decode_record
 
 
 class SnapshotChecker(Checker):
-    """The first snapshot of an id is compared with the log, every other of the same id with the first."""
+    """Compares the first snapshot of an id with the log, and every other of the same id with the first."""
 
     def effects(self) -> dict[type, OnEffect]:
         return {raft.ResetLog: self.resetting, raft.BeginSnapshot: self.beginning}
@@ -28,7 +28,7 @@ class SnapshotChecker(Checker):
         self.world.trace.kinds["snapshot loaded"] += 1
 
     def named(self, process: Process, snapshot_id: OffsetAndEpoch) -> None:
-        """A checkpoint has its name: taken here, or downloaded."""
+        """Check a checkpoint that got its name: made here, or downloaded."""
         committed = self.world.committed
         if snapshot_id.offset > committed.end:
             self.fail("S10", f"{process!r} has a snapshot at {snapshot_id}, committed is {committed.end}")
@@ -50,7 +50,7 @@ class SnapshotChecker(Checker):
     def _equals_the_prefix(
         self, process: Process, snapshot_id: OffsetAndEpoch, header: CheckpointHeader, values: list[bytes]
     ) -> None:
-        """What it holds is what the committed log says up to its end, and it reads as that again."""
+        """Check that it equals the committed log up to its end, and reads back as the same."""
         replayed = self.world.reference.at(snapshot_id.offset)
         if replayed.waiting is not None:
             self.fail("S10", f"{process!r} has a snapshot {snapshot_id} inside of a transaction")
@@ -70,14 +70,14 @@ class SnapshotChecker(Checker):
             )
 
     def log_start(self, process: Process) -> None:
-        """The log begins with 0 or where a snapshot ends."""
+        """Check that the log begins at 0 or at the end of a snapshot."""
         log = process.files.log
         start = log.log_start
         if start and all(one.offset != start for one in log.snapshots):
             self.fail("S10", f"{process!r} has a log from {start} on, snapshots at {log.snapshots}")
 
     def log_start_moved(self, process: Process) -> None:
-        """A follower's never passes its leader's."""
+        """Check that a follower's log start never passes its leader's."""
         self.log_start(process)
         core = process.core
         leader: Process | None = self.world.cluster.leader()
@@ -91,7 +91,7 @@ class SnapshotChecker(Checker):
             )
 
     def scrubbed(self, process: Process, found: set[str]) -> None:
-        """D3: a scrub finds what is damaged, and nothing else."""
+        """D3: a scrub finds all damage, and nothing else."""
         damaged = process.host.damaged
         if found != damaged:
             self.fail("D3", f"{process!r}: damaged is {sorted(damaged)}, a scrub finds {sorted(found)}")

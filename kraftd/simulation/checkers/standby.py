@@ -1,4 +1,6 @@
-"""C1, S19 and D4 in whole controllers, step by step: what a node has made of the log, and what it owes."""
+"""C1, S19 and D4 in whole controllers, step by step: a node's image of the log, and its
+outstanding answers.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ from kraftd.wire.batch import parse_header
 
 
 class StandbyChecker(Checker):
-    """Images are compared once for each offset at which a node stands still."""
+    """Compares images once for each offset at which a node pauses."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._compared: dict[ControllerProcess, int] = {}
 
     def stepped(self, process: ControllerProcess) -> None:
-        """The node has taken a step, and its effects are done."""
+        """Check a node after a step and its effects."""
         node = process.node
         under_way = node.decisions.parked._under_way
         if under_way and (not node.active or under_way[0].end_offset <= node.core.high_watermark):
@@ -33,7 +35,7 @@ class StandbyChecker(Checker):
         if node.following.replay._slices is not None:
             return  # a snapshot is being loaded: all of it has one offset
         if offset >= node.core.high_watermark:
-            return  # a leader's own, which may come to nothing
+            return  # a leader's own records, which may never commit
         self._compared[process] = offset
         if image != newest.image:
             self.fail("C1", f"{process!r} has another image at {offset} than the committed log")
