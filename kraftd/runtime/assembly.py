@@ -1,4 +1,4 @@
-"""The parts of a daemon put together, from what is configured and what is on disk."""
+"""Assembles the parts of a daemon from its configuration and the state on disk."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def build_node(
     policies: Policies = NO_POLICIES,
     authorizer: Authorizer | None = None,
 ) -> Node:
-    """The pure rooms joined, from what is configured and what is on disk. Raises StartupError."""
+    """Connect the pure packages, by the configuration and the state on disk. Raises StartupError."""
     ports = {endpoint.listener: endpoint.port for endpoint in bound}
     advertised, for_clients = (
         tuple(
@@ -124,7 +124,7 @@ def make_security(config: DaemonConfig) -> Security:
 
 
 def build_keeper(runner: Runner, config: DaemonConfig) -> SnapshotKeeper:
-    """The care for snapshots, as it is configured."""
+    """The configured snapshot keeper."""
     settings = KeeperSettings(
         max_bytes=config.metadata_snapshot_max_new_record_bytes,
         max_interval_ms=config.metadata_snapshot_max_interval_ms,
@@ -150,7 +150,7 @@ def build_keeper(runner: Runner, config: DaemonConfig) -> SnapshotKeeper:
 
 
 def check_voters(config: DaemonConfig) -> None:
-    """A controller of a static quorum is one of its voters, as Kafka wants it. Raises StartupError."""
+    """Check that a controller of a static quorum is one of its voters, as in Kafka. Raises StartupError."""
     if config.quorum_voters and config.node_id not in config.quorum_voters:
         voters = ", ".join(map(str, sorted(config.quorum_voters)))
         raise StartupError(
@@ -160,7 +160,7 @@ def check_voters(config: DaemonConfig) -> None:
 
 
 def limits(config: DaemonConfig) -> Limits:
-    """The limits of a configuration; what a process may not open is no limit of its own."""
+    """The limits of a configuration; the process's limit of open files comes on top."""
     defaults = Limits()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:

@@ -18,7 +18,7 @@ KEPT_EVENTS = 100  # for the status page
 
 
 class AuditStream:
-    """`target` is "" (off), "stderr" or a path. A stream that cannot be written is logged once, and goes on.
+    """`target` is "" (off), "stderr" or a path. A failure to write is logged once, and the daemon goes on.
 
     Raises ConfigError when the file cannot be opened.
     """
@@ -63,7 +63,9 @@ class AuditStream:
                 self._log.error("the audit stream cannot be written", to=self._target, error=str(error))
 
     def recent(self) -> list[dict[str, Any]]:
-        """The last events, oldest first, each with a sentence; made when a page asks, not for each event."""
+        """The last events, oldest first, each with a sentence; made on demand of a page, not for
+        each event.
+        """
         return [{**self._event(effect, at_ms), "text": sentence(effect)} for effect, at_ms in self._recent]
 
     def _event(self, effect: AuditLine, now_ms: int) -> dict[str, Any]:
@@ -82,7 +84,7 @@ class AuditStream:
 
 
 def sentence(effect: AuditLine) -> str:
-    """The event in a line for the status page, without the party that asked."""
+    """The event as a line for the status page, without its caller."""
     asked = ("principal", "client_id", "host", "api", "incarnation")
     told = (f"{name} {value}" for name, value in effect.fields.items() if name not in asked)
     return f"{effect.event}: {', '.join(told)}"

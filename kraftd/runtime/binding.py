@@ -1,4 +1,4 @@
-"""Sockets that listen: which addresses an empty host means, and what to do where one cannot be had."""
+"""Listening sockets: the addresses that an empty host means, and the remedy if one fails."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ PRIVILEGED_PORTS = 1024
 def listening_socket(host: str, port: int, backlog: int) -> socket.socket:
     """A socket that listens at an address. Raises OSError.
 
-    An empty host means every address of this machine, of IPv6 and IPv4, as in Kafka; where the machine has no
-    IPv6, of IPv4 alone.
+    An empty host means every address of this machine, of IPv6 and IPv4, as in Kafka; without IPv6 those of
+    IPv4 alone.
     """
     if host:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -30,7 +30,7 @@ def _listening(family: int, host: str, port: int, backlog: int) -> socket.socket
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            # "::" alone means IPv4 as well; a given IPv6 address is itself alone.
+            # "::" alone includes IPv4; a given IPv6 address means only itself.
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(host != "::"))
         sock.bind((host, port))
         # Two processes may bind with SO_REUSEADDR; only one may listen.
@@ -42,7 +42,7 @@ def _listening(family: int, host: str, port: int, backlog: int) -> socket.socket
 
 
 def remedy(error: OSError, key: str, host: str, port: int) -> str:
-    """What to do where a socket cannot listen."""
+    """The advice for a socket that cannot listen."""
     if isinstance(error, socket.gaierror):
         return f"No address is known for {host}; correct the host in {key}"
     if error.errno == errno.EADDRNOTAVAIL:

@@ -1,4 +1,4 @@
-"""A process beside the daemon, for work that would hold up the loop: started, waited for, ended with it."""
+"""A child process for work that would block the event loop: started, awaited, and ended with the daemon."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class ChildEnded(NamedTuple):
-    """How it ended: its exit code (negative for a signal) and what it wrote."""
+    """The end of a child: its exit code (negative for a signal) and its output."""
 
     exit_code: int
     out: bytes
@@ -18,9 +18,9 @@ class ChildEnded(NamedTuple):
 
 
 class Child:
-    """`python -m module arguments` in a thread that waits for it; `ended` is called by way of `call_soon`.
+    """`python -m module arguments`, awaited in a thread; `ended` is called through `call_soon`.
 
-    Its standard input stays open as long as this process lives, so that it can tell when to end.
+    Its standard input stays open as long as this process lives; at its end the child ends too.
     """
 
     def __init__(
@@ -44,13 +44,13 @@ class Child:
         return None if self._process is None else self._process.pid
 
     def give_up(self) -> None:
-        """End it without waiting for that: `ended` is called when it has."""
+        """End it without waiting; `ended` is called afterwards."""
         with self._lock:
             if self._process is not None:
                 self._process.kill()
 
     def kill(self) -> None:
-        """End it, and wait for that; `ended` is not called any more."""
+        """End it and wait; `ended` is not called."""
         with self._lock:
             self._killed = True
             if self._process is not None:
@@ -62,7 +62,8 @@ class Child:
             if self._killed:
                 return
             try:
-                # A group of its own: what a terminal sends to stop the daemon is the daemon's to pass on.
+                # A process group of its own: a terminal's signals reach only the daemon, which passes them
+                # on.
                 process = self._process = subprocess.Popen(
                     self._command,
                     stdin=subprocess.PIPE,
@@ -74,7 +75,7 @@ class Child:
                 self._call_soon(self._ended, ChildEnded(1, b"", str(error)))
                 return
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-        # It writes one line to either: neither pipe fills up while the other is read.
+        # It writes one line to each, so no pipe fills up while the other is read.
         out, err = process.stdout.read(), process.stderr.read()
         exit_code = process.wait()
         for pipe in (process.stdin, process.stdout, process.stderr):

@@ -1,6 +1,6 @@
 """A daemon's listeners for ordinary clients: a client node beside the controller, on the same loop.
 
-Loaded only where such a listener is configured: a controller alone starts without it.
+Loaded only if such a listener is configured: a pure controller starts without it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from kraftd.runtime.dice import SystemDice
     from kraftd.runtime.runner import Runner
 
-FORWARD_TIMEOUT_MS = 10_000  # until another node that was asked for a client counts as gone
+FORWARD_TIMEOUT_MS = 10_000  # until a request forwarded to another node fails
 
 
 def serve_clients(runner: Runner, config: DaemonConfig, clock: Clock, dice: SystemDice) -> None:
-    """Have the runner serve the ordinary clients that come by `config.client_listener_names`."""
+    """Make the runner serve the ordinary clients of `config.client_listener_names`."""
     node, log = runner.node, runner.storage.log
     names = [name.upper() for name in config.client_listener_names]
     view = NodeView(node, log)

@@ -1,4 +1,4 @@
-"""A client node driven on the daemon's loop: its requests, its reads, its own requests to other nodes."""
+"""Drives a client node on the daemon's loop: its calls, its reads, its own requests to other nodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Perform = Callable[[Any], None]
 
 
 class Loop(Protocol):
-    """What is used of an event loop."""
+    """The methods of an event loop that are used here."""
 
     def call_soon(self, function: Callable[..., object], *arguments: Any) -> object: ...
 
@@ -33,10 +33,10 @@ class Loop(Protocol):
 class ClientSide:
     """One client node and what it needs of the loop.
 
-    `carry_out` performs effects that every node has; `note_hold` is told how many nanoseconds each step took;
-    `step_controller` hands an event to the node's controller; `failed` is told what must end the process.
-    `roads` lead to the controllers ("") and to the brokers, by their listener; a listener without one cannot
-    be asked.
+    `carry_out` performs the effects of every node; `note_hold` gets the nanoseconds of each step;
+    `step_controller` passes an event to the node's controller; `failed` gets errors that must end the
+    process. `roads` lead to the controllers ("") and to the brokers, by their listener; a listener without
+    one is unreachable.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ClientSide:
         self._connections: set[int] = set()
 
     def performers(self) -> dict[type, Perform]:
-        """How the client node's own effects are performed, by type; AnswerFetch is the runner's to read."""
+        """The performers of the client node's own effects, by type; the runner reads for AnswerFetch."""
         return {
             client_effects.LookUpTimes: self._look_up_times,
             client_effects.Ask: self._ask,
@@ -94,14 +94,14 @@ class ClientSide:
             self._step(ConnectionClosed(connection_id))
 
     def poll(self) -> None:
-        """After each step of the controller: tell the client node if something that it sees has changed."""
+        """After each step of the controller: notify the client node if something that it sees has changed."""
         marks = self._view.marks()
         if marks != self._marks:
             self._marks = marks
             self._step(client_effects.MetadataMoved())
 
     def stop(self) -> None:
-        """No more timers or requests."""
+        """Stop timers and requests."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()

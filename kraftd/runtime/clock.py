@@ -1,4 +1,4 @@
-"""The daemon's time: wall time when it started, and from then on only forwards."""
+"""The daemon's time: wall time at its start plus monotonic time since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log lines about peers, limited: strangers may cause any number of them."""
+"""Rate-limited log lines about peers: unknown peers may cause any number of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LINES_A_PERIOD = 20
 
 
 class Complaints:
-    """Passes on so many lines a period, then one that says how many were left out."""
+    """Passes on a number of lines per period, then one with the count of omitted ones."""
 
     def __init__(self, log: Any) -> None:
         self._log = log
@@ -16,7 +16,7 @@ class Complaints:
         self._left_out = 0
 
     def warn(self, text: str, **fields: Any) -> None:
-        """Log a warning, or count it as left out."""
+        """Log a warning, or count it as omitted."""
         if self._told < LINES_A_PERIOD:
             self._told += 1
             self._log.warning(text, **fields)
@@ -24,7 +24,7 @@ class Complaints:
             self._left_out += 1
 
     def end_period(self) -> None:
-        """Begin anew, and tell what was left out; to be called every few seconds."""
+        """Begin a new period and log the count of omitted lines; to be called every few seconds."""
         if self._left_out:
             self._log.warning("more of the same was not logged", lines=self._left_out)
         self._told = self._left_out = 0

@@ -47,8 +47,8 @@ from kraftd.types import Endpoint, uuid_text
 if TYPE_CHECKING:
     from kraftd.runtime.watch import Watch
 
-# Collections are rare: nearly everything that lives long is frozen, or a struct without cycles.
-GC_THRESHOLDS = (15_000, 70, 50)  # a young collection takes about 3 ms then, others are rarer
+# Collections can be rare: nearly all long-lived objects are frozen, or structs without cycles.
+GC_THRESHOLDS = (15_000, 70, 50)  # a young collection then takes about 3 ms; others are rarer
 STOPPING = "stopping"
 
 Announce = Callable[[str, tuple[Endpoint, ...]], None]
@@ -56,17 +56,17 @@ Announce = Callable[[str, tuple[Endpoint, ...]], None]
 
 CANNOT_JOIN = 3  # the exit code of a directory that is another cluster's, another node's, or of lost records
 
-# For another voter to lead, once all that was accepted is answered: elections take tens of milliseconds, and
-# without a majority none will ever end.
+# The time for another voter to take over, once all accepted requests are answered: elections take tens of
+# milliseconds, and without a majority none ever ends.
 SUCCESSOR_WAIT_MS = 2_000
 
 
 def run(config: DaemonConfig, announce: Announce | None = None) -> int:
     """Run the daemon until it is stopped; 0 after a clean stop, 1 when something failed meanwhile.
 
-    announce is told the cluster id and the bound endpoints once connections are accepted.
+    announce gets the cluster id and the bound endpoints once connections are accepted.
 
-    Raises StartupError, StorageError or OSError when it cannot start.
+    Raises StartupError, StorageError or OSError if it cannot start.
     """
     gc.disable()
     logs.configure(config.log_format, config.log_level, config.node_id)
@@ -89,7 +89,7 @@ def run(config: DaemonConfig, announce: Announce | None = None) -> int:
 
 
 def bind(config: DaemonConfig) -> list[tuple[socket.socket, Endpoint]]:
-    """A bound socket for each listener, with the port that it got. Raises StartupError."""
+    """A bound socket for each listener, with its port. Raises StartupError."""
     bound: list[tuple[socket.socket, Endpoint]] = []
     try:
         for endpoint in config.listeners:
@@ -103,7 +103,7 @@ def bind(config: DaemonConfig) -> list[tuple[socket.socket, Endpoint]]:
 
 
 def bind_metrics(config: DaemonConfig) -> socket.socket | None:
-    """The socket of the metrics listener, if there is to be one. Raises StartupError."""
+    """The socket of the metrics listener, if one is configured. Raises StartupError."""
     endpoint = config.metrics_listener
     if endpoint is None:
         return None
@@ -114,7 +114,7 @@ def bind_metrics(config: DaemonConfig) -> socket.socket | None:
 
 
 def bind_one(key: str, endpoint: Endpoint, text: str, backlog: int) -> socket.socket:
-    """A socket that listens there; the text is how the key has it. Raises StartupError."""
+    """A socket that listens there; the text is the endpoint as in the key. Raises StartupError."""
     try:
         return listening_socket(endpoint.host, endpoint.port, backlog)
     except OSError as error:
@@ -207,7 +207,9 @@ class Daemon:
             )
 
     def _say_if_another_directory_votes(self, node: Node) -> None:
-        """Nothing else tells why a node whose id votes does not (KIP-853)."""
+        """Log that a node's id votes with another directory: nothing else explains why the node does not vote
+        (KIP-853).
+        """
         voter, own = node.core.voters.get(self.config.node_id), self.storage.directory.directory_id
         if voter is not None and voter.key.directory_id not in (None, own):
             self.log.warning(
@@ -219,16 +221,16 @@ class Daemon:
             )
 
     def run(self, announce: Announce | None = None) -> int:
-        """Serve until the end; the exit code."""
+        """Serve until the end; returns the exit code."""
         return self.loop.run_until_complete(self._serve(announce))
 
     async def _serve(self, announce: Announce | None) -> int:
-        # All of it in one run of the loop: between two, uvloop loses signals.
+        # All in one run of the loop: between two runs, uvloop loses signals.
         loop = self.loop
         self.runner.on_loaded = self._loaded
         for number in (signal.SIGTERM, signal.SIGINT):
-            # Not by the loop, which would put the default back at its end: a second signal in the last
-            # moments is no reason to end otherwise.
+            # Not by the loop, which restores the default at its end: a second signal in the last moments must
+            # not change how the process ends.
             signal.signal(number, self._signalled)
         signal.signal(signal.SIGHUP, self._hung_up)
         self.runner.step(Started())
@@ -254,7 +256,7 @@ class Daemon:
         return await self._close()
 
     def _dynamic_configs(self) -> Mapping[str, str]:
-        """What is configured for this node alone, in the metadata log."""
+        """The dynamic configs of this node alone."""
         return self.runner.node.image.config(BROKER_RESOURCE, str(self.config.node_id))
 
     async def _listen(self, sock: socket.socket, endpoint: Endpoint) -> None:
@@ -295,7 +297,7 @@ class Daemon:
             self.loop.call_soon_threadsafe(self.stop, signal.Signals(number).name)
 
     def _hung_up(self, _number: int, _frame: object) -> None:
-        """SIGHUP: a terminal that is gone ends nothing, and a rotated audit file is opened anew."""
+        """Handle SIGHUP: a lost terminal ends nothing, and the audit file is reopened after a rotation."""
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self._reopen)
 
@@ -306,7 +308,7 @@ class Daemon:
             self.log.error("the audit stream cannot be opened", error=str(error))
 
     def stop(self, why: str = "asked to") -> None:
-        """Accept nothing more, answer what is in flight, then end; at once when asked a second time."""
+        """Accept nothing more, answer requests in flight, then end; on a second call at once."""
         if self._stopping:
             self._finish()
             return
@@ -323,7 +325,7 @@ class Daemon:
         self._idle()
 
     def _idle(self) -> None:
-        """After each step while stopping: has everything been answered, and has the core let go?"""
+        """After each step while stopping: end if all requests are answered and the core is shut down."""
         runner = self.runner
         if runner.shutdown_completed:
             self._finish()
@@ -338,8 +340,8 @@ class Daemon:
 
     @property
     def _alone(self) -> bool:
-        """Return whether no other voter is needed to commit what is in flight, nor to be told of the end:
-        only then nothing more needs to be read.
+        """Return whether no other voter is needed for commits in flight or must be notified of the end. Only
+        then reading can stop.
         """
         core = self.runner.node.core
         return core.voters.ids == [self.config.node_id]
@@ -362,7 +364,7 @@ class Daemon:
             if isinstance(server, TlsListener):
                 server.abort()
         runner.connections.close_all(STOPPING)
-        for _ in range(3):  # let the transports send what they hold
+        for _ in range(3):  # let the transports flush
             await asyncio.sleep(0)
         runner.stop()
         try:
@@ -375,8 +377,8 @@ class Daemon:
         return self.exit_code
 
     def _loaded(self) -> None:
-        """Loaded: what is alive now stays alive. Collected it is not: that would take too long a while, and
-        hardly anything of it is garbage.
+        """Freeze all live objects once the metadata is loaded. There is no collection before: it would take
+        too long, and hardly any object is garbage.
         """
         self.runner.on_loaded = None
         if self._begin_late is not None and not self._stopping:
@@ -387,7 +389,7 @@ class Daemon:
         gc.enable()
 
     def _failed(self, error: BaseException) -> None:
-        # The text of these says it all; anything else is a bug to be traced.
+        # These errors' texts are sufficient; any other needs a traceback.
         expected = isinstance(error, StorageError | CannotJoin | CommittedIsLost)
         trace = {} if expected else {"exc_info": error}
         self.log.critical("fatal: the process ends", error=str(error) or repr(error), **trace)

@@ -1,4 +1,4 @@
-"""Randomness for the pure rooms."""
+"""Randomness for the pure packages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class SystemDice:
 
     def __init__(self) -> None:
         self._random = random.Random(os.urandom(16))
-        self._unused = b""  # random bytes that no uuid has used yet
+        self._unused = b""  # random bytes for the next uuids
 
     def below(self, n: int) -> int:
         """A number from 0 to n - 1."""

@@ -1,6 +1,6 @@
-"""How long single steps hold the event loop, as plain numbers that metrics and logs are made from.
+"""How long single steps hold the event loop: plain numbers for metrics and logs.
 
-While a step runs, nobody else is served: the house wants none over 10 ms (`TOO_LONG_MS`).
+While a step runs, no other request is served, so none should take over 10 ms (`TOO_LONG_MS`).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class LoopHolds:
         self.steps = 0
         self.total_ns = 0
         self.longest_ns = 0
-        self.longest = ""  # what it was
+        self.longest = ""  # its event
         self._log = log
 
     def note(self, event: Any, took_ns: int) -> None:
-        """A step of that event took so long. One that took too long has a debug line in the log."""
+        """Note the time of a step. One that took too long gets a debug line."""
         self.steps += 1
         self.total_ns += took_ns
         if took_ns <= _NS:
@@ -50,7 +50,7 @@ class LoopHolds:
         return sum(self.counts[BOUNDS_MS.index(TOO_LONG_MS) + 1 :])
 
     def summary(self) -> dict[str, Any]:
-        """What the log says of it when the daemon ends."""
+        """The log line at the end of the daemon."""
         return {
             "steps": self.steps,
             "too_long": self.too_long,
@@ -64,7 +64,7 @@ class LoopHolds:
 
 
 def cause(event: Any) -> str:
-    """What an event was: the APIs of requests, the kind of anything else."""
+    """The name of an event: the APIs of requests, the kind of any other."""
     if not isinstance(event, FramesReceived):
         return type(event).__name__
     keys = (int.from_bytes(frame[:2], "big") for frame in event.frames)

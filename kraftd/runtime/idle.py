@@ -1,4 +1,4 @@
-"""Which part of its time the loop's thread has nothing to do, over the last minute."""
+"""The share of time in which the loop's thread was idle, over the last minute."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ WINDOW_NS = 60 * 10**9
 
 
 class IdleRatio:
-    """Of the thread that calls it: what it uses of the processor is what it does not idle.
+    """Measures the calling thread: its processor time is the time in which it is not idle.
 
-    `now_ns` and `thread_ns` are clocks: of the wall, and of this thread's time on the processor.
+    `now_ns` is the wall clock, `thread_ns` the clock of this thread's processor time.
     """
 
     def __init__(self, now_ns: Callable[[], int], thread_ns: Callable[[], int]) -> None:
@@ -20,14 +20,14 @@ class IdleRatio:
         self._samples: deque[tuple[int, int]] = deque([(now_ns(), thread_ns())])
 
     def sample(self) -> None:
-        """To be called every few seconds."""
+        """Take a sample; to be called every few seconds."""
         now_ns = self._now_ns()
         self._samples.append((now_ns, self._thread_ns()))
         while len(self._samples) > 1 and now_ns - self._samples[1][0] >= WINDOW_NS:
             self._samples.popleft()
 
     def measure(self) -> float:
-        """From 0, always busy, to 1."""
+        """The ratio, from 0 (always busy) to 1."""
         since_ns, used_ns = self._samples[0]
         passed_ns = self._now_ns() - since_ns
         if passed_ns <= 0:

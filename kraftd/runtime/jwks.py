@@ -1,6 +1,6 @@
-"""The public keys of OAUTHBEARER's tokens, read from a file or fetched, and read again in time.
+"""The public keys of OAUTHBEARER's tokens, read from a file or fetched, and refreshed in time.
 
-A token that names an unknown key asks for another reading, at most one in MIN_REFRESH_MS.
+A token with an unknown key triggers another reading, at most one in MIN_REFRESH_MS.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Jwks:
         self._read_ms = 0
 
     def read(self) -> None:
-        """Read or fetch the keys; may block for seconds. Raises ValueError, and keeps the old keys then."""
+        """Read or fetch the keys; may block for seconds. Raises ValueError, and then keeps the old keys."""
         url = self.settings.jwks_url
         self._read_ms = _now_ms()
         self.key_missing = False

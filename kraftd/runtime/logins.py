@@ -1,6 +1,6 @@
-"""Connections of secured listeners: who their peers are, by TLS or SASL, before any request is served.
+"""Connections of secured listeners: authenticates their peers by TLS or SASL before any request is served.
 
-The steps of a login are `requests/login.py`; here are its timers, its failures told late, and its log lines.
+`requests/login.py` has the steps of a login; this module its timers, its delayed failures, and its log lines.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Serve = Callable[[Connection, int, list[memoryview], Principal], None]
 
 
 class Logins:
-    """Stands between the connections of a daemon and what serves their requests."""
+    """Sits between the connections of a daemon and the node that serves their requests."""
 
     def __init__(
         self,
@@ -49,7 +49,9 @@ class Logins:
         self._timers: dict[int, asyncio.TimerHandle] = {}
 
     def admitted(self, connection: Connection) -> None:
-        """A connection begins: by TLS alone its peer is known, by SASL it has to log in, in time."""
+        """Begin a connection: TLS alone authenticates its peer; with SASL it must log in within a
+        time limit.
+        """
         guard = self.security.listeners.get(connection.listener)
         if guard is None:
             connection.principal = ANONYMOUS
@@ -62,13 +64,13 @@ class Logins:
             self._timers[connection.id] = self._loop.call_later(delay_s, self._out_of_time, connection)
 
     def lost(self, connection: Connection) -> None:
-        """A connection is gone."""
+        """Forget a lost connection."""
         timer = self._timers.pop(connection.id, None)
         if timer is not None:
             timer.cancel()
 
     def frames_received(self, connection: Connection, first_slot: int, frames: list[memoryview]) -> None:
-        """Serve what an authenticated peer asks, and go on with the login of one that is not."""
+        """Serve the requests of an authenticated peer, or continue its login."""
         login: ConnectionLogin | None = connection.login
         if login is None:
             self._serve(connection, first_slot, frames, connection.principal)
@@ -129,7 +131,7 @@ class Logins:
         connection.limit_frames(1 << 62)
 
     def _fail(self, connection: Connection, slot: int, failure: Fail) -> None:
-        """Say late that a login failed, so that guessing is slow; nothing more is read meanwhile."""
+        """Send the failure of a login after a delay, so that guessing is slow; nothing is read meanwhile."""
         self.failed[connection.listener] += 1
         self._tell(connection, "login failed", failure.reason)
         connection.stop_reading()
@@ -150,7 +152,7 @@ class Logins:
         connection.close("")
 
     def handshake_failed(self, listener: str, peer: tuple[str, int], reason: str) -> None:
-        """A TLS handshake came to nothing."""
+        """Handle a failed TLS handshake."""
         self.failed[listener] += 1
         self.complaints.warn(
             "TLS handshake failed", peer=f"{peer[0]}:{peer[1]}", listener=listener, reason=reason

@@ -1,7 +1,7 @@
-"""Reads for clients' fetches, so many bytes in one callback of the event loop.
+"""Reads for clients' fetches, limited in bytes per callback of the event loop.
 
-What is left waits for the next callback, connection by connection: one that asks for much does not hold up
-the others. The answers of a connection keep the order of its requests, which its slots give them.
+The rest waits for the next callback, connection by connection, so that a large fetch does not delay the
+others. The answers of a connection keep the order of its requests, which its slots give them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CALLBACK_BYTES = 4 << 20  # read and answered in about 3 ms
 
 
 class PacedReads:
-    """`read` reads for an answer and returns how many bytes; `late` does those of a callback of their own."""
+    """`read` reads for an answer and returns the bytes; `late` performs reads in a callback of their own."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class PacedReads:
         return sum(map(len, self._waiting.values()))
 
     def begin(self, effect: AnswerFetch) -> None:
-        """Read at once, or once it is the connection's turn."""
+        """Read at once, or when it is the connection's turn."""
         if self._waiting or self._read_bytes >= CALLBACK_BYTES:
             self._waiting.setdefault(effect.call.connection_id, deque()).append(effect)
         else:

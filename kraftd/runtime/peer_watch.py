@@ -1,4 +1,4 @@
-"""Looks once a second at why there is no leader, logs it, and ends a node that can never join."""
+"""Checks once a second why there is no leader, logs it, and ends a node that can never join."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOK_S = 1.0
 
 
 class CannotJoin(Exception):
-    """This node can never become part of the quorum as it is; the text says why and what to do."""
+    """This node can never join the quorum in its state; the text says why and what to do."""
 
 
 class PeerWatch:

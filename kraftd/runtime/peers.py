@@ -1,6 +1,6 @@
-"""The node's own requests performed for real: raft to the other controllers, registration to the active one.
+"""Sends the node's own requests: raft's to the other controllers, the registration to the active one.
 
-Two client ids, as Kafka's controllers have: `raft-client-N` for the quorum, `N` for what goes to the active
+Two client ids, as in Kafka's controllers: `raft-client-N` for the quorum, `N` for requests to the active
 controller.
 """
 
@@ -33,7 +33,7 @@ NewLogin = Callable[[], ClientExchange] | None
 
 
 class Road(NamedTuple):
-    """How connections to other nodes are opened, and what begins a login there."""
+    """How connections to other nodes are opened and authenticated."""
 
     wiring: Wiring
     login: Callable[[], ClientExchange] | None = None
@@ -49,7 +49,7 @@ class LoopWiring:
         tls: TlsSource | None = None,
         handshake_timeout_ms: int = 10_000,
     ) -> None:
-        """With `tls`, connections are opened with the contexts of then."""
+        """With `tls`, each connection gets the context that is current when it is opened."""
         self._loop = loop
         self._tls = tls
         self._handshake_timeout_ms = handshake_timeout_ms
@@ -77,14 +77,15 @@ class LoopWiring:
             link.not_opened(getattr(error, "verify_message", None) or error.strerror or str(error))
 
     def stop(self) -> None:
-        """Open nothing more."""
+        """Open no more connections."""
         for task in list(self._opening):
             task.cancel()
 
 
 class QuorumPeers:
-    """Performs Send; what comes of it goes back as ResponseReceived (to `received`), SendFailed and
-    ConnectionLost."""
+    """Performs Send; its results are the events ResponseReceived (to `received`), SendFailed and
+    ConnectionLost.
+    """
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class QuorumPeers:
         self._step = step
         self._received = received
         self._log = log
-        self._last: dict[int, Address] = {}  # where each node was asked last
+        self._last: dict[int, Address] = {}  # the last address of each node
         self._asked: dict[Hashable, Address] = {}  # by the tag of each request that is under way
         self._troubles = troubles
 
@@ -126,12 +127,12 @@ class QuorumPeers:
     def lost(self, address: Address, reason: str) -> None:
         self._log.debug("connection lost", node=address.node_id, at=_at(address), reason=reason)
         self._troubles.unreachable(address.node_id, _at(address), reason)
-        if self._last[address.node_id] == address:  # the end of one that is used no more means nothing
+        if self._last[address.node_id] == address:  # the end of an unused one means nothing
             self._step(raft_events.ConnectionLost(address.node_id))
 
 
 class ControllerPeer:
-    """Performs AskController; the answer, or that there is none, goes back as ControllerAnswered."""
+    """Performs AskController; the answer, or its absence, is the event ControllerAnswered."""
 
     def __init__(
         self, node_id: int, wiring: LoopWiring, times: Times, step: Step, login: NewLogin = None

@@ -11,7 +11,7 @@ GROUP = "kraftd.policy"
 
 
 class PolicyError(Exception):
-    """A policy cannot be had; the text names the key, the value and what to do."""
+    """A policy cannot be loaded; the text names the key, the value and what to do."""
 
 
 def load_policies(config: DaemonConfig, log: Any) -> Policies:

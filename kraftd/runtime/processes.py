@@ -1,4 +1,4 @@
-"""The processes beside the daemon: one makes checkpoints, one checks files."""
+"""The child processes of the daemon: one makes checkpoints, one checks files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WRITER, SCRUBBER = "kraftd.runtime.snapshot_writer", "kraftd.runtime.scrubber"
 
 
 class ChildProcesses:
-    """Starts them; results come by way of `call_soon`, which calls on the event loop."""
+    """Starts child processes; results arrive through `call_soon`, which calls on the event loop."""
 
     def __init__(self, call_soon: Callable[..., object]) -> None:
         self._call_soon = call_soon

@@ -1,9 +1,8 @@
-"""A checkpoint that is gone is brought from the leader before this node serves (KIP-630).
+"""Fetches a missing checkpoint from the leader before this node serves (KIP-630).
 
-A log that begins behind offset 0 tells nothing without the checkpoint that it begins with.  Once a damaged
-one was moved aside, the leader's newest serves as well, if the log reaches as far back as that.  This node
-neither votes nor counts as fetching meanwhile, and its log and its vote stay: what it has acknowledged it
-still holds.
+A log that begins behind offset 0 is useless without the checkpoint before it. After a damaged one was moved
+aside, the leader's newest serves as well, if the log reaches back to its end. Meanwhile this node neither
+votes nor counts as fetching, and its log and vote stay: it still holds all that it has acknowledged.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, 
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode, error_name
 
-PATIENCE_S = 20.0  # without a leader that answers: two rounds of elections and more
+PATIENCE_S = 20.0  # without an answer of a leader: more than two rounds of elections
 ANSWER_S = 2.0
 PAUSE_S = 0.2
-HOPS = 4  # from one that knows the leader to it, and once more if the epoch has changed meanwhile
+HOPS = 4  # from a node that knows the leader to the leader, and again if the epoch has changed meanwhile
 
 Address = tuple[str, int]
 Dial = Callable[[str, int], Client]  # connects to a host and a port
 
 
 class NotToBeHad(Exception):
-    """This controller, or the one it names, gives no snapshot now; the text says why."""
+    """Neither this controller nor the leader that it names sends a snapshot now; the text says why."""
 
 
 def open_restored(
@@ -57,12 +56,12 @@ def open_restored(
     log: Any,
     security: Security,
 ) -> Storage:
-    """The storage that open_storage found a checkpoint missing in, with one of the leader's.  Blocks.
+    """Open a storage that lacks a checkpoint, after fetching the leader's. Blocks.
 
-    The node asks as it asks its quorum later: by the TLS and the login of the controller listener.
+    The node connects as it does to its quorum later: with the TLS and the login of the controller listener.
 
-    Raises StorageError as open_storage does, what is missing again where there is no other controller to ask,
-    DirectoryProblem where none gives it.
+    Raises StorageError as open_storage does: CheckpointMissing again without another controller to ask.
+    Raises DirectoryProblem if none sends it.
     """
     servers = other_controllers(config, frozenset(own_ports))
     if not servers:
@@ -78,7 +77,7 @@ def open_restored(
 
 
 def secured(security: Security) -> Dial:
-    """Connections with the TLS and the login that the node has towards other controllers."""
+    """Connections with the node's TLS and login for other controllers."""
 
     def dial(host: str, port: int) -> Client:
         tls = security.client_tls
@@ -93,7 +92,7 @@ def in_plaintext(host: str, port: int) -> Client:
 
 
 def other_controllers(config: DaemonConfig, own_ports: frozenset[int]) -> list[Address]:
-    """The nodes that may know the leader, but for this node itself, which listens and does not answer yet."""
+    """The nodes that may know the leader, without this node, which listens but does not answer yet."""
     voters = config.quorum_voters
     named = [voters[one] for one in sorted(voters) if one != config.node_id]
     return [each for each in named or config.quorum_bootstrap_servers if not _is_own(each, own_ports)]
@@ -117,9 +116,9 @@ def restore(
     patience_s: float = PATIENCE_S,
     dial: Dial = in_plaintext,
 ) -> OffsetAndEpoch:
-    """Bring the leader's newest snapshot, checked and durable, into the directory; its id.
+    """Store the leader's newest snapshot, checked and durable, in the directory; returns its id.
 
-    Asks the servers in turn.  Raises DirectoryProblem when nobody gave it in time, StorageError.
+    Asks the servers in turn. Raises DirectoryProblem if none sent it in time, StorageError.
     """
     deadline_s = time.monotonic() + patience_s
     while True:
@@ -175,7 +174,7 @@ def _check_reach(client: Client, found: OffsetAndEpoch, missing: CheckpointMissi
 
 
 def _fetch(cluster_id: str, epoch: int) -> FetchRequest:
-    """A fetch from 0 on without a replica id: where the log begins later, its answer names a snapshot."""
+    """A fetch from offset 0 without a replica id: if the log begins later, the answer names a snapshot."""
     partition = FetchPartition(METADATA_PARTITION, epoch, 0, 0)
     return FetchRequest(
         cluster_id=cluster_id,

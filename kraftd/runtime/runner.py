@@ -1,7 +1,7 @@
-"""A controller on an asyncio loop: connections, timers and threads joined to the host's executor.
+"""A controller on an asyncio loop: connects sockets, timers and threads to the host's executor.
 
-One event in, its effects out, in their order; then every connection that got answers is flushed once. What
-this adds to the executor is what only a real machine has: sockets, threads, and how long things take.
+One event in, its effects out, in order; then every connection with answers is flushed once. It adds to the
+executor what only a real machine has: sockets, threads, and measured times.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class LoopTimer:
 
 
 class Runner(NodeExecutor):
-    """Drives one node on the running loop. `failed` is called once, with whatever must end the process."""
+    """Drives one node on the running loop. `failed` is called once, with the error that must end
+    the process.
+    """
 
     def __init__(
         self,
@@ -118,7 +120,7 @@ class Runner(NodeExecutor):
         self._sweeper = loop.call_later(SWEEP_S, self._sweep)
 
     def step(self, event: Any, began_ns: int = 0) -> None:
-        """Hand an event to the node and perform what follows; `began_ns` is now, where that is known."""
+        """Step the node with an event and perform the effects; `began_ns` is the current time, if known."""
         began_ns = began_ns or monotonic_ns()
         super().step(event)
         if self.clients is not None:
@@ -129,7 +131,7 @@ class Runner(NodeExecutor):
         self.holds.note(event, now_ns - began_ns)
 
     def audited(self, effect: AuditLine) -> None:
-        self.audit.write(effect, self.node.context.now_ms)  # of the step that leads to it
+        self.audit.write(effect, self.node.context.now_ms)  # of the step that caused it
 
     def _count_answers(self, began_ns: int, now_ns: int) -> None:
         answered = self.wire.answered
@@ -137,7 +139,7 @@ class Runner(NodeExecutor):
         answered.clear()
 
     def roads(self) -> dict[str, Road]:
-        """How the client side reaches the controllers and, by their listeners, the brokers."""
+        """The client side's connections to the controllers and, by their listeners, to the brokers."""
         roads = {"": Road(self.wiring, self.security.login)}
         for listener, own in self.security.at_brokers.items():
             wiring = LoopWiring(self.loop, self.clock, own.tls, self._handshake_timeout_ms)
@@ -146,7 +148,7 @@ class Runner(NodeExecutor):
         return roads
 
     def serve(self, clients: ClientSide, fetch: type[AnswerFetch]) -> None:
-        """Serve ordinary clients besides; `fetch` is the effect of their reads."""
+        """Also serve ordinary clients; `fetch` is the effect of their reads."""
         self.clients = clients
         self._perform |= clients.performers()
         self._perform[fetch] = self.client_reads.begin
@@ -154,7 +156,7 @@ class Runner(NodeExecutor):
         clients.note_hold = self.holds.note
 
     def _carry_out_for_clients(self, made: Iterable[Any], answered: list[Call]) -> None:
-        """Effects of the client side; the calls that they answer are counted there."""
+        """Perform effects of the client side, which counts the answered calls."""
         own, self.wire.answered = self.wire.answered, answered
         try:
             self._carry_out(made)
@@ -162,7 +164,9 @@ class Runner(NodeExecutor):
             self.wire.answered = own
 
     def _read_for_client(self, effect: AnswerFetch) -> int:
-        """Read and answer; how many bytes that were. What a snapshot replaced meanwhile is out of range."""
+        """Read and answer; returns the bytes read. Records that a snapshot replaced meanwhile are out of
+        range.
+        """
         if effect.call.connection_id not in self.wire.by_id:
             return 0
         try:
@@ -173,7 +177,7 @@ class Runner(NodeExecutor):
         return len(effect.partition.records or b"")
 
     def _answer_late(self, reads: Callable[[], None]) -> None:
-        """Do reads that waited for their turn, and send their answers."""
+        """Perform waiting reads, and send their answers."""
         began_ns = monotonic_ns()
         own, self.wire.answered = self.wire.answered, []
         try:
@@ -192,7 +196,7 @@ class Runner(NodeExecutor):
         self._count_answers(0, monotonic_ns())
 
     def stop(self) -> None:
-        """No more timers or syncs. The log is the caller's to close."""
+        """Stop timers and syncs. The caller closes the log."""
         super().stop()
         self._sweeper.cancel()
         self.audit.close()
@@ -228,7 +232,7 @@ class Runner(NodeExecutor):
     def _serve(
         self, connection: Connection, first_slot: int, frames: list[memoryview], principal: Principal
     ) -> None:
-        """Hand the requests of a peer that is known to the node."""
+        """Pass the requests of an authenticated peer to the node."""
         self.wire.by_id[connection.id] = connection
         now_ns = monotonic_ns()
         event = FramesReceived(

@@ -1,8 +1,8 @@
 """The process that reads all files of a log and checks them.
 
 `python -m kraftd.runtime.scrubber DIRECTORY END`, started by the daemon, at a low priority; it ends with
-it. Damage is a row of JSON a line on stdout, as `kraftd dump --verify` has it; nothing is changed. What is at
-or past offset END may still be being written.
+it. Each line on stdout is a damage row as JSON, as in `kraftd dump --verify`; nothing is changed. Bytes at or
+past offset END may still be in the middle of a write.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kraftd.runtime.snapshot_writer import LOW_PRIORITY, end_with_parent
 
 
 def main(arguments: list[str]) -> int:
-    """Check one directory; 0 unless something could not be read at all."""
+    """Check one directory; returns 0 unless a file could not be read at all."""
     gc.disable()
     os.nice(LOW_PRIORITY)
     end_with_parent()

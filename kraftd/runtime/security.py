@@ -1,6 +1,6 @@
-"""The security of a daemon put together: TLS sources, SASL mechanisms with their secrets, the authorizer.
+"""Assembles the security of a daemon: TLS sources, SASL mechanisms with their secrets, the authorizer.
 
-Everything is made before the daemon serves, so that a file that cannot work is refused at the start.
+Everything is made before the daemon serves, so that an unusable file is refused at the start.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from kraftd.security.sasl_plain import PlainServer, plain_users
 from kraftd.security.sasl_session import SaslRules
 from kraftd.security.scram import Credentials, ScramServer
 
-OTHER_CONTROLLERS = "other controllers"  # whom the node's own connections go to
+OTHER_CONTROLLERS = "other controllers"  # the peers of the node's own connections
 
 
 class SecurityProblem(Exception):
-    """The configured security cannot be set up; the text names the key and what to look at."""
+    """The configured security cannot be set up; the text names the key and what to check."""
 
 
 class ListenerGuard:
-    """What one secured listener needs: TLS, the mapping of certificates' names, the rules of SASL."""
+    """The security of one listener: TLS, the mapping of certificates' names, the rules of SASL."""
 
     def __init__(self, settings: ListenerSecurity, jwks: Jwks | None) -> None:
         self.settings = settings
@@ -48,7 +48,7 @@ class ListenerGuard:
         self.rules: SaslRules | None = None  # once credentials are known
 
     def begin_serving(self, credentials: Credentials) -> None:
-        """Make the rules of SASL with what credentials are compared with."""
+        """Make the rules of SASL with the node's credentials."""
         if self.settings.mechanisms:
             begin = {name: self._mechanism(name, credentials) for name in self.settings.mechanisms}
             self.rules = SaslRules(begin, self.settings.max_reauth_ms)
@@ -67,14 +67,14 @@ class ListenerGuard:
 
 
 class OwnLogin(NamedTuple):
-    """How the node's own connections to other nodes are opened; None where they need no TLS, or no login."""
+    """The TLS and the login of the node's own connections to other nodes; each None if not needed."""
 
     tls: TlsSource | None
     login: Callable[[], ClientExchange] | None
 
 
 class TlsUse(NamedTuple):
-    """A source of TLS contexts: a word on what it is for, and the listener whose keys it goes by."""
+    """A source of TLS contexts: a word on its purpose, and the listener whose keys it uses."""
 
     name: str
     listener: str
@@ -82,7 +82,7 @@ class TlsUse(NamedTuple):
 
 
 class Security:
-    """All of a daemon's. Raises SecurityProblem for what cannot work."""
+    """All security of a daemon. Raises SecurityProblem for unusable settings."""
 
     def __init__(self, config: SecurityConfig, settings: Mapping[str, str]) -> None:
         self.listeners: dict[str, ListenerGuard] = {}
@@ -96,7 +96,7 @@ class Security:
             self.listeners[name] = ListenerGuard(listener, jwks)
         self.client_tls, self.login = own_login(config.client)
         self.at_brokers = {name: own_login(client) for name, client in config.brokers.items()}
-        self.client_listener = next(iter(config.listeners), "")  # whose keys the node's own connections have
+        self.client_listener = next(iter(config.listeners), "")  # whose keys the node's own connections use
         self.authorizer = make_authorizer(config, settings)
 
     @property
@@ -113,7 +113,7 @@ class Security:
         return found
 
     def certificate_expiries(self) -> dict[str, float]:
-        """By listener, when the certificate in use expires, in seconds since 1970."""
+        """By listener, the expiry of the certificate in use, in seconds since 1970."""
         return {
             name: guard.tls.contexts.expires_at.timestamp()
             for name, guard in self.listeners.items()
@@ -125,7 +125,7 @@ class Security:
 
 
 def own_login(client: ClientSecurity) -> OwnLogin:
-    """What opens the node's own connections. Raises SecurityProblem."""
+    """The login of the node's own connections. Raises SecurityProblem."""
     try:
         tls = TlsSource(client.tls) if client.tls is not None else None
     except ValueError as error:

@@ -1,8 +1,8 @@
 """The process that makes one checkpoint, started by the daemon.
 
-`python -m kraftd.runtime.snapshot_writer ORDER`: ORDER is a CheckpointOrder as JSON, a CheckpointMade as JSON
-the only thing on stdout. The exit code is 0 when there is one, 1 with a text on stderr when it failed. It
-runs at a low priority, and ends as soon as its standard input does: that is the daemon's end.
+`python -m kraftd.runtime.snapshot_writer ORDER`: ORDER is a CheckpointOrder as JSON; a CheckpointMade as JSON
+is the only output. The exit code is 0 if it was made, 1 with a text on stderr if it failed. It runs at a low
+priority, and ends as soon as its standard input ends, which means that the daemon has.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.metadata.errors import ReplayError, UnwritableMetadataError
 from kraftd.wire.errors import ProtocolError
 
-# A tenth of what the daemon gets where both want the same core. At the lowest priority a machine that others
-# keep busy would make no snapshot for minutes, and the log would grow all the while.
+# A tenth of the daemon's share if both want the same core. At the lowest priority a busy machine would make
+# no snapshot for minutes, and the log would grow all the while.
 LOW_PRIORITY = 10
 DONE, FAILED, ORPHANED = 0, 1, 4
 
 
 def end_with_parent() -> None:
-    """End this process at once when standard input ends, whatever it is doing."""
+    """End this process at once when standard input ends, whatever is under way."""
 
     def watch() -> None:
         while os.read(0, 64):
@@ -60,4 +60,4 @@ if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # taking the image apart object by object would only cost
+    os._exit(code)  # freeing the image object by object would only cost time

@@ -1,7 +1,7 @@
 """Threads that wait for the disk, so that the event loop never does.
 
-Group commit without linger: while one sync runs, what is appended goes with the next. The consensus core
-asks for one at a time.
+Group commit without linger: records appended during one sync go with the next. The consensus core requests
+one at a time.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any, TypeVar
 from kraftd.histogram import Histogram
 from kraftd.host.disk_job import RETRY_MS, DiskJob
 
-HUNG_S = 30.0  # a disk that does not answer for so long is not waited for
+HUNG_S = 30.0  # the end of the process does not wait longer for a disk
 
 T = TypeVar("T")
 
 
 class RealDiskThread:
-    """Does jobs one after the other in a thread, which begins with the first. `tell` calls on the event loop.
+    """Does jobs one after the other in a thread, which starts with the first. `tell` calls on the event loop.
 
-    Any error but that of a full disk goes to `failed`, and nothing more is done.
+    Any error but a full disk goes to `failed`, and ends the jobs.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class RealDiskThread:
         self._tell = tell
         self._failed = failed
         self._retry_s = retry_s
-        self.times = Histogram()  # of the jobs that were done, in nanoseconds, without waiting for room
+        self.times = Histogram()  # of the jobs, in nanoseconds, without waits for space
         self._stopping = threading.Event()
         self._jobs: SimpleQueue[DiskJob[Any] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -50,7 +50,7 @@ class RealDiskThread:
             self._thread.start()
 
     def stop(self) -> None:
-        """Do what waits, but for what a full disk has no room for, and end the thread."""
+        """Do the waiting jobs, except those that a full disk prevents, and end the thread."""
         self._stopping.set()
         if self._thread is not None:
             self._jobs.put(None)
@@ -65,7 +65,7 @@ class RealDiskThread:
                         return
                     began_ns = monotonic_ns()
                 self.times.note(monotonic_ns() - began_ns)
-            except BaseException as error:  # the event loop is told, and ends the process
+            except BaseException as error:  # the event loop is notified, and ends the process
                 self._tell(self._failed, error)
                 return
 
@@ -74,7 +74,7 @@ class RealDiskThread:
 
 
 class LoopThreads:
-    """The event loop's pool of threads: work in no order, its result back on the loop."""
+    """The event loop's pool of threads: jobs in no order, with their results on the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -1,7 +1,7 @@
-"""A TLS listener: each connection shakes hands with the contexts of then, in limited time.
+"""A TLS listener: each connection's handshake uses the current context, in limited time.
 
-It accepts by itself, for a server of asyncio's keeps the context that it was made with. Until its handshake
-is done a connection counts against the limits like any other, and holds next to nothing.
+It accepts itself, because an asyncio server keeps its first context. During its handshake a connection counts
+against the limits like any other, and needs little memory.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Protocol
 from kraftd.net.tls.source import TlsSource
 
 ACCEPTS_A_TURN = 32
-PAUSE_S = 1.0  # after an accept that failed: the process may have too many files open
+PAUSE_S = 1.0  # after a failed accept: the process may have too many open files
 
 
 class Handshakes(Protocol):
-    """Counts connections while they shake hands, by address."""
+    """Counts connections in their handshakes, by address."""
 
     def begin_handshake(self, host: str) -> bool:
         """Count one more; return whether the limits allow it."""
@@ -28,7 +28,7 @@ class Handshakes(Protocol):
 
 
 class TlsListener:
-    """Accepts on a bound socket until it is closed. `failed` hears of handshakes that came to nothing."""
+    """Accepts on a bound socket until it is closed. `failed` gets the failed handshakes."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class TlsListener:
         loop.add_reader(sock.fileno(), self._accept)
 
     def close(self) -> None:
-        """Accept nothing more; connections go on."""
+        """Accept nothing more; existing connections stay."""
         if not self._closed:
             self._closed = True
             self._loop.remove_reader(self._sock.fileno())
@@ -62,7 +62,7 @@ class TlsListener:
                 self._pause.cancel()
 
     def abort(self) -> None:
-        """Close it, and end the handshakes that are under way."""
+        """Close it, and abort the handshakes under way."""
         self.close()
         for task in list(self._tasks):
             task.cancel()
@@ -93,7 +93,7 @@ class TlsListener:
 
     async def _shake_hands(self, sock: socket.socket, peer: tuple[str, int]) -> None:
         try:
-            # The connection is told of its transport, and admitted, once the handshake is done.
+            # The connection gets its transport, and is admitted, after the handshake.
             await self._loop.connect_accepted_socket(
                 self._make,  # type: ignore[type-var]
                 sock,
@@ -110,6 +110,6 @@ class TlsListener:
 
 
 def _text(error: Exception) -> str:
-    """Why a handshake failed, in OpenSSL's words where it has some."""
+    """The reason of a failed handshake, in OpenSSL's words if it has any."""
     reason = getattr(error, "verify_message", "") or getattr(error, "reason", "") or ""
     return str(reason) or str(error) or type(error).__name__

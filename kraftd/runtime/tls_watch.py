@@ -1,4 +1,4 @@
-"""Certificates and token keys that change while the daemon runs: looked at every few seconds, in a thread."""
+"""Watches certificates and token keys for changes, every few seconds, in a thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PERIOD_S = 2.0
 
 
 class TlsWatch:
-    """Has every store read again when its file changes, and every key set when it is due."""
+    """Reloads every store when its file changes, and every key set when it is due."""
 
     def __init__(
         self,
@@ -24,22 +24,22 @@ class TlsWatch:
         settings: Mapping[str, str],
         dynamic: Callable[[], Mapping[str, str]],
     ) -> None:
-        """`settings` are the file's texts, `dynamic` gives the node's dynamic configs of now."""
-        self.refused = 0  # renewals that would not have worked
+        """`settings` are the file's texts; `dynamic` returns the node's current dynamic configs."""
+        self.refused = 0  # renewals that were unusable
         self.renewed = 0
         self._loop = loop
         self._log = log
         self._sources = security.tls_sources
         self._settings = settings
         self._dynamic = dynamic
-        self._changes: dict[str, str] = {}  # the dynamic configs that were looked at last
+        self._changes: dict[str, str] = {}  # the dynamic configs at the last check
         self._jwks = [guard.jwks for guard in security.listeners.values() if guard.jwks is not None]
         self._timer: asyncio.TimerHandle | None = None
         if self._sources or self._jwks:
             self._arm()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -53,7 +53,7 @@ class TlsWatch:
         done.add_done_callback(self._end)
 
     def _look(self, changes: dict[str, str]) -> list[tuple[str, Renewal | str]]:
-        """What changed; in a thread, for reading files may take long."""
+        """Find the changes; in a thread, because reading files may take long."""
         found: list[tuple[str, Renewal | str]] = []
         changed, self._changes = changes != self._changes, changes
         for name, listener, source in self._sources:
@@ -71,7 +71,7 @@ class TlsWatch:
         return found
 
     def _configured(self, listener: str, source: TlsSource, changes: dict[str, str]) -> Renewal | None:
-        """What a dynamic config makes of one listener's source; None where it leaves it as it is."""
+        """One listener's source under the dynamic configs; None if they do not change it."""
         settings, problems = tls_with_changes(listener, self._settings, changes)
         if problems:
             return Renewal(source.contexts, "; ".join(problems))

@@ -1,7 +1,7 @@
-"""What the daemon shows of itself: the readings of this moment, and the listener that gives them.
+"""The daemon's metrics: the current readings, and the listener that serves them.
 
-Its own module, for the package of metrics brings its library with it, which costs time and memory at the
-start: it is loaded only where `kraftd.metrics.listener` is set.
+A module of its own, because the metrics package imports a library that costs time and memory at the start. It
+is loaded only if `kraftd.metrics.listener` is set.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from kraftd.runtime.runner import Runner
 from kraftd.runtime.tls_listener import TlsListener
 from kraftd.wire.engine import engine_name
 
-KAFKA = "4.3.1"  # whose metrics these are
+KAFKA = "4.3.1"  # the Kafka release of these metrics
 _IO = "/proc/self/io"
 
 
 class Scrape:
-    """What held the loop, in the log and among the holds: a turn of writing the text of a scrape."""
+    """The name, in the log and the holds, of a turn that writes the text of a scrape."""
 
 
 class Watch:
@@ -148,8 +148,8 @@ def steps(holds: LoopHolds) -> Histogram:
 
 
 def disk_bytes() -> tuple[int, int] | None:
-    """Bytes that this process has had read from disks and written to them; None where the system does not
-    count.
+    """Bytes that this process has read from disks and written to them; None if the system does not count
+    them.
     """
     try:
         with open(_IO) as file:

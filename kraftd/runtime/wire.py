@@ -1,4 +1,4 @@
-"""The connections of a daemon: answers into their slots, each connection flushed once a step."""
+"""The connections of a daemon: puts answers into their slots, and flushes each connection once a step."""
 
 from __future__ import annotations
 
