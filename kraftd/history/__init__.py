@@ -1,4 +1,4 @@
-"""What happened in a cluster and what it is like, in words: pure, over the metadata image.
+"""The events and the state of a cluster in words: pure, over the metadata image.
 
     story = Story(image)                              # an image as of some offset
     for event in story.tell(messages, offset=71, epoch=3, timestamp_ms=...):
@@ -6,5 +6,5 @@
     find(tree_of(image), "topics/byName/orders/0")    # the state as a tree, as metadata-shell shows it
     differences(before, after)                        # what differs between two offsets
 
-Reading the records is left to the one that calls: a directory, a quorum, a file.
+The caller reads the records: from a directory, a quorum, a file.
 """

@@ -1,4 +1,4 @@
-"""Sentences about configs, quotas, ACLs, SCRAM credentials and delegation tokens. No secret is told."""
+"""Sentences about configs, quotas, ACLs, SCRAM credentials and delegation tokens, without secrets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kraftd.types import uuid_text
 
 
 def config_owner(kind: int, name: str) -> str:
-    """Whose config it is: "topic orders", "all brokers", "broker 1", "group g"."""
+    """The owner of a config: "topic orders", "all brokers", "broker 1", "group g"."""
     if kind == BROKER_RESOURCE and not name:
         return "all brokers"
     return f"{resource_type(kind).lower().replace('_', ' ')} {name}".rstrip()

@@ -70,7 +70,7 @@ def broker_unfenced(image: Image, record: UnfenceBrokerRecord) -> Told:
 
 
 def broker_changed(image: Image, record: BrokerRegistrationChangeRecord) -> Told:
-    """A broker fenced or unfenced, that shuts down, or whose directories changed; the first is the kind."""
+    """A broker's change: fenced, unfenced, shutting down, other directories; the first is the kind."""
     broker_id = record.broker_id
     clauses: list[tuple[str, str]] = []
     if record.fenced:

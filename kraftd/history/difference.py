@@ -1,4 +1,4 @@
-"""What differs between two images of a cluster, thing by thing, with the paths of the tree."""
+"""The differences between two images of a cluster, thing by thing, with the paths of the tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from kraftd.types import uuid_text
 class Difference(NamedTuple):
     """One thing that is in one of two images only, or differs.
 
-    before and after are None where it is not there; of a thing with fields they hold those that differ.
+    before and after are None for an image without the thing; of a thing with fields they hold those that
+    differ.
     """
 
     path: str
@@ -30,7 +31,7 @@ class Difference(NamedTuple):
 
 
 def copy_tables(image: Image) -> Image:
-    """An image to compare with, which stays as it is while the other goes on. It cannot be applied to."""
+    """A copy to compare with, which does not change with the original. Records cannot be applied to it."""
     copy = Image()
     copy.features = dict(image.features)
     copy.brokers = dict(image.brokers)
@@ -87,7 +88,7 @@ def _known(producer_id: int) -> int | None:
 
 
 def _sides(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> Iterator[tuple[Any, Any, Any]]:
-    """Keys whose values differ, sorted, with both values; None where one has no such key."""
+    """Keys whose values differ, sorted, with both values; None for a missing key."""
     if before == after:
         return
     changed = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]

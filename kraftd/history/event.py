@@ -8,10 +8,10 @@ from msgspec import Struct
 
 
 class Told(Struct, frozen=True):
-    """What one record says, without where it stands.
+    """The meaning of one record, without its offset.
 
-    kind is a short name for scripts ("leader-moved"); subject says which thing it is about: "topic",
-    "broker", "controller", "quorum" and so on. details can be written as JSON.
+    kind is a short name for scripts ("leader-moved"); subject is the kind of thing: "topic", "broker",
+    "controller", "quorum" and so on. details can be written as JSON.
     """
 
     kind: str
@@ -24,7 +24,7 @@ class Told(Struct, frozen=True):
 
 
 class Event(Struct, frozen=True):
-    """What happened at an offset; timestamp_ms is the leader's clock when it appended the batch."""
+    """An event at an offset; timestamp_ms is the leader's clock when it appended the batch."""
 
     offset: int
     epoch: int
@@ -33,7 +33,7 @@ class Event(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The sentence, on one line: what a name or value holds of control characters is escaped."""
+        """The sentence on one line: control characters in names and values are escaped."""
         text = self.told.text
         if text.isprintable():
             return text

@@ -19,7 +19,7 @@ RECOVERY_STATES = ("RECOVERED", "RECOVERING")
 
 
 def named(names: Sequence[str], number: int) -> str:
-    """The name of a number, or the number itself where Kafka has no name for it."""
+    """The name of a number, or the number itself if Kafka has no name for it."""
     return names[number] if 0 <= number < len(names) else str(number)
 
 
@@ -28,7 +28,7 @@ def resource_type(number: int) -> str:
 
 
 def feature_level(feature: str, level: int) -> str:
-    """A feature's level as people say it: a metadata.version by its name, "4.3-IV0"."""
+    """A feature's level for people: a metadata.version by its name, "4.3-IV0"."""
     return version_name(level) if feature == METADATA_VERSION else str(level)
 
 

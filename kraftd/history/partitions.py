@@ -12,7 +12,7 @@ from kraftd.metadata.image import Image
 from kraftd.metadata.state import NO_LEADER, NO_LEADER_CHANGE, RECOVERING, PartitionState
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, uuid_text
 
-Clause = tuple[str, str]  # the kind of event, and what it says of the partition
+Clause = tuple[str, str]  # the kind of event, and its words about the partition
 
 _DIRECTORIES = {
     DIRECTORY_MIGRATING: "an unknown directory",
@@ -22,7 +22,7 @@ _DIRECTORIES = {
 
 
 def topic_name(image: Image, topic_id: bytes) -> str:
-    """The name of a topic, or its id where the image does not have it."""
+    """The name of a topic, or its id if the image does not have it."""
     topic = image.topics.get(topic_id)
     return uuid_text(topic_id) if topic is None else topic.name
 
@@ -37,7 +37,7 @@ def partition_added(image: Image, record: PartitionRecord) -> Told:
 
 
 def partition_changed(image: Image, record: PartitionChangeRecord) -> Told:
-    """What a change means; the first clause gives the event its kind."""
+    """The event of a change; its first clause determines the kind."""
     topic, index = topic_name(image, record.topic_id), record.partition_id
     name = f"{topic}-{index}"
     before = image.partition(record.topic_id, index)
@@ -59,7 +59,7 @@ def partition_changed(image: Image, record: PartitionChangeRecord) -> Told:
 
 
 def fields(state: PartitionState | PartitionRecord) -> dict[str, Any]:
-    """What scripts want to know of a partition."""
+    """The fields of a partition for scripts."""
     return {
         "leader": state.leader,
         "leader_epoch": state.leader_epoch,

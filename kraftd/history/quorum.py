@@ -12,8 +12,8 @@ from kraftd.wire.message import Message
 
 
 def tell_control(message: Message, epoch: int, voters_before: frozenset[int] | None) -> Told | None:
-    """The sentence of a control record; None for what frames a snapshot. voters_before are the ids of the
-    voters as of the record before, where they are known.
+    """The sentence of a control record; None for a snapshot's header and footer. voters_before are the
+    previous voters' ids, if known.
     """
     if isinstance(message, LeaderChangeMessage):
         voters = sorted(voter.voter_id for voter in message.voters)
@@ -29,7 +29,7 @@ def tell_control(message: Message, epoch: int, voters_before: frozenset[int] | N
 
 
 def voter_ids(message: Message) -> frozenset[int] | None:
-    """The voters that a control record names, None for one that names none."""
+    """The voters that a control record names; None if it names none."""
     if isinstance(message, LeaderChangeMessage | VotersRecord):
         return frozenset(voter.voter_id for voter in message.voters)
     return None

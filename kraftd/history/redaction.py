@@ -1,4 +1,4 @@
-"""Which values of configs are never shown: passwords, and keys that Kafka does not know, as Kafka rules."""
+"""Hides values of configs, by Kafka's rules: passwords, and keys that Kafka does not know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Records into events: what each record says of the image it meets, which then takes it in."""
+"""Turns records into events: the meaning of each record for the image before it, to which it is
+then applied.
+"""
 
 from __future__ import annotations
 
@@ -66,9 +68,9 @@ SENTENCES: dict[type, Callable[[Image, Any], Told]] = {
 
 
 def sentence(image: Image, message: Message) -> Told | None:
-    """What a record says of an image that does not hold it yet; None for a NoOp.
+    """The meaning of a record for an image without it; None for a NoOp.
 
-    A topic's creation is told without its partitions: `Story.tell` joins the records that follow it.
+    A topic's creation is described without its partitions: `Story.tell` adds the records that follow.
     """
     if isinstance(message, NoOpRecord):
         return None
@@ -78,7 +80,7 @@ def sentence(image: Image, message: Message) -> Told | None:
 
 
 class Story:
-    """An image that goes through the log, and the events on the way."""
+    """An image that follows the log, and the events on the way."""
 
     def __init__(self, image: Image | None = None) -> None:
         self.image = image if image is not None else Image()
@@ -90,9 +92,9 @@ class Story:
     def tell(
         self, messages: Sequence[Message], offset: int, epoch: int, timestamp_ms: int
     ) -> Iterator[Event]:
-        """The events of records whose offsets follow one another from offset on, such as those of a batch.
+        """The events of records with consecutive offsets from offset on, such as those of a batch.
 
-        The image holds an event's records once the next event is asked for. Raises ReplayError.
+        The image holds an event's records when the next event is requested. Raises ReplayError.
         """
         at = 0
         while at < len(messages):
@@ -109,7 +111,7 @@ class Story:
             at += length
 
     def tell_control(self, message: Message, offset: int, epoch: int, timestamp_ms: int) -> Event | None:
-        """The event of one control record, None for what frames a snapshot."""
+        """The event of one control record; None for a snapshot's header and footer."""
         told = tell_control(message, epoch, self._voters)
         self._voters = voter_ids(message) or self._voters
         return None if told is None else Event(offset, epoch, timestamp_ms, told)

@@ -18,8 +18,8 @@ from kraftd.types import uuid_text
 
 
 def creation_length(messages: Sequence[object], at: int) -> int:
-    """How many messages from the TopicRecord there belong to the creation of its topic: its partitions and
-    configs that follow directly.
+    """How many messages from the TopicRecord on create its topic: it, and the partitions and configs that
+    directly follow.
     """
     topic = messages[at]
     assert isinstance(topic, TopicRecord)

@@ -1,8 +1,8 @@
-"""The image as a tree with the paths of Kafka's metadata-shell, made as it is looked at.
+"""The image as a tree with the paths of Kafka's metadata-shell, built on demand.
 
     /features  /cluster/brokers/1  /topics/byName/orders/0  /configs/TOPIC:orders/retention.ms
 
-A node is a Directory or a Leaf. Nothing is built ahead: a million partitions cost what is shown of them.
+A node is a Directory or a Leaf. Nothing is built ahead: of a million partitions only the shown ones cost.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from kraftd.metadata.metadata_version import METADATA_VERSION, version_name
 from kraftd.metadata.state import QuotaEntity, TopicState
 from kraftd.types import parse_uuid, uuid_text
 
-ROOT = "image"  # what metadata-shell calls the directory that holds all of this
+ROOT = "image"  # metadata-shell's name of the directory that holds all of this
 _WILD = frozenset("*?[")
 
 
 class Provenance(NamedTuple):
-    """As of which record a tree is; offset -1 is before the first."""
+    """The record as of which a tree is; offset -1 is before the first."""
 
     offset: int
     epoch: int
@@ -39,14 +39,14 @@ class Provenance(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """A value: as JSON, and as the text that metadata-shell prints."""
+    """A value: as JSON, and as the text of metadata-shell."""
 
     value: Any
     text: str
 
 
 class Directory(NamedTuple):
-    """names gives the children in order; child makes the one of a name, None where there is none."""
+    """names returns the children in order; child makes the one of a name, None if there is none."""
 
     names: Callable[[], Iterable[str]]
     child: Callable[[str], Directory | Leaf | None]
@@ -56,7 +56,7 @@ Node = Directory | Leaf
 
 
 def tree_of(image: Image, provenance: Provenance) -> Directory:
-    """The root of an image's tree; it shows the image as it is when it is looked at."""
+    """The root of an image's tree, which always shows the image's current state."""
     return _fixed(
         {
             "provenance": lambda: Leaf(provenance._asdict(), _provenance_text(provenance)),
@@ -296,7 +296,7 @@ def _tokens(image: Image) -> Directory:
 
 
 def _number(text: str) -> int:
-    """The id that a name means, -2 for one that is none (no thing has that id)."""
+    """The id in a name; -2, which no thing has, for a name that is no id."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 11 else -2
 
 

@@ -1,6 +1,6 @@
 """The leaves of the tree: a thing of the image as Kafka's metadata-shell prints it, and as JSON.
 
-The texts are those of Kafka 4.3's toString, so that what people grep for is found here as well.
+The texts are those of Kafka 4.3's toString, so that a familiar grep finds them here as well.
 """
 
 from __future__ import annotations
