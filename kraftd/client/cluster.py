@@ -1,7 +1,7 @@
 """A cluster's brokers: found by bootstrap servers, known by their metadata, one connection each.
 
-Metadata is asked of one node after the other with a growing pause until none of what is needed is refused as
-stale (KIP-232).
+It asks one node after the other for metadata, with growing pauses, until no needed topic is refused as stale
+(KIP-232).
 """
 
 from __future__ import annotations
@@ -100,14 +100,15 @@ class Cluster:
         raise failure
 
     async def refresh(self, topics: Sequence[str] | None = None) -> None:
-        """Ask for the metadata of topics, None for all, until an answer is accepted.
+        """Request the metadata of topics (None: all) until an answer is accepted.
 
-        Raises NoLeader when what came in time was older than what is known, Unreachable when nothing came.
+        Raises NoLeader if all answers in time were older than the known metadata, Unreachable if there was
+        none.
         """
         await self._refresh(topics, lambda: True)
 
     async def leader(self, topic: str, index: int, *, at_least_epoch: int = UNKNOWN_EPOCH) -> Leader:
-        """The leader of a partition by metadata whose leader epoch is at least that.
+        """The leader of a partition, from metadata whose leader epoch is at least that.
 
         Raises NoLeader when there is none in time, Refused for a partition that does not exist.
         """
@@ -124,7 +125,7 @@ class Cluster:
         return leader
 
     async def new_leader(self, topic: str, index: int, than: Leader | None, at_least_epoch: int) -> Leader:
-        """The leader after one that was refused or not reached: asked for anew."""
+        """The leader after one that refused or was not reached, from new metadata."""
         await self.refresh([topic])
         return await self.leader(topic, index, at_least_epoch=at_least_epoch)
 
@@ -160,7 +161,7 @@ class Cluster:
                 raise failure
 
     def _nodes_in_turn(self) -> list[tuple[int, Address]]:
-        """All addresses, beginning with another one each time: metadata is asked again elsewhere."""
+        """All addresses, each time beginning with another, so that a retry asks another node."""
         known = list(self.cache.nodes.items())
         addresses = known + [
             (-1 - at, one) for at, one in enumerate(self._bootstrap) if one not in self.cache.nodes.values()
@@ -171,7 +172,7 @@ class Cluster:
 
 
 def _missing(answer: MetadataResponse, topics: Sequence[str] | None) -> Refused | None:
-    """The error of a topic that was asked for, None if there is none that keeps it from being known."""
+    """The error of a requested topic; None if no error hides it."""
     if topics is None:
         return None
     for topic in answer.topics:

@@ -1,7 +1,6 @@
 """One connection to one node: requests in the latest version that both sides speak, answers by their ids.
 
-How a connection is secured is left to a `Setup`: it may give a TLS context, and it may authenticate before
-anything else is asked.
+A `Setup` secures the connection: it may return a TLS context, and may authenticate before the first request.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from kraftd.wire.table import table_of
 API_VERSIONS_VERSION = 3
 CLOSED = "it closed the connection"
 MAX_FRAME_BYTES = 100 * 1024 * 1024
-READ_AHEAD_BYTES = 4 << 20  # of one connection, before it is not read on
+READ_AHEAD_BYTES = 4 << 20  # of one connection, before reading pauses
 
 _STRANGERS: dict[str | None, str] = {
     "TLS": "it speaks TLS, and was asked without (--command-config names a file with security.protocol)",
@@ -40,7 +39,7 @@ Answer = TypeVar("Answer", bound=Message)
 
 
 class Setup(Protocol):
-    """How connections are secured."""
+    """The security of connections."""
 
     def tls(self, host: str) -> ssl.SSLContext | None:
         """The context of a connection to a host, None for plaintext."""
@@ -59,7 +58,7 @@ class Plaintext:
         pass
 
 
-# What connections are secured with that are given nothing else: a command's --command-config.
+# The default security of connections: a command's --command-config.
 default_setup: ContextVar[Setup | None] = ContextVar("default_setup", default=None)
 
 
@@ -166,7 +165,7 @@ class Connection:
         return message
 
     async def close(self) -> None:
-        """Close it; what still waits for an answer fails with Unreachable."""
+        """Close it; requests that still wait for an answer fail with Unreachable."""
         self._break(self._failure("the connection was closed"))
         if self._receiving is not None:
             self._receiving.cancel()
@@ -203,7 +202,7 @@ class Connection:
         self._receiving = asyncio.create_task(self._receive(self._reader))
 
     async def _receive(self, reader: asyncio.StreamReader) -> None:
-        """Hand each answer to the request that waits for it, until the connection ends."""
+        """Pass each answer to its waiting request, until the connection ends."""
         try:
             while True:
                 head = await reader.readexactly(4)
@@ -228,7 +227,7 @@ class Connection:
         if waiting is None:
             if number > self._correlation_id or number < 1:
                 raise self._failure("its answer is to another request")
-            return  # it came too late
+            return  # the answer came too late
         key, version, future = waiting
         try:
             _, message = parse_response(key, version, frame)
@@ -252,7 +251,7 @@ class Connection:
 
     @property
     def _hint(self) -> str:
-        """What may be wrong where a node turns away a plaintext connection."""
+        """The probable cause if a node refuses a plaintext connection."""
         is_plain = self._setup.tls(self.host) is None
         return "; if its listener is secured, give --command-config" if is_plain else ""
 
@@ -261,17 +260,17 @@ class Connection:
 
 
 def reason(error: OSError) -> str:
-    """What the operating system says, without the addresses that asyncio puts into it."""
+    """The operating system's reason, without the addresses that asyncio adds."""
     if isinstance(error, socket.gaierror):
         return error.strerror or str(error)
     number = error.errno
     if number is None and (found := re.search(r"\[Errno (\d+)\]", str(error))):
-        number = int(found[1])  # of several addresses of one name, the first's
+        number = int(found[1])  # the first's, of several addresses of one name
     return os.strerror(number) if number else str(error)
 
 
 def api_key_of(request: Message) -> int:
-    """The key of the API that a request is of."""
+    """The API key of a request."""
     key = table_of(type(request)).key
     assert key is not None, f"{request!r} is no request"
     return key

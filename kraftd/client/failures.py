@@ -1,10 +1,10 @@
-"""What can go wrong between a client and a cluster; the text of each names the node and says why."""
+"""Failures between a client and a cluster; each text names the node and the reason."""
 
 from __future__ import annotations
 
 
 class ClientFailure(Exception):
-    """Whatever keeps a client from its answer."""
+    """The base of all failures of a client."""
 
 
 class Unreachable(ClientFailure):
@@ -12,7 +12,7 @@ class Unreachable(ClientFailure):
 
 
 class NoAnswer(Unreachable):
-    """Nothing came within the time that there was: a node may be frozen, or its host gone."""
+    """No answer came in time: a node may be frozen, or its host gone."""
 
 
 class Refused(ClientFailure):
@@ -24,13 +24,13 @@ class Refused(ClientFailure):
 
 
 class NoLeader(ClientFailure):
-    """Nodes answer, and none leads now."""
+    """Nodes answer, but none leads now."""
 
 
 class Truncated(ClientFailure):
     """Records that were read are gone: the log was truncated below the position (KIP-320).
 
-    end_offset is where the part ends that both have in common, leader_epoch the epoch of its last record.
+    end_offset is the end of the common part, leader_epoch the epoch of its last record.
     """
 
     def __init__(self, what: str, position: int, end_offset: int, leader_epoch: int) -> None:

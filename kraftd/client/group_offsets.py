@@ -25,7 +25,7 @@ from kraftd.messages.offset_fetch_response import OffsetFetchResponse
 from kraftd.wire.error_code import ErrorCode, error_name
 
 GROUP = 0  # the type of a coordinator's key
-BY_NAME = 9  # the last version of both APIs that names topics instead of telling their ids
+BY_NAME = 9  # the last version of both APIs with topic names instead of ids
 
 _AGAIN = frozenset(
     (
@@ -39,14 +39,14 @@ _AGAIN = frozenset(
 
 
 class Committed(NamedTuple):
-    """A committed offset; epoch -1 where the one that committed it told none."""
+    """A committed offset; epoch -1 if its commit carried none."""
 
     offset: int
     epoch: int
 
 
 class GroupOffsets:
-    """A group's offsets, at its coordinator wherever that moves. Raises Refused, Unreachable."""
+    """A group's offsets, at its coordinator, which it follows. Raises Refused, Unreachable."""
 
     def __init__(self, cluster: Cluster, group: str) -> None:
         self.group = group
@@ -70,9 +70,7 @@ class GroupOffsets:
         await self._at_coordinator(ask)
 
     async def fetch(self, topic: str, index: int) -> Committed | None:
-        """The committed offset, None where there is none. Metadata older than its epoch is not believed in
-        from then on.
-        """
+        """The committed offset, None without one. From then on, metadata older than its epoch is refused."""
         wanted = OffsetFetchRequestTopics(topic, partition_indexes=(index,))
         request = OffsetFetchRequest(
             groups=[OffsetFetchRequestGroup(self.group, topics=[wanted])], require_stable=True

@@ -1,9 +1,9 @@
-"""What a client believes of topics and their leaders, and which answers it refuses (KIP-232). No IO.
+"""A client's metadata of topics and leaders, and the rules for stale answers (KIP-232). No IO.
 
 Rules. 1. The leader epoch of a partition, by its topic's id, never goes back: an answer with a lower one is
 stale, and the whole topic in it is refused. 2. An answer that lacks a partition that the topic has is refused
-likewise. 3. Another id is another topic and starts anew; the id that it took the place of comes back only
-when two nodes, one after the other, say so. 4. What is refused is to be asked of another node, after a pause.
+likewise. 3. Another id is another topic and starts anew; the replaced id returns only if two nodes in a row
+name it. 4. After a refusal the caller asks another node, after a pause.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from kraftd.messages.metadata_response import MetadataResponse, MetadataResponse
 from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
-MAX_REMEMBERED_TOPICS = 100_000  # that are gone, whose leader epochs are still known
+MAX_REMEMBERED_TOPICS = 100_000  # deleted ones whose leader epochs are still remembered
 MAX_FORMER_IDS = 8  # of one name
 UNKNOWN_EPOCH = -1
 
 Address = tuple[str, int]
-TopicKey = bytes | str  # the id; the name where the node is too old to tell ids
+TopicKey = bytes | str  # the id; the name if the node is too old for ids
 
 
 class Leader(NamedTuple):
@@ -53,14 +53,14 @@ class Stale(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What became of an answer: the names of the topics that hold now, and what was refused."""
+    """The result of an answer: the names of the accepted topics, and the refusals."""
 
     accepted: tuple[str, ...]
     refused: tuple[Stale, ...]
 
 
 class MetadataCache:
-    """The topics that were asked for, as the newest answers tell them."""
+    """The requested topics, from the newest answers."""
 
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
@@ -71,14 +71,14 @@ class MetadataCache:
         self._former_ids: dict[str, list[bytes]] = {}
         self._claims: dict[
             str, tuple[bytes, int]
-        ] = {}  # a former id that one node says again, and which node
+        ] = {}  # a former id that one node has named again, and that node
 
     def __repr__(self) -> str:
         return f"<MetadataCache of {len(self.topics)} topics, {len(self.nodes)} nodes>"
 
     def take(self, answer: MetadataResponse, node_id: int, asked: Iterable[str] | None = None) -> Taken:
-        """Take in what a node answered. asked are the names that it was asked for; None is all topics, so
-        that one that is not in the answer is gone.
+        """Store a node's answer. asked are the requested names; None is all topics, so a topic missing in the
+        answer is gone.
         """
         self.nodes = {one.node_id: (one.host, one.port) for one in answer.brokers} or self.nodes
         self.cluster_id = answer.cluster_id or self.cluster_id
@@ -108,18 +108,18 @@ class MetadataCache:
         return None if found is None else found.partitions.get(index)
 
     def leader(self, topic: str, index: int) -> Leader | None:
-        """The leader that is believed in, None where the partition is not known."""
+        """The known leader; None if the partition is unknown."""
         partition = self.partition(topic, index)
         return None if partition is None else partition.leader
 
     def last_seen_epoch(self, topic: str, index: int) -> int:
-        """The highest leader epoch of the partition that any answer, or `saw_epoch`, told; -1 for none."""
+        """The highest leader epoch of the partition from any answer or `saw_epoch`; -1 for none."""
         found = self.topics.get(topic)
         return UNKNOWN_EPOCH if found is None else self._epochs.get(_key(found), {}).get(index, UNKNOWN_EPOCH)
 
     def saw_epoch(self, topic: str, index: int, epoch: int) -> bool:
-        """Take note of a leader epoch that records, or an answer about a position, told; return whether the
-        metadata is older than it and must be asked for anew.
+        """Note a leader epoch from records or from an answer about a position; return whether the metadata is
+        older and must be requested anew.
         """
         found = self.topics.get(topic)
         if found is None or epoch < 0:
@@ -131,7 +131,7 @@ class MetadataCache:
         return partition is None or partition.leader.epoch < epoch
 
     def _stale(self, topic: MetadataResponseTopic, name: str, node_id: int) -> str | None:
-        """Why this answer about a topic is older than what is known, None if it is not."""
+        """The reason why this answer about a topic is stale; None if it is not."""
         known = self.topics.get(name)
         if known is not None and ZERO_UUID not in (known.id, topic.topic_id) and known.id != topic.topic_id:
             return self._returns(topic, name, node_id)
@@ -149,13 +149,13 @@ class MetadataCache:
         return None
 
     def _returns(self, topic: MetadataResponseTopic, name: str, node_id: int) -> str | None:
-        """Another id: a topic made anew, unless it is one that was replaced already."""
+        """Handle another id: the topic was recreated, unless the id was replaced before."""
         former = self._former_ids.get(name, ())
         if topic.topic_id not in former:
             return None
         claim = self._claims.get(name)
         if claim is not None and claim[0] == topic.topic_id and claim[1] != node_id:
-            return None  # two nodes say so: then the other id was the older one
+            return None  # two nodes agree: then the other id was the older one
         self._claims[name] = (topic.topic_id, node_id)
         return "it has the id of a topic that was replaced"
 
@@ -183,7 +183,7 @@ class MetadataCache:
             self._epochs.popitem(last=False)
 
     def _drop(self, name: str) -> None:
-        """A topic that is gone; its epochs are remembered, as a stale node may bring it back."""
+        """Drop a deleted topic; its epochs are remembered, because a stale node may still name it."""
         if self.topics.pop(name, None) is not None:
             self._claims.pop(name, None)
 

@@ -1,4 +1,4 @@
-"""The batches of one partition, read from its leader wherever that moves; a truncation is told."""
+"""Reads the batches of one partition from its leader, which it follows; reports a truncation."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from kraftd.wire.error_code import ErrorCode, error_name
 EARLIEST, LATEST = -2, -1
 MAX_FETCH_BYTES = 8 << 20
 WAIT_MS = 500
-CONSUMER = -1  # the replica id of one that is no replica
+CONSUMER = -1  # the replica id of a consumer
 
-# After these the leader is another one, or the metadata is old: it is asked for anew.
+# After these errors the leader has changed or the metadata is old, so it is requested anew.
 LEADER_ERRORS = frozenset(
     (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -95,7 +95,7 @@ class PartitionReader:
                 return
 
     async def _fetch(self, wait_ms: int) -> PartitionData | None:
-        """What the leader has from the position on; None when it must be asked again."""
+        """The leader's records from the position on; None if the fetch must be repeated."""
         leader = await self._ready_leader()
         if self.position.state is State.VALIDATING:
             await self._validate(leader)
@@ -136,7 +136,7 @@ class PartitionReader:
         return data
 
     async def _ready_leader(self) -> Leader:
-        """The leader by metadata that is at least as new as the position."""
+        """The leader, from metadata that is at least as new as the position."""
         while True:
             leader = await self._cluster.leader(self.topic, self.index, at_least_epoch=self.position.epoch)
             if self.position.metadata_changed(leader) is not State.WAITING:
@@ -148,7 +148,7 @@ class PartitionReader:
         self.position.metadata_changed(found)
 
     async def _validate(self, leader: Leader) -> None:
-        """Ask the leader where the position's epoch ends. Raises Truncated."""
+        """Validate the position: ask the leader for the end of its epoch. Raises Truncated."""
         partition = OffsetForLeaderPartition(self.index, leader.epoch, self.position.epoch)
         request = OffsetForLeaderEpochRequest(CONSUMER, [OffsetForLeaderTopic(self.topic, [partition])])
         try:

@@ -1,7 +1,7 @@
-"""The metadata log of a running quorum, read from its leader as an observer without a name (replica id -1).
+"""Reads the metadata log of a running quorum from its leader, as an anonymous observer (replica id -1).
 
-Works with kraftd's controllers and Apache Kafka's: Fetch and FetchSnapshot of the controller listener. Only
-committed records are given out. The leader is followed wherever it goes.
+Works with kraftd's controllers and Apache Kafka's: Fetch and FetchSnapshot of the controller listener. It
+returns committed records only, and follows the leader.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from kraftd.wire.message import Message
 
 MAX_FETCH_BYTES = 8 << 20
 WAIT_MS = 500
-NOBODY = -1  # the replica id of an observer that the quorum need not know
+NOBODY = -1  # the replica id of an anonymous observer
 MOST_EPOCHS_TRIED = 10_000
-HOPS = 4  # from a controller to the leader that it names, and once more if the epoch has changed meanwhile
-UNCOMMITTED_PAUSE_S = 0.02  # before records are looked for again that are not committed yet
+HOPS = 4  # from a controller to the leader that it names, and again if the epoch has changed meanwhile
+UNCOMMITTED_PAUSE_S = 0.02  # before the next fetch of records that are not yet committed
 
 _ELSEWHERE = frozenset(
     (
@@ -54,7 +54,7 @@ Value = TypeVar("Value")
 
 
 class Part(NamedTuple, Generic[Value]):
-    """The one partition of an answer: its error, who leads as the one that answered knows, what it holds."""
+    """The only partition of an answer: its error, the leader known to the answering node, its data."""
 
     error_code: int
     leader_id: int
@@ -64,7 +64,7 @@ class Part(NamedTuple, Generic[Value]):
 
 
 class LogBounds(NamedTuple):
-    """What the leader's log covers: log_start is where it begins, latest its newest snapshot if it needs one.
+    """The extent of the leader's log: it begins at log_start; latest is its newest snapshot, if it needs one.
 
     high_watermark is the end of what is committed.
     """
@@ -75,7 +75,7 @@ class LogBounds(NamedTuple):
 
 
 class NotCovered(ClientFailure):
-    """The log begins behind the wanted offset: the snapshot `latest` stands for what was before."""
+    """The log begins behind the wanted offset: the snapshot `latest` replaces the records before."""
 
     def __init__(self, latest: OffsetAndEpoch, log_start: int) -> None:
         super().__init__(f"the log begins at offset {log_start}; snapshot {latest} holds what was before")
@@ -86,8 +86,8 @@ class NotCovered(ClientFailure):
 class QuorumLog:
     """A reader of the metadata log.
 
-    Raises NoLeader, Unreachable, Refused when no leader answered for `timeout_s`; Truncated when records that
-    were committed are gone, which only a quorum that lost its data does.
+    Raises NoLeader, Unreachable or Refused if no leader answered within `timeout_s`. Raises Truncated if
+    committed records are gone, which happens only in a quorum that lost data.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class QuorumLog:
             self._connection = None
 
     async def bounds(self) -> LogBounds:
-        """What the leader's log covers now."""
+        """The current extent of the leader's log."""
         data = await self._fetch(0, 0, 0)
         latest = _snapshot_of(data)
         pause = Pause(time.monotonic() + self._timeout_s)
@@ -121,9 +121,9 @@ class QuorumLog:
         return LogBounds(max(data.log_start_offset, 0), data.high_watermark, latest)
 
     async def batches(self, start: int, epoch: int, *, follow: bool = False) -> AsyncIterator[Batch]:
-        """The committed batches from an offset on, whose record before has that epoch (0 at the start).
+        """The committed batches from an offset on; epoch is that of the record before it (0 at the start).
 
-        Without follow up to the high watermark as it is then, else for ever. Raises NotCovered too.
+        Without follow up to the current high watermark, else for ever. Also raises NotCovered.
         """
         position = OffsetAndEpoch(start, epoch)
         end = -1
@@ -176,7 +176,7 @@ class QuorumLog:
     async def earliest_snapshot(self, bounds: LogBounds) -> OffsetAndEpoch:
         """The snapshot that the log begins with; bounds.latest must not be None.
 
-        Its epoch is found by asking: only with the right one the leader gives records from there on.
+        Its epoch is found by trial: only with the right one the leader returns records from there on.
         """
         assert bounds.latest is not None
         start, newest = bounds.log_start, bounds.latest
@@ -210,7 +210,7 @@ class QuorumLog:
         part: Callable[[Answer], Part[Value]],
         wait_s: float = 0.0,
     ) -> Value:
-        """What the leader answers; whatever controller knows who leads is asked, until there is one."""
+        """The leader's answer; asks the controllers in turn until one knows the leader."""
         pause = Pause(time.monotonic() + self._timeout_s)
         failure: ClientFailure = NoLeader("no controller is known")
         while True:
@@ -272,7 +272,7 @@ def _piece_of(answer: FetchSnapshotResponse) -> Part[Piece]:
 
 
 def _snapshot_of(data: PartitionData) -> OffsetAndEpoch | None:
-    """The snapshot that an answer tells to fetch first, None if there is none."""
+    """The snapshot that an answer says must be fetched first; None if there is none."""
     found = OffsetAndEpoch(data.snapshot_id.end_offset, data.snapshot_id.epoch)
     return found if found.epoch >= 0 and found.offset >= 0 else None
 

@@ -1,4 +1,4 @@
-"""Connections of commands over TLS and SASL, as a client's file has it (``--command-config``)."""
+"""Connections of commands over TLS and SASL, as a client's file configures them (``--command-config``)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def load_client_security(path: Path) -> ClientSecurity:
-    """The security of a client's file. Raises ConfigError with all that is wrong with it."""
+    """The security of a client's file. Raises ConfigError with all of its faults."""
     warnings: list[str] = []
     problems: list[str] = []
     settings = resolve({one.key: one for one in read(path, warnings)}, problems)
