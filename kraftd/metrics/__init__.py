@@ -1,1 +1,1 @@
-"""Numbers that the packages keep, as an HTTP listener shows them: Prometheus text, /healthz and /readyz."""
+"""Serves the packages' numbers over HTTP: Prometheus text, /healthz and /readyz."""

@@ -1,6 +1,6 @@
 """Requests of ordinary clients by API, with the labels of a controller listener's; their sessions.
 
-Nothing is told where no client listener is configured.
+Without a client listener there are no samples.
 """
 
 from __future__ import annotations

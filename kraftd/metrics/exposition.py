@@ -1,4 +1,4 @@
-"""All metrics written as Prometheus or OpenMetrics text, a piece at a time.
+"""All metrics as Prometheus or OpenMetrics text, in pieces.
 
 The sender lets other callbacks of the event loop run between two pieces: with hundreds of brokers a scrape is
 thousands of lines, and the text is the expensive part.
@@ -31,11 +31,11 @@ FAMILIES: tuple[Family, ...] = (
     *client_metrics.FAMILIES,
     *own_metrics.FAMILIES,
 )
-_END = b"# EOF\n"  # of an OpenMetrics text, and there only once
+_END = b"# EOF\n"  # ends an OpenMetrics text, once
 
 
 class _Alone:
-    """What an encoder takes for a registry."""
+    """The registry for an encoder."""
 
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
@@ -45,7 +45,7 @@ class _Alone:
 
 
 def collect(readings: Readings) -> Iterator[Metric]:
-    """Every metric that there is at this moment; the last are of the process and of Python."""
+    """Every current metric; the last are of the process and of Python."""
     for family in FAMILIES:
         metric = family.collect(readings)
         if metric is not None:
@@ -55,7 +55,7 @@ def collect(readings: Readings) -> Iterator[Metric]:
 
 
 class Exposition:
-    """The text that an Accept header asks for; `pieces` are to be sent one after the other."""
+    """The text in the format of an Accept header; `pieces` are sent one after the other."""
 
     def __init__(self, readings: Readings, accept: str) -> None:
         self._encode, self.content_type = choose_encoder(accept)

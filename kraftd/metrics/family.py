@@ -1,4 +1,4 @@
-"""A metric by its name, with what it means and how it is read; and the names that Kafka's get here.
+"""A metric with its name, meaning and reader; and the names of Kafka's metrics here.
 
 An mbean `domain:type=TYPE,name=NAME,key=value` becomes `domain_TYPE_NAME{key="value"}`, an attribute of an
 mbean without a name `domain_TYPE_attribute`; whatever Prometheus does not take in a name becomes "_".
@@ -46,7 +46,7 @@ class Family(NamedTuple):
         return f"{self.bean}: {self.meaning}" if self.bean else self.meaning
 
     def collect(self, readings: Readings) -> Metric | None:
-        """What Prometheus is told; None when there is nothing to tell at this moment."""
+        """The metric for Prometheus; None without samples now."""
         samples = list(self.read(readings))
         if not samples:
             return None

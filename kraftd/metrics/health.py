@@ -1,4 +1,4 @@
-"""Whether a controller serves, and if not yet, how far it is: what /readyz answers."""
+"""The health of a controller: whether it serves, and the progress of its start, for /readyz."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ STOPPING = "stopping"
 
 
 class Progress(Struct, frozen=True):
-    """How much of what there is has been loaded. `total` is None while it cannot be known: a snapshot does
-    not say beforehand how many records it has.
+    """The progress of loading. `total` is None while unknown: a snapshot does not tell its number of records
+    beforehand.
     """
 
     loaded: int
@@ -26,12 +26,13 @@ class Progress(Struct, frozen=True):
 
 
 class Health(Struct, frozen=True):
-    """`ready` is for load balancers and rolling restarts: loaded, with a leader, room on the disk, and not
+    """`ready` is for load balancers and rolling restarts: loaded, with a leader, space on the disk, and not
     stopping.
 
     `records` and `bytes` are those of the newest snapshot and of the log behind it. `troubles` say why no
-    leader is found, a line a peer; `refused` which nodes this one refused within the last minute; `ahead`
-    which replicas have applied metadata that this quorum has lost; `twins` ids under which several nodes run.
+    leader is found, one line per peer. `refused` names the nodes refused within the last minute, `twins` the
+    ids under which several nodes run. `ahead` names the replicas that have applied metadata which this quorum
+    has lost.
     """
 
     ready: bool
@@ -81,7 +82,7 @@ def _state(readings: Readings) -> str:
     has_leader = readings.raft.current_leader >= 0 and node.core.hears_leader
     if node.following.finalized.epoch >= 0 and not node.following.replay.loads_snapshot:
         return SERVING if has_leader else NO_LEADER
-    # Nothing more is loaded than what is known to be committed, and that is for a leader to say.
+    # Only records known to be committed are loaded, and only a leader can tell which are.
     waits = node.following.replay.next_offset >= max(
         node.core.high_watermark, node.following.replay.snapshot_end
     )
@@ -94,7 +95,7 @@ def _records(readings: Readings) -> Progress:
         return Progress(node.following.loading.snapshot_records_so_far, None)
     before = node.following.loading.snapshot_records - node.following.replay.snapshot_end
     next_offset = node.following.replay.next_offset
-    # What the active controller has just decided is in its image before it is in the log.
+    # The active controller's latest decisions are in its image before they are in the log.
     return Progress(before + next_offset, before + max(next_offset, readings.storage.log.log_end))
 
 

@@ -1,7 +1,8 @@
-"""As much HTTP/1.1 as a scrape and a page need: GET and HEAD, bounded in everything, on the daemon's loop.
+"""The subset of HTTP/1.1 for a scrape and a page: GET and HEAD, with limits on everything, on the daemon's
+loop.
 
 A head of at most HEAD_BYTES, within HEAD_S; no bodies; an answer that is read within SEND_S; at most
-MOST_CONNECTIONS. What is wrong is answered and closed.
+MOST_CONNECTIONS. A bad request is answered and its connection closed.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ class Response(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """An answer without an end: what `pieces` yields is sent as it comes, until the peer goes."""
+    """An endless answer: each piece is sent when `pieces` yields it, until the peer disconnects."""
 
     content_type: str
     pieces: AsyncIterator[bytes]
 
 
 class BadRequest(Exception):
-    """What came is no request that is served here; the status says why."""
+    """The input is no request that is served here; the status says why."""
 
     def __init__(self, status: HTTPStatus, text: str) -> None:
         super().__init__(text)
@@ -95,8 +96,8 @@ def encode(response: Response, *, body: bool, keep_alive: bool) -> bytes:
 
 
 class HttpConnections:
-    """All connections of one HTTP listener; `factory` is what the loop's `create_server` takes. `failed` is
-    told what a handler raises, whose request is answered with status 500 then.
+    """All connections of one HTTP listener; `factory` is for the loop's `create_server`. `failed` gets the
+    errors of handlers, whose requests are answered with status 500.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class HttpConnections:
         return HttpConnection(self)
 
     def begin_handshake(self, _host: str) -> bool:
-        """Count a connection that shakes hands first; return whether there is room for it."""
+        """Count a connection that begins its handshake; return whether the limit allows it."""
         if len(self.open) + self._shaking >= MOST_CONNECTIONS:
             return False
         self._shaking += 1
@@ -160,7 +161,7 @@ class HttpConnection(asyncio.Protocol):
         if self._answering is None:
             self._next()
         elif len(self._received) > HEAD_BYTES:
-            self._transport.pause_reading()  # it has more to ask than it has answers
+            self._transport.pause_reading()  # its requests outrun their answers
 
     def pause_writing(self) -> None:
         self._writable = False
@@ -229,7 +230,7 @@ class HttpConnection(asyncio.Protocol):
             self._next()
 
     async def _stream(self, stream: Stream, *, body: bool) -> None:
-        """Send pieces until the peer goes; a piece for which a slow peer has no room is left out."""
+        """Send pieces until the peer disconnects; a piece that a slow peer cannot take yet is skipped."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -255,7 +256,7 @@ class HttpConnection(asyncio.Protocol):
         self._wait(SEND_S)
 
     def _wait(self, seconds: float) -> None:
-        """Until something else happens, for so long at most."""
+        """Wait until something else happens, at most that long."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._owner.loop.call_later(seconds, self._out_of_time)

@@ -1,4 +1,4 @@
-"""What Kafka has no metrics for: the event loop, syncs, loading, snapshots, a full disk."""
+"""Metrics that Kafka lacks: the event loop, syncs, loading, snapshots, a full disk."""
 
 from __future__ import annotations
 

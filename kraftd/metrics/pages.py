@@ -19,13 +19,13 @@ from kraftd.metrics.status import status
 from kraftd.metrics.survey import Survey, survey
 
 JSON = "application/json"
-TURN_NS = 2_000_000  # of writing a scrape's text, before others have their turn
+TURN_NS = 2_000_000  # of writing a scrape's text, before other callbacks run
 HTML = "text/html; charset=utf-8"
 EVENTS = "text/event-stream"
 EVENT_S = 2.0  # between two events of a stream
 SURVEY_S = 10.0  # between two surveys of every partition, at least
-SURVEY_SHARE = 20  # and so many times as long as one takes: at most 5 % of the loop's time
-# Nothing from anywhere else; what the page has inline is its own.
+SURVEY_SHARE = 20  # a pause of this many times a survey's duration: at most 5 % of the loop's time
+# The page may load nothing from elsewhere; its inline content is its own.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "connect-src 'self'; img-src data:"
@@ -36,13 +36,13 @@ _UNKNOWN = b"there are /, /status.json, /metrics, /healthz and /readyz\n"
 
 @cache
 def page() -> bytes:
-    """The status page: one file, which asks for nothing but /events."""
+    """The status page: one file, which requests only /events."""
     return files("kraftd.metrics").joinpath("status.html").read_bytes()
 
 
 class Pages:
-    """Answers requests from what `read` says at that moment; `held` is told how many nanoseconds each turn
-    of writing a scrape held the loop.
+    """Answers requests from the current readings of `read`; `held` gets the nanoseconds for which each part
+    of a scrape held the loop.
     """
 
     def __init__(self, read: Callable[[], Readings], held: Callable[[int], None]) -> None:

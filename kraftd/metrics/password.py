@@ -16,9 +16,9 @@ _CHALLENGE = (("WWW-Authenticate", 'Basic realm="kraftd", charset="UTF-8"'),)
 def with_password(
     handle: Handler, user: str, password: str, delay_s: float, refused: Callable[[], None]
 ) -> Handler:
-    """A handler that passes on what comes with these credentials, and refuses the rest after a delay.
+    """A handler that passes on requests with these credentials, and refuses all others after a delay.
 
-    `refused` is told of wrong credentials, not of a request without any.
+    `refused` is called for wrong credentials, not for a request without any.
     """
     wanted = b"Basic " + b64encode(f"{user}:{password}".encode())
 

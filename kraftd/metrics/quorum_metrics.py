@@ -28,7 +28,7 @@ def _state(readings: Readings) -> Samples:
 
 
 def _raft(name: str, meaning: str) -> Family:
-    """A number that the core gives by the same name; none where it does not apply."""
+    """A number of the core by the same name; none if it does not apply."""
     field = name.replace("-", "_")
     assert field in RaftMetrics.__struct_fields__
     return _RAFT.gauge(name, meaning, lambda r: getattr(r.raft, field))

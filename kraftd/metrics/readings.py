@@ -1,4 +1,4 @@
-"""What the metrics of one moment are made from: rooms to look at, and what the runtime has measured."""
+"""The source of the metrics at one moment: the packages' state, and the runtime's measurements."""
 
 from __future__ import annotations
 
@@ -37,15 +37,14 @@ class Readings:
     """One moment of a running controller. Histograms are of nanoseconds; taking it costs no more with a
     larger image.
 
-    steps: how long each held the loop. delays: how late timers ran. syncs: of the log. idle_ratio: the part
-    of its time that the loop's thread was idle lately. disk_bytes: read and written by this process, as the
-    system counts; None where it does not tell. events: gives the latest of the audit stream, oldest first.
-    troubles: what is wrong with the peers while there is no leader. refused: the nodes that were refused
-    within the last minute. ahead: the replicas that have applied what this quorum lost. twins: ids
-    under which several nodes run. logins: by listener,
-    how many succeeded, failed and expired. certificates: by listener, when its own expires, in seconds since
-    1970. authorizations: how many were denied, and allowed where that is counted. clients: the node's side
-    for ordinary clients; None without a listener for them.
+    steps: how long each held the loop. delays: how late timers ran. syncs: of the log. idle_ratio: the recent
+    share of time in which the loop's thread was idle. disk_bytes: read and written by this process, as the
+    system counts; None if it does not. events: returns the latest of the audit stream, oldest first.
+    troubles: the peers' faults while there is no leader. refused: the nodes refused within the last minute.
+    ahead: the replicas that have applied records which this quorum lost. twins: ids under which several nodes
+    run. logins: by listener, how many succeeded, failed and expired. certificates: by listener, the expiry of
+    its own, in seconds since 1970. authorizations: how many were denied, and allowed if that is counted.
+    clients: the node's side for ordinary clients; None without a listener for them.
     """
 
     now_ms: int

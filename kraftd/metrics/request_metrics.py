@@ -1,7 +1,7 @@
 """Kafka's `kafka.network` metrics: requests by API, and the connections that they come over.
 
-The last word of a name is Kafka's name of the API, like `CreateTopics`; an API has metrics once it was asked
-for.
+The last word of a name is Kafka's name of the API, like `CreateTopics`; an API has metrics after its first
+request.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _sum(one: Histogram, other: Histogram) -> Histogram:
 
 
 def _open(readings: Readings) -> Counter[str]:
-    """Connections that are open, by listener; none is left out that ever had one."""
+    """Open connections by listener, including every listener that ever had one."""
     counts = Counter(connection.listener for connection in readings.connections)
     counts.update(dict.fromkeys(readings.connections.opened, 0))
     return counts

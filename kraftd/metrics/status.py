@@ -1,4 +1,4 @@
-"""What the status page shows: one moment of a controller as plain data, from readings and a survey.
+"""The data of the status page: one moment of a controller, from readings and a survey.
 
 Times are milliseconds; ages are of the moment, so that clocks need not agree.
 """
@@ -17,7 +17,7 @@ from kraftd.metrics.survey import Survey
 from kraftd.raft.replica_views import ReplicaView
 from kraftd.types import uuid_text
 
-MAX_BROKERS = 200  # of which rows are shown; those that are not active come first
+MAX_BROKERS = 200  # with rows; inactive ones come first
 MAX_REPLICAS = 200
 
 

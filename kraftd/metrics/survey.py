@@ -1,4 +1,4 @@
-"""Every partition looked at, in slices: which are offline, under-replicated or below min.insync.replicas.
+"""Surveys every partition, in slices: finds those offline, under-replicated or below min.insync.replicas.
 
 The image keeps no index of these, as no decision asks for them.
 """
@@ -18,7 +18,7 @@ MIN_ISR = "min.insync.replicas"
 
 
 class Example(Struct, frozen=True):
-    """A partition that is not as it should be."""
+    """A partition with a fault."""
 
     topic: str
     partition: int
@@ -40,7 +40,7 @@ class Group(Struct):
 
 
 class Hosted(Struct):
-    """What one broker has: replicas, those of them outside of the ISR, and leaderships."""
+    """The counts of one broker: replicas, those outside of the ISR, and leaderships."""
 
     replicas: int = 0
     lagging: int = 0
@@ -62,7 +62,7 @@ class Survey(Struct):
 
 
 def survey(image: Image) -> Generator[None, None, Survey]:
-    """Look at every partition; yields after each slice. Topics that go meanwhile are left out."""
+    """Examine every partition; yields after each slice. Topics deleted meanwhile are left out."""
     found = Survey(image.offset)
     default_min_isr = _number(image.config(BROKER_RESOURCE, "").get(MIN_ISR), 1)
     seen = 0
