@@ -1,1 +1,1 @@
-"""Listeners and connections: bytes become frames, answers become bytes, limits hold. No loop of its own."""
+"""Listeners and connections: turn bytes into frames and answers into bytes, within limits. No event loop."""

@@ -1,6 +1,6 @@
 """A small blocking client of controllers: one connection, one request at a time.
 
-For what runs without a loop: the commands, and a daemon that asks before it serves.
+For code without an event loop: the commands, and a daemon that asks before it serves.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Unreachable(Exception):
 
 
 class NoAnswer(Unreachable):
-    """Nothing came within the time that there was: a controller may be frozen, or its host gone."""
+    """No answer came in time: a controller may be frozen, or its host gone."""
 
 
 class Client:
-    """A connection to one controller, which first says which versions it speaks.
+    """A connection to one controller; it begins with the controller's versions.
 
     Every method may raise Unreachable, and NoAnswer when there is none within `timeout_s`.
     """
@@ -75,7 +75,7 @@ class Client:
             self._log_in(login)
 
     def _log_in(self, begin: Callable[[], ClientExchange]) -> None:
-        """Prove who this side is, as the first thing after versions."""
+        """Authenticate, right after the versions."""
         try:
             exchange = begin()
             request = SaslHandshakeRequest(exchange.mechanism)

@@ -1,8 +1,8 @@
 """One peer's connection: frames in, answers out in the order of their requests, back-pressure both ways.
 
-It is a protocol in asyncio's sense (the loop calls `data_received` and so on) without needing asyncio. What
-frames mean is the handler's affair; what it owes is one `answer` for each slot. Sending happens in `flush`,
-once for all answers that an event loop callback produced.
+It is a protocol in asyncio's sense (the loop calls `data_received` and so on) without needing asyncio. The
+handler interprets frames and owes one `answer` for each slot. `flush` sends, once for all answers of an event
+loop callback.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from kraftd.net.splitter import FrameError, FrameSplitter
 from kraftd.net.transport import Transport
 from kraftd.wire.primitives import Buffer
 
-JOINED_BYTES = 65_536  # one write of one piece is cheaper than of several; not when that means to copy much
+JOINED_BYTES = 65_536  # below this, joining pieces into one write is cheaper than writing several
 
 IPV4_MAPPED = "::ffff:"
 
 
 class Handler(Protocol):
-    """The side that understands frames."""
+    """The side that interprets frames."""
 
     def connection_admitted(self, connection: Connection) -> None:
         """A peer is connected, and within the limits."""
@@ -31,11 +31,11 @@ class Handler(Protocol):
         """Requests, in slots from `first_slot` on; each slot gets exactly one answer, at any time."""
 
     def connection_lost(self, connection: Connection, reason: str | None) -> None:
-        """The connection is gone; `reason` says why if this side closed it and that is worth telling."""
+        """The connection is gone; `reason` says why, if this side closed it for a reason worth logging."""
 
 
 class Connection:
-    """A connection of a listener. Not read while a peer owes or is owed too much."""
+    """A connection of a listener. Reading pauses while too many requests or answers are outstanding."""
 
     __slots__ = (
         "_admit",
@@ -81,10 +81,10 @@ class Connection:
         self.listener = listener
         self.peer: tuple[str, int] = ("?", 0)
         self.close_reason: str | None = None
-        # The handler's own: what the peer has proved, and what it still has to.
+        # For the handler: the peer's authentication, and the login under way.
         self.principal: Any = None
         self.login: Any = None
-        self.reads = 0  # counts reads; the sweep of idle connections compares it with what it saw before
+        self.reads = 0  # counts reads; the sweep of idle connections compares it with its last value
         self.last_read_ms = 0
         self._handler = handler
         self._limits = limits
@@ -111,7 +111,7 @@ class Connection:
         self._transport = transport
         peer = transport.get_extra_info("peername")
         if peer:
-            # A socket of both families shows IPv4 addresses as IPv6's; limits and logs have them as they are.
+            # A dual-stack socket shows IPv4 addresses as IPv6; limits and logs use the IPv4 form.
             self.peer = (peer[0].removeprefix(IPV4_MAPPED), peer[1])
         refusal = self._admit(self)
         if refusal is not None:
@@ -182,7 +182,7 @@ class Connection:
         return found
 
     def limit_frames(self, max_frame_bytes: int) -> None:
-        """Take no larger frames from now on; the limit of all connections is the most."""
+        """Accept no larger frames from now on; at most the limit of all connections."""
         self._splitter.max_frame_bytes = min(max_frame_bytes, self._limits.max_frame_bytes)
 
     @property
@@ -200,7 +200,7 @@ class Connection:
         return self._transport is None or self.close_reason is not None
 
     def answer(self, slot: int, parts: list[Buffer]) -> None:
-        """The whole answer (size included) to the request in `slot`; sent once all before it are.
+        """Queue the whole answer (size included) to the request in `slot`; it is sent after all before it.
 
         An empty list ends the slot without an answer. Late answers of a closed connection are dropped.
         """
@@ -234,12 +234,12 @@ class Connection:
             self._later()
 
     def stop_reading(self) -> None:
-        """Take no more requests; those that have arrived are still answered."""
+        """Accept no more requests; those that have arrived are still answered."""
         self._starved = True
         self._regulate()
 
     def close(self, reason: str) -> None:
-        """Close after what is already answered has been sent; what is still in flight is not."""
+        """Close after sending the existing answers; requests in flight get none."""
         if self.close_reason is None:
             self.close_reason = reason
         self._backlog.clear()
@@ -257,13 +257,11 @@ class Connection:
 
     @property
     def _clogged(self) -> bool:
-        """Return whether the peer has too much to take as it is: answers unread, or waiting behind a parked
-        one.
-        """
+        """Return whether the peer has too many outstanding answers: unread, or queued behind a parked one."""
         return not self._writable or self._early_bytes > self._limits.max_early_bytes
 
     def _turn(self) -> None:
-        """Hand over as much of the backlog as one turn allows, then let others have theirs."""
+        """Pass on as much of the backlog as one turn allows, then let other connections run."""
         self._scheduled = False
         backlog = self._backlog
         if self._transport is None or not backlog:

@@ -1,8 +1,8 @@
-"""How much strangers may make this process hold: frame sizes, connections, requests, buffered bytes.
+"""Limits on what peers can make this process hold: frame sizes, connections, requests, buffered bytes.
 
-Each connection may hold a little for nothing (`free_bytes`). What incomplete frames hold beyond it counts
-against one budget for all of them. Over the budget, connections wait (they are not read) until others are
-done; the one that has waited longest for its bytes goes on regardless. So a frame larger than the whole
+Each connection may hold a little without charge (`free_bytes`). Bytes of incomplete frames beyond it count
+against one budget for all connections. Over the budget, connections wait (they are not read) until others are
+done. The one that has waited longest for its bytes continues regardless. So a frame larger than the whole
 budget still gets through, and small requests of others never wait.
 """
 
@@ -25,18 +25,18 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     free_bytes: int = 65_536
     idle_ms: int = 600_000  # connections.max.idle.ms
     max_early_bytes: int = 8_388_608  # answers of a connection that wait for one before them
-    stall_ms: int = 10_000  # how long a holder of the budget may send nothing while others wait
+    stall_ms: int = 10_000  # how long a holder of the budget may be silent while others wait
 
-    frames_a_turn: int = 64  # frames of one connection that are handled before others get their turn
+    frames_a_turn: int = 64  # frames of one connection handled before other connections run
     frames_a_step: int = 8  # and before a look at whether the peer reads its answers
 
     def max_connections_from(self, address: str) -> int:
-        """How many connections one address may have at once."""
+        """The maximum of simultaneous connections from one address."""
         return self.max_connections_per_ip_overrides.get(address, self.max_connections_per_ip)
 
 
 class BufferBudget:
-    """Which connection holds how many bytes of incomplete frames, and which ones wait for room."""
+    """The bytes of incomplete frames by connection, and the connections that wait for budget."""
 
     def __init__(self, max_bytes: int, free_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -46,7 +46,7 @@ class BufferBudget:
         self._waiting: dict[int, Callable[[], None]] = {}
 
     def hold(self, connection_id: int, held_bytes: int, resume: Callable[[], None]) -> bool:
-        """Note what a connection holds now; False if it must not be read until `resume` is called."""
+        """Note a connection's bytes; returns False if it must not be read until `resume` is called."""
         counted = held_bytes if held_bytes > self.free_bytes else 0
         before = self._held.pop(connection_id, 0) if not counted else self._held.get(connection_id, 0)
         if counted:
@@ -61,7 +61,7 @@ class BufferBudget:
         return True
 
     def release(self, connection_id: int) -> None:
-        """The connection is gone, and with it what it held."""
+        """Release the bytes of a lost connection."""
         self._waiting.pop(connection_id, None)
         before = self._held.pop(connection_id, 0)
         if before:
@@ -82,7 +82,7 @@ class BufferBudget:
 
     @property
     def blocking_id(self) -> int | None:
-        """The connection that holds the budget while others wait, if any do."""
+        """The connection that holds the budget while others wait, if any wait."""
         return next(iter(self._held), None) if self._waiting else None
 
     def __repr__(self) -> str:

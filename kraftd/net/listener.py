@@ -10,7 +10,7 @@ from kraftd.net.limits import BufferBudget, Limits
 
 
 class Connections:
-    """All connections of all listeners of one daemon, under one set of limits.
+    """All connections of all listeners of one daemon, with common limits.
 
     `factory(listener)` is what the loop's `create_server` takes. `schedule` runs a function in a later turn
     of the loop.
@@ -30,7 +30,7 @@ class Connections:
         self._schedule = schedule
         self._open: dict[int, Connection] = {}
         self._by_ip: Counter[str] = Counter()
-        self._shaking: Counter[str] = Counter()  # connections that are not made yet, by address
+        self._shaking: Counter[str] = Counter()  # handshakes under way, by address
         self._next_id = 0
         self._seen_reads: dict[int, int] = {}
         self._refusal_told = False
@@ -58,7 +58,7 @@ class Connections:
         return make
 
     def begin_handshake(self, host: str) -> bool:
-        """Count a connection that shakes hands first; return whether the limits allow it."""
+        """Count a connection that begins its handshake; return whether the limits allow it."""
         if len(self._open) + self._shaking.total() >= self.limits.max_connections or self._by_ip[
             host
         ] + self._shaking[host] >= self.limits.max_connections_from(host):
@@ -68,13 +68,13 @@ class Connections:
         return True
 
     def end_handshake(self, host: str) -> None:
-        """The handshake is over; a connection that came of it is admitted as all are."""
+        """End a handshake; its connection, if any, is admitted like all others."""
         self._shaking[host] -= 1
         if not self._shaking[host]:
             del self._shaking[host]
 
     def sweep(self, now_ms: int) -> list[Connection]:
-        """Close what has been idle too long, or holds up others; to be called every few seconds."""
+        """Close connections that were idle too long, or that block others; to be called every few seconds."""
         closed = []
         self._refusal_told = False
         blocking_id = self.budget.blocking_id
@@ -98,7 +98,7 @@ class Connections:
             connection.close(reason)
 
     def _admit(self, connection: Connection) -> str | None:
-        """Why a new connection may not stay (empty: told since the last sweep), None if it may."""
+        """The reason to refuse a new connection (empty: logged since the last sweep); None to accept it."""
         host = connection.peer[0]
         if len(self._open) >= self.limits.max_connections:
             limit = f"{self.limits.max_connections} connections are open, the limit"
@@ -111,7 +111,7 @@ class Connections:
             return None
         self.refused += 1
         if self._refusal_told:
-            return ""  # a flood of them is not to flood the log
+            return ""  # a flood of them must not flood the log
         self._refusal_told = True
         return f"{limit} (refused so far: {self.refused})"
 

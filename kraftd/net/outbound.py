@@ -1,9 +1,10 @@
 """Requests to other nodes: one connection a destination, opened when first needed, requests pipelined on it.
 
 Every connection opens with ApiVersions, as Kafka's clients do; each request then goes in the highest version
-that both sides know. A lost or refused connection is told at once. Like the listening side it has asyncio's
-protocol methods without needing asyncio: how a connection is opened, timers and the time come from outside.
-Where a login is needed, it follows ApiVersions, and is repeated on the open connection before it ends.
+that both sides know. A lost or refused connection is reported at once. Like the listening side it has
+asyncio's protocol methods without needing asyncio: opening connections, timers and the time come from
+outside. A login, if needed, follows ApiVersions, and is repeated on the open connection before the session
+ends.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ LOGIN_AGAIN_RATIO = 0.85  # of a session's life, as Kafka's clients at the earli
 
 
 class Address(NamedTuple):
-    """A node, and where it is reached. Bootstrap servers have an id of -2 or below."""
+    """A node and its address. Bootstrap servers have an id of -2 or below."""
 
     node_id: int
     host: str
@@ -47,7 +48,7 @@ class Address(NamedTuple):
 
 
 class Failure(Enum):
-    """Why a request got no answer."""
+    """The reason why a request got no answer."""
 
     UNREACHABLE = "refused or lost"
     TIMED_OUT = "no answer in time"
@@ -55,7 +56,7 @@ class Failure(Enum):
 
 
 class Handler(Protocol):
-    """Who asks. Never called from within `send`."""
+    """The owner of requests. Never called from within `send`."""
 
     def answered(self, tag: Hashable, message: Message) -> None:
         """The answer to the request of that tag."""
@@ -64,10 +65,10 @@ class Handler(Protocol):
         """The request of that tag gets no answer."""
 
     def lost(self, address: Address, reason: str) -> None:
-        """The connection was refused, or lost by the other side's doing; told before its requests fail."""
+        """The connection was refused, or lost by the other side; called before its requests fail."""
 
     def silent(self, address: Address) -> None:
-        """No answer came in time; told before the requests fail."""
+        """No answer came in time; called before the requests fail."""
 
 
 class Timer(Protocol):
@@ -75,7 +76,7 @@ class Timer(Protocol):
 
 
 class Wiring(Protocol):
-    """What an outbound side needs of its loop."""
+    """The interface of the loop for an outbound side."""
 
     def now_ms(self) -> int: ...
 
@@ -109,11 +110,11 @@ class _InFlight(NamedTuple):
     deadline_ms: int
 
 
-_SETUP = object()  # the tag of what a channel asks for itself
+_SETUP = object()  # the tag of a channel's own requests
 
 
 class Traffic:
-    """What went over the connections of a client id since the start, in numbers."""
+    """Counts of the traffic of a client id's connections since the start."""
 
     __slots__ = ("closed", "in_bytes", "opened", "out_bytes", "requests", "responses")
 
@@ -146,24 +147,24 @@ class Outbound:
         self.handler = handler
         self.wiring = wiring
         self.times = times
-        self.login = login  # begins one where servers want it
+        self.login = login  # begins a login if servers want one
         self.traffic = Traffic()
         self._channels: dict[Address, Channel] = {}
 
     def send(self, tag: Hashable, address: Address, message: Message) -> None:
-        """Ask; exactly one of `answered` and `failed` follows with this tag."""
+        """Send a request; exactly one of `answered` and `failed` follows with this tag."""
         channel = self._channels.get(address)
         if channel is None:
             channel = self._channels[address] = Channel(self, address)
         channel.send(tag, message)
 
     def served(self, address: Address) -> frozenset[int] | None:
-        """The APIs that the other side said it serves, None while it has not."""
+        """The APIs that the other side serves; None while unknown."""
         channel = self._channels.get(address)
         return None if channel is None or channel.versions is None else frozenset(channel.versions)
 
     def close(self) -> None:
-        """Close every connection; nothing is told any more."""
+        """Close every connection, without further calls of the handler."""
         for channel in self._channels.values():
             channel.close()
         self._channels.clear()
@@ -173,11 +174,11 @@ class Outbound:
 
 
 class Channel:
-    """One destination: its connection while there is one, and what is asked of it."""
+    """One destination: its connection, if any, and its requests."""
 
     def __init__(self, outbound: Outbound, address: Address) -> None:
         self.address = address
-        self.versions: dict[int, tuple[int, int]] | None = None  # of the other side, once it has told
+        self.versions: dict[int, tuple[int, int]] | None = None  # of the other side, once known
         self._ready = False  # requests may go out
         self._exchange: ClientExchange | None = None  # the login that is under way
         self._login_again_ms: int | None = None
@@ -186,7 +187,7 @@ class Channel:
         self._waiting: deque[_Asked] = deque()  # for the connection and its ApiVersions
         self._in_flight: deque[_InFlight] = deque()
         self._correlation_id = 0
-        self._failures = 0  # attempts in a row that led to no answer
+        self._failures = 0  # attempts in a row without an answer
         self._not_before_ms = 0
         self._timer: Timer | None = None
 
@@ -215,7 +216,7 @@ class Channel:
             wiring.open(self.address, self._link)
 
     def close(self) -> None:
-        """Let go of it; the fate of what was asked is not reported."""
+        """Close the channel without reporting the fate of its requests."""
         self._waiting.clear()
         self._in_flight.clear()
         if self._timer is not None:
@@ -236,7 +237,7 @@ class Channel:
         if version >= max(first, offered[0]):
             try:
                 parts = self._frame(key, version, asked.message)
-            except EncodeError:  # the version has no place for what is to be said
+            except EncodeError:  # the version cannot carry the request
                 pass
         if parts is None:
             self._outbound.wiring.call_soon(self._outbound.handler.failed, asked.tag, Failure.UNSUPPORTED)
@@ -250,14 +251,14 @@ class Channel:
         self._correlation_id += 1
         return encode_request(key, version, self._correlation_id, self._outbound.client_id, message)
 
-    # -- told by its link
+    # -- events of its link
 
     def opened(self) -> None:
-        """There is a connection: ask for versions first."""
+        """Begin a connection: ask for versions first."""
         self._ask_versions(API_VERSIONS_VERSION)
 
     def frame_received(self, frame: memoryview) -> None:
-        """The next answer. Raises ProtocolError."""
+        """Handle the next answer. Raises ProtocolError."""
         number = correlation_id(frame)
         if not self._in_flight or self._in_flight[0].correlation_id != number:
             raise ProtocolError("ResponseHeader", "correlation_id", 0, f"{number} is not the next")
@@ -272,17 +273,17 @@ class Channel:
             self._on_login_answer(message)
 
     def link_ended(self, reason: str) -> None:
-        """The connection was refused, lost, or is of no use."""
+        """Handle that the connection was refused, lost, or is unusable."""
         self._end(reason)
 
-    # -- being answered
+    # -- answers
 
     def _ask_versions(self, version: int) -> None:
         request = ApiVersionsRequest(*self._outbound.software) if version >= 3 else ApiVersionsRequest()
         self._ask(ApiKey.API_VERSIONS, version, request)
 
     def _ask(self, key: ApiKey, version: int, request: Message) -> None:
-        """Ask on the channel's own behalf."""
+        """Send a request of the channel itself."""
         parts = self._frame(key, version, request)
         deadline_ms = self._outbound.wiring.now_ms() + self._outbound.times.request_timeout_ms
         self._in_flight.append(_InFlight(_SETUP, self._correlation_id, key, version, deadline_ms))
@@ -362,11 +363,9 @@ class Channel:
     # -- ending
 
     def _end(self, reason: str, failure: Failure = Failure.UNREACHABLE) -> None:
-        """The connection is over; those that wait for an answer are notified, first of all that it is
-        lost.
-        """
+        """End the connection; notify the handler of the loss first, then of each failed request."""
         times, handler = self._outbound.times, self._outbound.handler
-        if not self._ready:  # one that had worked may be tried again at once
+        if not self._ready:  # one that has worked may be retried at once
             backoff_ms = times.reconnect_backoff_ms << min(self._failures, 16)
             self._not_before_ms = self._outbound.wiring.now_ms() + min(
                 backoff_ms, times.reconnect_backoff_max_ms
@@ -391,7 +390,7 @@ class Channel:
     # -- time
 
     def _watch(self) -> None:
-        """Look at the oldest request when its time is up; one timer a channel, moved on only then."""
+        """Check the oldest request when its time is up; one timer per channel, postponed only then."""
         oldest = self._oldest_deadline_ms()
         if self._timer is None and oldest is not None:
             wiring = self._outbound.wiring
@@ -415,7 +414,7 @@ class Channel:
 
 
 class Link:
-    """One connection of a channel, as the loop's protocol; silent once the channel has let go of it."""
+    """One connection of a channel, as the loop's protocol; silent after the channel has dropped it."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel: Channel | None = channel
@@ -430,13 +429,13 @@ class Link:
             self._transport.writelines(parts)
 
     def close(self) -> None:
-        """Close it, or do not open it any more; the channel hears nothing of it again."""
+        """Close it, or stop opening it; it never calls the channel again."""
         self._channel = None
         if self._transport is not None:
             self._transport.close()
 
     def not_opened(self, reason: str) -> None:
-        """The other side refused, or could not be found."""
+        """Handle that the other side refused, or could not be found."""
         if self._channel is not None:
             self._channel.link_ended(reason)
 
@@ -465,7 +464,7 @@ class Link:
             channel.link_ended(f"its answer cannot be read: {error}")
 
     def eof_received(self) -> None:
-        """The other side is done; the transport closes itself then."""
+        """The other side has finished; the transport then closes itself."""
 
     def connection_lost(self, error: Exception | None) -> None:
         self._traffic.closed += 1
@@ -473,6 +472,6 @@ class Link:
             self._channel.link_ended("closed by the other side" if error is None else str(error))
 
     def pause_writing(self) -> None:
-        """A few requests at a time: there is nothing to hold back."""
+        """Do nothing: with few requests at a time there is nothing to hold back."""
 
     def resume_writing(self) -> None: ...

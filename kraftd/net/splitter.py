@@ -13,14 +13,14 @@ _TLS_RECORDS = (0x15, 0x16)  # alert, handshake
 
 
 def other_protocol(head: bytes | memoryview) -> str | None:
-    """The protocol that the first four bytes of a stream belong to if that is not Kafka's: TLS or HTTP."""
+    """The protocol of a stream's first four bytes if it is not Kafka's: TLS or HTTP."""
     if head[0] in _TLS_RECORDS and head[1] == 3 and head[2] <= 4:
         return "TLS"
     return "HTTP" if bytes(head) in _HTTP else None
 
 
 class FrameError(Exception):
-    """The stream announced a frame that cannot be. `frames` are the good ones that came before it."""
+    """The stream announced an impossible frame. `frames` are the good ones before it."""
 
     def __init__(self, message: str, frames: list[memoryview]) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class FrameError(Exception):
 
 
 class FrameSplitter:
-    """Cuts what arrives into frames; holds nothing but the bytes of the frame that is still incomplete.
+    """Cuts arriving bytes into frames; holds only the bytes of the incomplete frame.
 
     The announced size is only ever compared, never allocated: a peer that announces 90 MiB and sends
     64 bytes costs 64 bytes.
@@ -58,7 +58,7 @@ class FrameSplitter:
             partial += data
             if len(partial) < self._needed_bytes:
                 return _NONE
-            # The views given out keep this buffer alive; what is left over moves to a new one.
+            # The returned views keep this buffer alive; the rest moves to a new one.
             view = memoryview(partial)
             self._partial = None
         end = len(view)

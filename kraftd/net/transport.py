@@ -1,4 +1,4 @@
-"""What a connection needs of the loop's transport, and the twin of it that lives in memory.
+"""A connection's interface of the loop's transport, and its twin in memory.
 
 The methods are those of `asyncio.Transport`, so that uvloop's transports fit as they are.
 """
@@ -51,7 +51,7 @@ class MemoryTransport:
         return self.peer if name == "peername" else default
 
     def take(self) -> bytes:
-        """Everything written since the last call."""
+        """Remove and return everything written since the last call."""
         taken = bytes(self.written)
         self.written.clear()
         return taken

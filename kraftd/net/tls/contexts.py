@@ -1,6 +1,6 @@
-"""TLS contexts of stores: what a listener serves with, and what a connection to another node is opened with.
+"""TLS contexts from stores: one for a listener, one for connections to other nodes.
 
-A pair of contexts is made and tried as a whole, so that what does not work is never taken.
+A pair of contexts is made and tested as a whole, so that one that does not work is never used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _HANDSHAKE_STEPS = 20
 
 
 class TlsContexts:
-    """What a listener or a client uses until its stores change. Raises ValueError for what cannot be used."""
+    """The contexts of a listener or a client until its stores change. Raises ValueError for
+    unusable stores.
+    """
 
     def __init__(self, settings: TlsSettings) -> None:
         from kraftd.net.tls.stores import load_identity, load_trusted  # cryptography: only with TLS
@@ -53,7 +55,7 @@ class TlsContexts:
         if client_auth not in _CLIENT_AUTH:
             raise ValueError(f"ssl.client.auth={client_auth}: must be one of {', '.join(_CLIENT_AUTH)}")
         context.verify_mode = _CLIENT_AUTH[client_auth]
-        # No session is resumed: each connection proves itself by a certificate that is valid then, and a
+        # No session is resumed: each connection needs a certificate that is valid at that time, and a
         # handshake without tickets costs a third less.
         context.num_tickets = 0
         context.options |= ssl.OP_NO_TICKET
@@ -67,7 +69,7 @@ class TlsContexts:
         return context
 
     def _set_up(self, context: ssl.SSLContext) -> None:
-        """What both sides have in common."""
+        """Configure what both sides share."""
         protocols = list(self.settings.enabled_protocols)
         for name in protocols:
             if name not in _SERVED:
@@ -106,7 +108,7 @@ class TlsContexts:
         return None if self.identity is None else self.identity.not_after
 
     def refusal(self, now: datetime.datetime) -> str | None:
-        """Why these contexts should not take the place of others that work; None when they may."""
+        """The reason why these contexts must not replace working ones; None if they may."""
         if self.identity is not None:
             if self.identity.not_after <= now:
                 return f"its certificate expired at {self.identity.not_after:%Y-%m-%d %H:%M:%S} UTC"
@@ -115,7 +117,7 @@ class TlsContexts:
         return None
 
     def trusts_itself(self) -> bool:
-        """Return whether a node with the same stores would be let in by this one, and would let it in."""
+        """Return whether two nodes with these stores accept each other."""
         if self.server is None:
             return True
         context = self._client()
@@ -128,8 +130,8 @@ class TlsContexts:
 
 @contextmanager
 def _file_of(data: bytes) -> Iterator[str]:
-    """A path that holds these bytes, in memory where the system can: the standard library reads keys from
-    files alone.
+    """A path that holds these bytes, in memory if the system can: the standard library reads keys only from
+    files.
     """
     try:
         descriptor = os.memfd_create("tls", os.MFD_CLOEXEC)
@@ -147,7 +149,7 @@ def _file_of(data: bytes) -> Iterator[str]:
 
 
 def _handshake_works(server: ssl.SSLContext, client: ssl.SSLContext) -> bool:
-    """Let the two shake hands in memory."""
+    """Return whether the two complete a handshake in memory."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     sides = [
         client.wrap_bio(to_client, to_server, server_side=False),

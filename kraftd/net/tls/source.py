@@ -1,4 +1,4 @@
-"""The contexts in use, renewed when a store's file or setting changes; what does not work is not taken."""
+"""The contexts in use, renewed when a store's file or setting changes; unusable new ones are refused."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import ssl
 from kraftd.net.tls.contexts import TlsContexts
 from kraftd.security.tls_settings import TlsSettings
 
-# What tells that a file has changed: modification time in ns, size in bytes, inode.
+# A file has changed if this differs: modification time in ns, size in bytes, inode.
 Stamp = tuple[int, int, int]
 
 
 class Renewal:
-    """What came of a look at the stores: `problem` says why new ones were not taken."""
+    """The result of a poll of the stores: `problem` says why new ones were refused."""
 
     __slots__ = ("contexts", "problem")
 
@@ -27,7 +27,7 @@ class Renewal:
 
 
 class TlsSource:
-    """Gives each new connection the contexts of now. Raises ValueError when the first cannot be made."""
+    """Returns the current contexts for each new connection. Raises ValueError if the first cannot be made."""
 
     def __init__(self, settings: TlsSettings) -> None:
         self.contexts = TlsContexts(settings)
@@ -46,7 +46,7 @@ class TlsSource:
         return self.contexts.client
 
     def poll(self) -> Renewal | None:
-        """Read the stores again if a file has changed since the last look; None if none has."""
+        """Read the stores again if a file has changed since the last poll; None if none has."""
         found = stamps(self.contexts.settings)
         if found == self._stamps:
             return None
@@ -54,7 +54,7 @@ class TlsSource:
         return self.change(self.contexts.settings)
 
     def change(self, settings: TlsSettings) -> Renewal:
-        """Take other settings, or the same anew; the contexts in use stay where the new ones do not work."""
+        """Use other settings, or reload the same; the contexts in use stay if the new ones do not work."""
         try:
             made = TlsContexts(settings)
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""Key stores and trust stores read into what a TLS context takes: keys and certificates in PEM.
+"""Reads key stores and trust stores into keys and certificates in PEM, for a TLS context.
 
 PEM, PKCS #12 and JKS; a JKS file may hold PKCS #12, as Java's tools write it. Every ValueError names the key
 of the configuration to look at, and no secret.
@@ -40,12 +40,12 @@ class Identity:
 
     @property
     def not_after(self) -> datetime.datetime:
-        """When the first certificate of the chain to expire does."""
+        """The earliest expiry in the chain."""
         return min(one.not_valid_after_utc for one in self.certificates)
 
     @property
     def not_before(self) -> datetime.datetime:
-        """From when on all of the chain is valid."""
+        """The time from which on the whole chain is valid."""
         return max(one.not_valid_before_utc for one in self.certificates)
 
     def __repr__(self) -> str:
@@ -220,6 +220,6 @@ def _password(text: str | None) -> bytes | None:
 
 
 def _opened_not(error: Exception) -> str:
-    """Why a store does not open, in one clause that asks to look at its password."""
+    """The reason why a store does not open, in one clause that suggests checking its password."""
     text = str(error).rstrip(".") or "it cannot be read"
     return f"{text}; look at the type and at"
