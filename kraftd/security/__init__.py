@@ -1,8 +1,9 @@
-"""Who a peer is, and what it may do: principals, SASL mechanisms, and Kafka's StandardAuthorizer. No IO.
+"""Authentication and authorization of peers: principals, SASL mechanisms, and Kafka's StandardAuthorizer. No
+IO.
 
     session = SaslServerSession(mechanisms, now_ms)       # one a connection
     session.begin("SCRAM-SHA-512"); session.respond(token)  # until session.principal is known
     authorizer.decide(principal, host, Operation.ALTER, ResourceType.TOPIC, "orders")  # → Decision
 
-Time, randomness and files come from outside; TLS is in ``net/``, who asks what is in ``requests/``.
+Time, randomness and files come from outside; TLS is in ``net/``, the authorization of calls in ``requests/``.
 """

@@ -1,4 +1,4 @@
-"""The ACLs compiled for decisions: what a principal may do to a resource, in O(log ACLs).
+"""ACLs compiled for decisions on a principal's operation on a resource, in O(log ACLs).
 
 An ACL becomes a bit in a mask, found by resource pattern, principal and host. A decision looks at the literal
 name, at the wildcard and at every stored prefix of the name; Kafka's StandardAuthorizerData gives the rules.
@@ -15,13 +15,13 @@ from kraftd.security.sorted_names import SortedNames
 _DENY_SHIFT = 32
 _ALL = 1 << AclOperation.ALL
 
-# Whom the ACLs of one resource pattern concern, (principal, host), and with which operations: bits of allowed
-# ones, and shifted by _DENY_SHIFT those of denied ones.
+# Of the ACLs of one resource pattern, by (principal, host): the bits of allowed operations, and shifted by
+# _DENY_SHIFT those of denied ones.
 Rules = dict[tuple[str, str], int]
 
 
 def _implied_by(operation: int) -> int:
-    """The bits of which one allows the operation."""
+    """The bits each of which allows the operation."""
     bits = 1 << operation | _ALL
     if operation == AclOperation.DESCRIBE:
         for other in (AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER):
@@ -36,7 +36,7 @@ _DENIES = [(1 << operation | _ALL) << _DENY_SHIFT for operation in range(128)]
 
 
 class Match:
-    """What the ACLs say of one question; `of_resource`: whether any ACL speaks of the resource."""
+    """The ACLs' verdict on one operation; `of_resource`: whether any ACL covers the resource."""
 
     __slots__ = ("allowed", "denied", "of_resource")
 
@@ -50,19 +50,19 @@ class Match:
 
 
 class AclIndex:
-    """A multiset of ACLs, changed one by one, asked for decisions."""
+    """A multiset of ACLs that decides."""
 
     def __init__(self, acls: Iterable[AclState] = ()) -> None:
         self.count = 0
         self._literal: dict[tuple[int, str], Rules] = {}
         self._prefixed: dict[tuple[int, str], Rules] = {}
         self._prefixes: dict[int, SortedNames] = {}  # by resource type
-        self._repeated: dict[AclState, int] = {}  # how many more there are of an ACL
+        self._repeated: dict[AclState, int] = {}  # further copies of an ACL
         for acl in acls:
             self.add(acl)
 
     def add(self, acl: AclState) -> None:
-        """Take an ACL in."""
+        """Add an ACL."""
         self.count += 1
         pattern, whom, bit = (acl.resource_type, acl.resource_name), (acl.principal, acl.host), _bit(acl)
         is_literal = _is_literal(acl)
@@ -83,7 +83,7 @@ class AclIndex:
             rules[whom] = mask | bit
 
     def remove(self, acl: AclState) -> None:
-        """Let go of an ACL that is there."""
+        """Remove an existing ACL."""
         self.count -= 1
         repeated = self._repeated.pop(acl, 0)
         if repeated:
@@ -104,7 +104,7 @@ class AclIndex:
                 self._prefixes[acl.resource_type].remove(acl.resource_name)
 
     def match(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Match:
-        """What the ACLs say of an operation of this principal, from this host, on a resource."""
+        """The ACLs' verdict on an operation of this principal, from this host, on a resource."""
         found = False
         mask = 0
         for rules in self._about(resource_type, name):
@@ -113,7 +113,7 @@ class AclIndex:
         return Match(bool(mask & _ALLOWS[operation]), bool(mask & _DENIES[operation]), found)
 
     def rule(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> str:
-        """The ACL that a decision rests on, as text for the audit; empty when none matches."""
+        """The ACL behind a decision, as text for the audit; empty if none matches."""
         for permission, wanted in (("DENY", _DENIES[operation]), ("ALLOW", _ALLOWS[operation])):
             for pattern, kind, rules in self._patterns_about(resource_type, name):
                 for whom in _whom(principal, host):
@@ -127,7 +127,7 @@ class AclIndex:
     def may_on_any(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
         """Return whether the ACLs allow the operation on at least one resource of a type.
 
-        As the default method authorizeByResourceType of Kafka's Authorizer: implied operations do not count.
+        As in the default authorizeByResourceType of Kafka's Authorizer, implied operations do not count.
         """
         allow, deny = 1 << operation | _ALL, _DENIES[operation]
         literal = self._masks(self._literal, principal, host, resource_type)
@@ -149,7 +149,7 @@ class AclIndex:
     def _masks(
         self, patterns: dict[tuple[int, str], Rules], principal: str, host: str, resource_type: int
     ) -> dict[str, int]:
-        """By name, what the rules of one type and kind of pattern say of a principal and a host."""
+        """By name, the masks of the rules of one type and kind of pattern for a principal and a host."""
         return {
             name: _mask(rules, principal, host)
             for (type, name), rules in patterns.items()
@@ -173,7 +173,7 @@ class AclIndex:
                 yield self._prefixed[resource_type, prefix]
 
     def _patterns_about(self, resource_type: int, name: str) -> Iterator[tuple[str, str, Rules]]:
-        """The same with the name and the kind of each pattern."""
+        """As `_about`, with the name and the kind of each pattern."""
         for literal in (name, WILDCARD):
             if literal == name or not name.startswith(WILDCARD):
                 rules = self._literal.get((resource_type, literal))
@@ -196,7 +196,7 @@ def _is_literal(acl: AclState) -> bool:
 
 
 def _bit(acl: AclState) -> int:
-    # Kafka takes every permission but ALLOW for a denial.
+    # Kafka treats every permission but ALLOW as a denial.
     return 1 << (acl.operation if acl.permission_type == AclPermission.ALLOW else acl.operation + _DENY_SHIFT)
 
 
@@ -228,7 +228,7 @@ def _prefixes_of(name: str, names: SortedNames) -> Iterator[str]:
             yield candidate
             candidate = names.last_before(candidate)
         else:
-            # All prefixes of the name that are left are prefixes of what the two have in common.
+            # All remaining prefixes of the name are prefixes of the common part.
             candidate = names.last_up_to(name[: _common_length(name, candidate)])
 
 

@@ -1,8 +1,8 @@
-"""The authorizer: Kafka's StandardAuthorizer, and what an authorizer of one's own has to be.
+"""The authorizer: Kafka's StandardAuthorizer, and the interface of custom ones.
 
-Rules, in this order. 1. A super user may do everything. 2. Before the ACLs are known nothing is decided:
-AuthorizerNotReady. 3. A matching DENY denies. 4. A matching ALLOW allows. 5. Otherwise denied, unless
-`allow.everyone.if.no.acl.found` is set and no ACL speaks of the resource.
+Rules, in this order. 1. A super user may do everything. 2. Before the ACLs are known: AuthorizerNotReady. 3.
+A matching DENY denies. 4. A matching ALLOW allows. 5. Otherwise denied, unless
+`allow.everyone.if.no.acl.found` is set and no ACL covers the resource.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from kraftd.security.principals import Principal
 
 
 class AuthorizerNotReady(Exception):
-    """The ACLs are not known yet; on the wire UNKNOWN_SERVER_ERROR, neither a denial nor an allowance."""
+    """The ACLs are not known yet; UNKNOWN_SERVER_ERROR on the wire, neither a denial nor an allowance."""
 
 
 class Authorizer(Protocol):
-    """Decides what principals may do. Not blocking: it is asked for every request, on the event loop.
+    """Decides what principals may do. It must not block: the event loop calls it for every request.
 
-    `begin_load`, `change` and `end_load` tell it of the committed ACLs, which it may heed or not.
+    `begin_load`, `change` and `end_load` pass the committed ACLs, which it may ignore.
     """
 
     def allows(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> bool:
@@ -37,16 +37,16 @@ class Authorizer(Protocol):
         """Return whether it may do the operation on at least one resource of the type."""
 
     def reason(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> str:
-        """What the decision rests on, as text for the audit."""
+        """The reason of the decision, as text for the audit."""
 
     def begin_load(self) -> None:
-        """All ACLs are told anew, by `change`. Decide by the old ones, if there are any, until `end_load`."""
+        """Begin to receive all ACLs anew, by `change`. Until `end_load` the old ones, if any, decide."""
 
     def change(self, removed: Iterable[AclState], added: Iterable[AclState]) -> None:
-        """Take ACLs in, then let go of others; some may be among both."""
+        """Add ACLs, then remove others; some may be among both."""
 
     def end_load(self) -> None:
-        """All that are committed have been told: decide by them from now on."""
+        """End the load: all committed ACLs have arrived, and decide from now on."""
 
 
 class StandardAuthorizer:
@@ -57,7 +57,7 @@ class StandardAuthorizer:
         self.allow_if_no_acl = settings.allow_if_no_acl
         self.index = AclIndex()
         self.loaded = False
-        self._next: AclIndex | None = None  # while ACLs are told anew
+        self._next: AclIndex | None = None  # during a load
 
     def allows(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> bool:
         who = f"{principal.type}:{principal.name}"
@@ -71,7 +71,7 @@ class StandardAuthorizer:
         return match.allowed or (self.allow_if_no_acl and not match.of_resource)
 
     def allows_on_any(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
-        # Kafka asks for a resource of a made up name first, so that super users pass.
+        # Kafka first checks a resource of a made-up name, so that super users pass.
         if self.allows(principal, host, operation, resource_type, "hardcode"):
             return True
         return self.index.may_on_any(str(principal), host, operation, resource_type)

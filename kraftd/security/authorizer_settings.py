@@ -1,4 +1,4 @@
-"""What an authorizer is told: which one it is, super users, and what holds where no ACL is found."""
+"""The settings of the authorizer: its kind, super users, and the default without an ACL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CLASS_NAME = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 class AuthorizerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of an authorizer: `super.users` as texts, and what holds where no ACL is found."""
+    """The keys of an authorizer: `super.users` as texts, and the default without an ACL."""
 
     super_users: frozenset[str] = frozenset()
     allow_if_no_acl: bool = False
@@ -20,7 +20,7 @@ class AuthorizerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_super_users(text: str) -> frozenset[str]:
-    """The principals of ``super.users``, separated by semicolons. Raises ValueError for one that is none."""
+    """The principals of ``super.users``, separated by semicolons. Raises ValueError for an invalid one."""
     users = {user for user in map(str.strip, text.split(";")) if user}
     for user in users:
         parse_principal(user)

@@ -1,4 +1,4 @@
-"""Delegation tokens: their HMACs, and what proves the owner of one in a SCRAM login (KIP-48)."""
+"""Delegation tokens: their HMACs, and the SCRAM credentials of their owners (KIP-48)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MAX_KEPT = 1024
 
 
 def token_hmac(secret_key: bytes, token_id: str) -> bytes:
-    """HMAC-SHA-512 of a token's id: what its owner is given, and every node can compute."""
+    """HMAC-SHA-512 of a token's id, which its owner gets and every node can compute."""
     return hmac.digest(secret_key, token_id.encode(), "sha512")
 
 
 class TokenCredentials:
-    """SCRAM credentials of delegation tokens, made when first needed and kept: each costs several ms."""
+    """SCRAM credentials of delegation tokens, made on first use and kept: each costs several ms."""
 
     def __init__(self, secret_key: bytes, salt: bytes) -> None:
         self._secret_key = secret_key
@@ -27,7 +27,7 @@ class TokenCredentials:
         self._kept: dict[tuple[str, str], ScramState] = {}
 
     def find(self, mechanism: str, token_id: str, token: DelegationTokenState) -> TokenCredential:
-        """The credential of a token that exists; whether it has expired is the caller's to look at."""
+        """The credential of an existing token; the caller checks its expiry."""
         key = (mechanism, token_id)
         credential = self._kept.pop(key, None)
         if credential is None:

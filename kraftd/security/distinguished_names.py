@@ -1,4 +1,4 @@
-"""Distinguished names as Java writes them (RFC 2253), for they are what ACLs and mapping rules name.
+"""Distinguished names as Java writes them (RFC 2253), because ACLs and mapping rules use that form.
 
 Java knows the keywords of the RFC alone; other attributes become ``1.2.840…=#<DER in hex>``.
 """

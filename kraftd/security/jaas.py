@@ -1,4 +1,4 @@
-"""JAAS strings as they stand in Kafka's files: ``<login module> required name="value" …;``.
+"""JAAS strings of Kafka's files: ``<login module> required name="value" …;``.
 
 The tokens are those of Java's StreamTokenizer as Kafka's JaasConfig sets it up.
 """

@@ -1,4 +1,5 @@
-"""JSON web tokens against the keys of their issuer (RFC 7519, RFC 7517), as Kafka's BrokerJwtValidator asks.
+"""Validates JSON web tokens with the keys of their issuer (RFC 7519, RFC 7517), as Kafka's
+BrokerJwtValidator.
 
 A token needs a signature by a public key of the set, `exp`, `iat` and a subject; issuer and audience where
 they are configured. Tokens without a signature, or signed with a shared secret, are refused.
@@ -26,7 +27,7 @@ PUBLIC_KEY_ALGORITHMS = frozenset(
 
 
 class InvalidToken(Exception):
-    """The token proves nothing; the text says why and repeats nothing of it."""
+    """The token is invalid; the text says why and repeats no part of it."""
 
 
 class KeyMissing(InvalidToken):
@@ -34,7 +35,7 @@ class KeyMissing(InvalidToken):
 
 
 class TokenRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token must say: the keys ``sasl.oauthbearer.*`` of a listener."""
+    """The required claims of a token: the keys ``sasl.oauthbearer.*`` of a listener."""
 
     subject_claim: str = "sub"
     scope_claim: str = "scope"
@@ -47,7 +48,7 @@ class KeySet:
     """The public keys of an issuer, by key id."""
 
     def __init__(self, text: str | bytes) -> None:
-        """Raises ValueError for what is no JSON web key set, or holds no key that is usable."""
+        """Raises ValueError for input that is no JSON web key set, or has no usable key."""
         try:
             data = json.loads(text)
             keys = data["keys"]
@@ -83,7 +84,7 @@ class KeySet:
 
 
 def validate(token: str, keys: KeySet, rules: TokenRules, now_ms: int) -> Login:
-    """The login that a token proves, until it expires. Raises InvalidToken."""
+    """The login of a token, valid until the token expires. Raises InvalidToken."""
     import jwt
 
     if len(token) > MAX_TOKEN_BYTES:
@@ -97,7 +98,7 @@ def validate(token: str, keys: KeySet, rules: TokenRules, now_ms: int) -> Login:
             token,
             keys.key(kid, algorithm),
             algorithms=[algorithm],
-            # The clock is the caller's: times are compared below.
+            # Times are compared below, by the caller's clock.
             options={
                 "verify_exp": False,
                 "verify_iat": False,

@@ -44,7 +44,7 @@ def _split(rules: str) -> list[str]:
 
 
 def _mapping(rule: str) -> Mapping | None:
-    """What one rule does; None for an empty one."""
+    """The function of one rule; None for an empty one."""
     match = _PARSER.fullmatch(rule)
     if match is None or match[7]:
         raise ValueError(f"{rule!r} is no rule; write DEFAULT or RULE:pattern/replacement/ with L or U")

@@ -1,4 +1,4 @@
-"""Principals: who asks, in Kafka's terms (``User:alice``)."""
+"""Principals: the identity of a caller, in Kafka's terms (``User:alice``)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ USER = "User"
 
 
 class Principal(msgspec.Struct, frozen=True, gc=False):
-    """Who asks: `User:ANONYMOUS` where no proof was needed.
+    """The identity of a caller: `User:ANONYMOUS` without authentication.
 
-    `token_authenticated` says that a delegation token proved it; decisions do not depend on it.
+    `token_authenticated` says that a delegation token authenticated it; decisions do not depend on it.
     """
 
     type: str

@@ -1,4 +1,4 @@
-"""What all SASL mechanisms share: one exchange a login, on the server's and on the client's side."""
+"""The common interface of SASL mechanisms: one exchange per login, on the server's and the client's side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MECHANISMS = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 
 
 class SaslFailed(Exception):
-    """A login failed. `told` is what the peer is told, None for the text that gives nothing away.
+    """A login failed. `told` is the text for the peer; None for one that reveals nothing.
 
     The exception's own text is for this side's log; it has no secret in it.
     """
@@ -23,7 +23,7 @@ class SaslFailed(Exception):
 
 
 class Login:
-    """How a login ended: the authorized name, whether by delegation token, and until when the proof holds."""
+    """The result of a login: the authorized name, whether by delegation token, and its expiry."""
 
     __slots__ = ("expires_ms", "name", "token_authenticated")
 
@@ -57,4 +57,4 @@ class ClientExchange(Protocol):
         """The first message, which the client sends unasked. Raises SaslFailed."""
 
     def respond(self, challenge: bytes, now_ms: int) -> bytes | None:
-        """The next message, None when there is none to send. Raises SaslFailed."""
+        """The next message; None if there is none to send. Raises SaslFailed."""

@@ -1,9 +1,9 @@
 """The SASL states of one connection of a listener, as Kafka's SaslServerAuthenticator has them.
 
 1. Until a handshake, only ApiVersions (once) and SaslHandshake. 2. Then SaslAuthenticate until the mechanism
-is done; nothing else. 3. A failure is told once, after a delay, and ends the connection. 4. Where sessions
-have a lifetime, a handshake on an authenticated connection begins a login, of the same mechanism and
-principal; 5. without it in time, the connection ends with its next request.
+is done; nothing else. 3. A failure is sent once, after a delay, and ends the connection. 4. If sessions have
+a lifetime, a handshake on an authenticated connection begins a login, of the same mechanism and principal; 5.
+without it in time, the connection ends with its next request.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kraftd.security.sasl import SaslFailed, ServerExchange
 
 
 class SaslState(Enum):
-    """Where a connection stands."""
+    """The state of a connection."""
 
     INITIAL = "initial"
     HANDSHAKE = "after ApiVersions"
@@ -34,9 +34,9 @@ class UnsupportedMechanism(Exception):
 
 
 class SaslRules:
-    """What a listener's connections have in common: mechanisms, and how long a session may last.
+    """The rules of a listener's connections: mechanisms, and the lifetime of a session.
 
-    `begin` has a function a mechanism that begins an exchange; `max_reauth_ms` is 0 for no limit.
+    `begin` has a function for each mechanism that begins an exchange; `max_reauth_ms` is 0 for no limit.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class SaslSession:
         return self.state is SaslState.COMPLETE
 
     def on_api_versions(self) -> None:
-        """The peer asked for versions. Raises IllegalSaslStep where it may not."""
+        """Handle a request for versions. Raises IllegalSaslStep if it is not allowed."""
         if self.state is not SaslState.INITIAL:
             raise IllegalSaslStep("ApiVersions twice, or during authentication")
         self.state = SaslState.HANDSHAKE
@@ -101,10 +101,10 @@ class SaslSession:
         self.state = SaslState.AUTHENTICATE
 
     def authenticate(self, token: bytes, now_ms: int, wall_ms: int) -> tuple[bytes, int]:
-        """The answer to a token, and how many ms the session lasts from now on (0: no limit, or not done).
+        """The answer to a token, and the rest of the session in ms (0: no limit, or not done).
 
-        `now_ms` is of the clock that sessions are measured by, `wall_ms` of the one that tokens name.
-        Raises SaslFailed, IllegalSaslStep.
+        `now_ms` is of the clock of sessions, `wall_ms` of the clock of tokens. Raises SaslFailed,
+        IllegalSaslStep.
         """
         exchange = self._exchange
         if self.state is not SaslState.AUTHENTICATE or exchange is None:
@@ -144,7 +144,7 @@ class SaslSession:
         return min(limits, default=None)
 
     def failure_text(self, failure: SaslFailed) -> str:
-        """What the peer is told of a failure: nothing about which part of its proof was wrong."""
+        """The text of a failure for the peer, which does not reveal what was wrong."""
         if failure.told is not None:
             return failure.told
         what = "re-authentication" if self.principal is not None else "authentication"

@@ -1,4 +1,4 @@
-"""SCRAM (RFC 5802) with SHA-256 and SHA-512: the server's side, and what it keeps of a password.
+"""SCRAM (RFC 5802) with SHA-256 and SHA-512: the server's side, and its credentials of a password.
 
 Kafka's dialect: no channel binding, and names are compared as they are. The extension ``tokenauth=true`` says
 that the user is a delegation token and the password its HMAC.
@@ -27,7 +27,7 @@ from kraftd.security.scram_messages import (
 
 
 class TokenCredential:
-    """What a delegation token proves: its owner's name, until the token expires."""
+    """The credential of a delegation token: its owner's name, until the token expires."""
 
     __slots__ = ("credential", "expires_ms", "owner")
 
@@ -41,17 +41,17 @@ class TokenCredential:
 
 
 class Credentials(Protocol):
-    """Where SCRAM finds what it compares with."""
+    """The source of SCRAM's credentials."""
 
     def user(self, mechanism: str, name: str) -> ScramState | None:
-        """The credential of a user, if it has one of this mechanism."""
+        """The credential of a user for this mechanism, if it has one."""
 
     def token(self, mechanism: str, token_id: str, now_ms: int) -> TokenCredential | None:
-        """What a delegation token proves, if there is one and it has not expired."""
+        """The credential of a delegation token, if it exists and has not expired."""
 
 
 def credential_of(mechanism: str, password: str, salt: bytes, iterations: int) -> ScramState:
-    """What a server keeps of a password. Slow on purpose: several milliseconds."""
+    """The server's credential of a password. Slow on purpose: several milliseconds."""
     algorithm = ALGORITHMS[mechanism]
     salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, iterations)
     client_key = hmac.digest(salted, b"Client Key", algorithm)

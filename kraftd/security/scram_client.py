@@ -26,7 +26,7 @@ SaltedPasswords = dict[tuple[bytes, int], bytes]
 class ScramClient:
     """One login as a user or by a delegation token.
 
-    `salted` keeps what is slow to compute for the next login with the same password.
+    `salted` keeps slow results for the next login with the same password.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The messages of SCRAM (RFC 5802) in Kafka's dialect, and what both sides compute with them."""
+"""The messages of SCRAM (RFC 5802) in Kafka's dialect, and the computations of both sides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from kraftd.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, SaslFailed
 
 MIN_ITERATIONS = 4096
-MAX_CLIENT_ITERATIONS = 1_000_000  # a server that asks for more wants this client's time, not a proof
+MAX_CLIENT_ITERATIONS = 1_000_000  # more would only waste this client's time
 MAX_MESSAGE_BYTES = 8192
 CODES = {SCRAM_SHA_256: 1, SCRAM_SHA_512: 2}  # of the records and AlterUserScramCredentials
 ALGORITHMS = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
@@ -34,12 +34,12 @@ SERVER_FINAL = re.compile(rf"(?:e=(?P<error>{_VALUE})|v=(?P<signature>{_BASE64})
 
 
 def sasl_name(name: str) -> str:
-    """A user's name as SCRAM writes it."""
+    """A user's name in SCRAM's encoding."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
 def user_name(name: str) -> str:
-    """The user's name behind SCRAM's writing of it."""
+    """The user's name from SCRAM's encoding."""
     return name.replace("=2C", ",").replace("=3D", "=")
 
 

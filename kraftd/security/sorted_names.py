@@ -1,11 +1,11 @@
-"""Distinct names in order, kept in pieces of bounded size, so that one more costs O(log names)."""
+"""Distinct names in order, in pieces of bounded size, so that adding one costs O(log names)."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 
-MAX_PIECE_NAMES = 1024  # a piece that grows beyond is divided in two
+MAX_PIECE_NAMES = 1024  # a larger piece is split in two
 
 
 class SortedNames:
@@ -18,7 +18,7 @@ class SortedNames:
         self._firsts: list[str] = []  # of each piece, its first name
 
     def add(self, name: str) -> None:
-        """Take in a name that is not there."""
+        """Add a new name."""
         if not self._pieces:
             self._pieces.append([name])
             self._firsts.append(name)
@@ -34,7 +34,7 @@ class SortedNames:
         self._firsts[at] = piece[0]
 
     def remove(self, name: str) -> None:
-        """Let go of a name that is there."""
+        """Remove an existing name."""
         at = bisect_right(self._firsts, name) - 1
         piece = self._pieces[at]
         del piece[bisect_left(piece, name)]
@@ -44,7 +44,7 @@ class SortedNames:
             del self._pieces[at], self._firsts[at]
 
     def last_up_to(self, text: str) -> str | None:
-        """The last name that is the text or sorts before it, None without one."""
+        """The last name that equals the text or sorts before it; None without one."""
         at = bisect_right(self._firsts, text)
         if not at:
             return None

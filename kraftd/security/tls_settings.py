@@ -1,4 +1,4 @@
-"""What one listener, or one client, is told of TLS: Kafka's ``ssl.*`` keys."""
+"""The TLS settings of one listener or client: Kafka's ``ssl.*`` keys."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StoreSettings(Struct, frozen=True, kw_only=True):
 
 
 class TlsSettings(Struct, frozen=True, kw_only=True):
-    """All of it; `endpoint_identification` is empty where names of servers are not checked."""
+    """All TLS settings; `endpoint_identification` is empty if names of servers are not checked."""
 
     keystore: StoreSettings = StoreSettings()
     truststore: StoreSettings = StoreSettings()
