@@ -160,7 +160,7 @@ def check_voters(config: DaemonConfig) -> None:
 
 
 def limits(config: DaemonConfig) -> Limits:
-    """The limits of a configuration; the process's limit of open files comes on top."""
+    """The limits of a configuration; the files that the process may open also limit connections."""
     defaults = Limits()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
