@@ -92,7 +92,7 @@ ROWS: tuple[Row, ...] = (
     (ApiKey.UPDATE_FEATURES, AclOperation.ALTER, _CLUSTER, "api_57_update_features"),
     (ApiKey.ENVELOPE, AclOperation.CLUSTER_ACTION, _CLUSTER, "api_58_envelope"),
     (ApiKey.FETCH_SNAPSHOT, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
-    (ApiKey.DESCRIBE_CLUSTER, AclOperation.ALTER, _CLUSTER, "api_60_describe_cluster"),
+    (ApiKey.DESCRIBE_CLUSTER, None, None, "api_60_describe_cluster"),  # authorized behind a refusal
     (ApiKey.BROKER_REGISTRATION, AclOperation.CLUSTER_ACTION, _CLUSTER, "api_62_broker_registration"),
     (ApiKey.BROKER_HEARTBEAT, AclOperation.CLUSTER_ACTION, _CLUSTER, "api_63_broker_heartbeat"),
     (ApiKey.UNREGISTER_BROKER, AclOperation.ALTER, _CLUSTER, "api_64_unregister_broker"),

@@ -11,7 +11,9 @@ from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceT
 from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -27,6 +29,7 @@ from kraftd.wire.error_code import ErrorCode
 from tests.controller_node.house import House
 
 TOPIC, GROUP, CLUSTER = AclResourceType.TOPIC, AclResourceType.GROUP, AclResourceType.CLUSTER
+_BEFORE_REGISTRATION = 14  # 3.6-IV2
 TOPIC_DENIED, CLUSTER_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
@@ -53,6 +56,15 @@ def guard(house: House, *acls: AclState) -> None:
 def test_apis_of_the_cluster_are_denied_before_anything_else(house: House) -> None:
     guard(house)
     assert house.ask(ApiKey.VOTE, 2, VoteRequest(cluster_id="wrong")).error_code == CLUSTER_DENIED
+
+
+def test_describe_cluster_before_registrations_is_unsupported_for_all__kip919(house: House) -> None:
+    guard(house)
+    request = DescribeClusterRequest(endpoint_type=2)
+    assert house.ask(ApiKey.DESCRIBE_CLUSTER, 2, request).error_code == CLUSTER_DENIED
+    image = house.node.image
+    image.apply(FeatureLevelRecord("metadata.version", _BEFORE_REGISTRATION), image.offset + 1, image.epoch)
+    assert house.ask(ApiKey.DESCRIBE_CLUSTER, 2, request).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_before_acls_are_known_a_call_is_neither_denied_nor_allowed(house: House) -> None:
