@@ -90,6 +90,13 @@ def test_a_member_of_an_isr_that_is_no_replica_leaves_it_too(cluster: Cluster) -
 # Eligible leader replicas (KIP-966)
 
 
+def test_eligible_replicas_go_at_the_next_unfencing_once_elr_is_disabled__kip966(cluster: Cluster) -> None:
+    cluster.topic("a", partition((0,), isr=(), elr=(0,), last_known_elr=(0,), leader=NO_LEADER))
+    fence(cluster, 0)
+    unfence(cluster, 1)
+    assert (only(cluster).elr, only(cluster).last_known_elr, only(cluster).leader) == ((), (0,), NO_LEADER)
+
+
 @pytest.fixture
 def elr() -> Cluster:
     cluster = Cluster(elr=True).brokers(0, 1, 2)

@@ -204,6 +204,7 @@ def changes(
                 partition.leader == NO_LEADER
                 and leaving not in isr
                 and not elr
+                and not partition.elr  # left from before the feature was disabled: the change empties it
                 and not partition.is_reassigning
                 and alive.isdisjoint(isr)
                 and edits.election(topic) is Election.ONLINE
