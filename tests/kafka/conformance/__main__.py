@@ -1,6 +1,7 @@
 """Plays sequences beside Apache Kafka and writes docs/conformance.md: `make conformance`.
 
 python -m tests.kafka.conformance --sequences 20000 --write
+python -m tests.kafka.conformance --seed 20001 --sequences 1000 --write --add
 python -m tests.kafka.conformance --seed 17 --sequences 1
 """
 
@@ -13,8 +14,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.kafka.conformance.page import PAGE, page
+from tests.kafka.conformance.page import PAGE, page, read, summary
 from tests.kafka.conformance.run import Run
+from tests.kafka.conformance.seen import Seen
 
 
 def main() -> int:
@@ -24,6 +26,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=30, help="drawn in each sequence")
     parser.add_argument("--minutes", type=float, default=600, help="after which no other sequence begins")
     parser.add_argument("--write", action="store_true", help="write docs/conformance.md")
+    parser.add_argument("--add", action="store_true", help="to what docs/conformance.md has counted")
     chosen = parser.parse_args()
     print(f"seeds {chosen.seed} to {chosen.seed + chosen.sequences - 1}", flush=True)
     run = Run(chosen.steps, report=lambda text: print(text, flush=True))
@@ -39,7 +42,9 @@ def main() -> int:
         run.play(Path(home), seeds())
     print(run.summary())
     if chosen.write:
-        PAGE.write_text(page(run.seen, run.summary()))
+        total = read(PAGE.read_text()) if chosen.add else Seen()
+        total.add(run.seen)
+        PAGE.write_text(page(total, summary(total)))
     return 1 if run.differences else 0
 
 

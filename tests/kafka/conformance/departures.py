@@ -112,7 +112,7 @@ def _features(image: Image, levels: Mapping[str, int]) -> Message:
         now, then = image.features.get(name, 0), levels.get(name, 0)
         if now != then:
             kind = _UPGRADE if now < then else _SAFE_DOWNGRADE
-            updates.append(m.FeatureUpdateKey(name, then, now > then, kind))
+            updates.append(m.FeatureUpdateKey(name, then, False, kind))
     return m.UpdateFeaturesRequest(30000, updates, False)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kraftd.wire.error_code import error_name
+from kraftd.wire.error_code import ErrorCode, error_name
 from tests.kafka.conformance.seen import CLOSED, Cell, Seen, api_name
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "conformance.md"
@@ -17,7 +18,8 @@ StandardAuthorizer. Both are asked the same sequences of requests, drawn from se
 short and in conflict. Every API of the controller listener is drawn in every version, directly and in an
 Envelope. A super user asks, and so do users whose ACLs change. After every request both logs are read; after
 some, and at the end of a sequence, other APIs show the state. Compared are answers field by field (but for
-texts, times and ids that are drawn), records one by one, and at the end the snapshots of both.
+texts, times and ids that are drawn), records one by one, and at the end the snapshots of both. Some pairs
+have an older metadata.version, a static quorum, no authorizer or no key of tokens.
 
 """
 _TABLE = """
@@ -35,6 +37,45 @@ _ARGUED = """
 Each has its line in [divergence.md](divergence.md).
 
 """
+
+
+_NO_DIFFERENCE = "no difference that is not meant"
+_COUNTS = re.compile(r"^([\d,]+) sequences of ([\d,]+) requests", re.MULTILINE)
+_ROW = re.compile(r"^\| \w+ \((\d+)\) \| (\d+) \| (.*) \| (.*) \| (.*) \|$", re.MULTILINE)
+_CODE = re.compile(r"(\w+) ([\d,]+)")
+_WRONG = re.compile(r"\*\*another answer\*\* to (\w+)")
+_KNOWN = re.compile(r"(\w+): ([^;]+)")
+
+
+def summary(seen: Seen) -> str:
+    """What all runs of the page played, and whether all was alike, in a line."""
+    found = f"{seen.different.total():,} answers that differ" if seen.different else _NO_DIFFERENCE
+    return f"{seen.sequences:,} sequences of {seen.steps:,} requests: {found}."
+
+
+def read(text: str) -> Seen:
+    """What a page says that was seen, so that the next run adds to it."""
+    seen = Seen()
+    counts = _COUNTS.search(text)
+    assert counts, "the page does not say how many sequences were played"
+    seen.sequences, seen.steps = (int(count.replace(",", "")) for count in counts.groups())
+    for api, version, direct, enveloped, verdict in _ROW.findall(text):
+        wrong, known = set(_WRONG.findall(verdict)), dict(_KNOWN.findall(verdict))
+        for is_enveloped, codes in ((False, direct), (True, enveloped)):
+            for name, count in _CODE.findall(codes):
+                cell = Cell(int(api), int(version), is_enveloped, _code(name))
+                number = int(count.replace(",", ""))
+                if name in wrong:
+                    seen.different[cell] = number
+                elif name in known:
+                    seen.argued[cell, known[name]] = number
+                else:
+                    seen.same[cell] = number
+    return seen
+
+
+def _code(name: str) -> int | str:
+    return CLOSED if name == CLOSED else int(ErrorCode[name])
 
 
 def page(seen: Seen, summary: str) -> str:

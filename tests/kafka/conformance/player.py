@@ -79,7 +79,11 @@ class Player:
     def _views(self, dice: Steps) -> tuple[Step, ...]:
         """How the other APIs show the state."""
         topics = [topic.name for topic in dice.image.topics.values()]
-        resources = [*((2, name) for name in dice.some(topics, 2)), (4, ""), (4, str(dice.broker()))]
+        resources = [
+            *((2, name) for name in dice.some(topics, 2)),
+            *((4, ""), (4, str(dice.broker()))),
+            *((16, "metrics"), (32, "group")),
+        ]
         described = [DescribeConfigsResource(*one, None) for one in dict.fromkeys(resources)]
         return (
             admin(DescribeAclsRequest(*ANY_ACL)),

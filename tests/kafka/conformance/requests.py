@@ -18,13 +18,16 @@ from kraftd.messages.expire_delegation_token_request import ExpireDelegationToke
 from kraftd.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraftd.messages.update_features_request import UpdateFeaturesRequest
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.image import Image
+from kraftd.metadata.metadata_version import LATEST_PRODUCTION, METADATA_VERSION
 from kraftd.wire.api import valid_versions
 from kraftd.wire.message import Message
 from testkit.client import api_key
 from tests.kafka.conformance.settling import FORWARDED, envelope
 from tests.kafka.conformance.sides import ADMIN, Step, shared_hmac
+from tests.kafka.conformance.valid_but_one import ValidButOne
 from tests.kafka.differential import access_requests
 from tests.kafka.differential.requests import BROKERS, TOPICS, RandomRequests, directories
 
@@ -34,12 +37,32 @@ _OWNERS = (("", ""), ("", ""), (None, None), ("User", ""), ("User", "bob"), ("Us
 _THROTTLED = 0.15  # of the sequences
 _RENEWERS = (("User", "alice"), ("User", "bob"), ("User", ""), ("Group", "a"))
 _DELETE = 1  # an operation of IncrementalAlterConfigs
+_FITTING: tuple[Callable[[Any], Any], ...] = (
+    *[ValidButOne.wide_topic] * 4,
+    *[ValidButOne.propose_isr] * 8,
+    *[ValidButOne.elect] * 4,
+    *[ValidButOne.move] * 5,
+    *[ValidButOne.assign] * 2,
+    *[ValidButOne.beat] * 6,
+    *[ValidButOne.revive] * 2,
+    *[ValidButOne.come_back] * 3,
+    *[ValidButOne.lose_directory] * 3,
+    *[ValidButOne.delete_topics] * 2,
+    ValidButOne.retire,
+    *[ValidButOne.configured] * 6,
+    *[ValidButOne.configured_whole] * 2,
+    *[ValidButOne.level_feature] * 3,
+    *[ValidButOne.fetch_one] * 2,
+)
+_OTHERWISE = (
+    access_requests.delegation_token,
+    RandomRequests.heartbeat,
+    RandomRequests.update_features,
+    RandomRequests.delete_topics,
+)
 
 
-_OTHERWISE = (access_requests.delegation_token, RandomRequests.heartbeat)
-
-
-class Steps(RandomRequests):
+class Steps(ValidButOne):
     """Makes the steps of one sequence for a cluster whose image the caller keeps current."""
 
     forwarded = ("admin", "alice", "alice", "bob")
@@ -101,9 +124,10 @@ class Steps(RandomRequests):
 
     def step(self) -> Step:
         """The next one; some in an Envelope, some cut short."""
-        request, version = self.next(self._first)
+        kind = self._first or self.one(self.WEIGHTED)
         self._first = None
-        principal = self.one(_SENDERS)
+        request, version = self.next(kind)
+        principal = ADMIN if kind in _FITTING and self.odds(0.9) else self.one(_SENDERS)
         if self.odds(0.02):
             return Step(principal, request, version, cut=self.random.randint(1, 12))
         return Step(principal, request, version)
@@ -128,6 +152,19 @@ class Steps(RandomRequests):
             return RenewDelegationTokenRequest(hmac, self.one((-1, _HOUR_MS, 2**62, -2)))
         return ExpireDelegationTokenRequest(hmac, self.one((-1, _HOUR_MS, 2**62)))
 
+    def by_token(self) -> Message:
+        """Forwarded for a user that has logged in with a token."""
+        make = self.one((self.token, self.token, self.wide_topic, self.configured))
+        return envelope(self.one(self.forwarded), make(), by_token=True)
+
+    def update_features(self) -> Message:
+        """metadata.version goes up on trial only: after that a controller registers again by itself."""
+        request = super().update_features()
+        assert isinstance(request, UpdateFeaturesRequest)
+        upgrades = any(one.feature == METADATA_VERSION for one in request.feature_updates)
+        request.validate_only |= upgrades and self.image.metadata_version < LATEST_PRODUCTION
+        return request
+
     def heartbeat(self) -> Message:
         """Without directories that go offline: Kafka's controller may look for partitions of topics that an
         earlier sequence deleted, and then gives up its leadership."""
@@ -151,9 +188,12 @@ class Steps(RandomRequests):
         *(one for one in RandomRequests.WEIGHTED if one not in _OTHERWISE),
         *[heartbeat] * 14,
         *[token] * 4,
+        by_token,
+        *[update_features] * 2,
         describe_tokens,
         describe_scram,
         sasl,
+        *_FITTING,
     )
     KINDS = tuple(dict.fromkeys(WEIGHTED))  # each begins a sequence in turn, so that every one has its day
 

@@ -7,12 +7,19 @@ from pathlib import Path
 
 from tests.kafka.conformance.player import Player
 from tests.kafka.conformance.seen import Seen
-from tests.kafka.conformance.sides import secured_pair
+from tests.kafka.conformance.sides import origin_of, started_pair
 from tests.kafka.conformance.snapshots import snapshot_difference
 from tests.kafka.differential.pair import GaveUp
 
-SEQUENCES_A_PAIR = 1_000
+SEQUENCES_A_BLOCK = 250  # those that are played on a pair of one origin
+_FAULT, _FAULT_LENGTH = "Encountered quorum controller fault", 600
 PLAYS = 3  # of a sequence that finds something
+
+
+def _fault(player: Player) -> str:
+    """What Kafka's controller logs of the fault at which it gave up its leadership."""
+    text = player.pair.apache.controller.log_text()
+    return text[text.rfind(_FAULT) :][:_FAULT_LENGTH]
 
 
 class Run:
@@ -36,31 +43,30 @@ class Run:
     def play(self, home: Path, seeds: Iterable[int]) -> None:
         """A sequence for each of the seeds, on as many pairs as it takes."""
         left = iter(seeds)
+        seed = next(left, None)
         number = 0
-        while True:
+        while seed is not None:
             number += 1
-            with secured_pair(home / f"pair-{number}") as pair:
-                player = Player(pair.start())
-                done = self.play_on(player, left)
+            origin = origin_of(seed // SEQUENCES_A_BLOCK)
+            with started_pair(home / f"pair-{number}", origin) as pair:
+                player = Player(pair)
+                seed = self._play_block(player, seed, left)
                 if not pair.gave_up:
                     self._compare_images(player, number)
-                if done:
-                    return
 
-    def play_on(self, player: Player, seeds: Iterator[int]) -> bool:
-        """Sequences until the seeds are used up, then returns true, or another pair is needed."""
-        for _ in range(SEQUENCES_A_PAIR):
-            seed = next(seeds, None)
-            if seed is None:
-                return True
+    def _play_block(self, player: Player, seed: int, left: Iterator[int]) -> int | None:
+        """Sequences until another pair is needed. Returns the next seed, None if all were used."""
+        block = seed // SEQUENCES_A_BLOCK
+        following: int | None = seed
+        while following is not None and following // SEQUENCES_A_BLOCK == block and not player.pair.gave_up:
             try:
-                self._play(player, seed)
+                self._play(player, following)
             except GaveUp as who:
-                self.gave_up.append(f"{who}'s controller at seed {seed}")
+                self.gave_up.append(f"{who}'s controller at seed {following}: {_fault(player)}")
                 self.report(f"gave up its leadership: {self.gave_up[-1]}")
                 player.pair.gave_up = True
-                return False
-        return False
+            following = next(left, None)
+        return following
 
     def _play(self, player: Player, seed: int) -> None:
         """Play a sequence, and again while it finds anything."""

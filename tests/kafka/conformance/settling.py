@@ -71,9 +71,12 @@ class Settling:
         wait_until(known, "the token is known, or forgotten", _PATIENCE_S, poll_s=0.001)
 
 
-def envelope(name: str, request: Message, older: int = 0) -> EnvelopeRequest:
-    """The request as a broker forwards it for a user, in its newest version, or one that much older."""
+def envelope(name: str, request: Message, older: int = 0, *, by_token: bool = False) -> EnvelopeRequest:
+    """The request as a broker forwards it for a user, in its newest version, or one that much older.
+
+    The user has logged in at the broker `by_token`, or with a password.
+    """
     version = valid_versions(api_key(request))[1] - older
     frame = b"".join(encode_request(api_key(request), version, 77, FORWARDED, request))[4:]
-    principal = b"\0\0" + encode_bytes(DefaultPrincipalData("User", name, False), 0)
+    principal = b"\0\0" + encode_bytes(DefaultPrincipalData("User", name, by_token), 0)
     return EnvelopeRequest(frame, principal, b"\x7f\0\0\1")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.delegation_token_record import DelegationTokenRecord
 from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraftd.metadata import metadata_version as mv
 from kraftd.security.delegation_tokens import token_hmac
+from kraftd.wire.api import ApiKey
 from kraftd.wire.frames import encode_request, parse_response
 from kraftd.wire.message import Message
 from testkit.client import Client, api_key
-from testkit.process import HOST
+from testkit.process import HOST, wait_until
 from tests.kafka.conformance.settling import Settling
 from tests.kafka.differential.pair import DIRECTORY_ID, PROPERTIES, LogPart, Pair, Side
 from tests.security.secured_daemon import PLAIN_MODULE, SCRAM_MODULE
@@ -25,6 +29,13 @@ _OF_LISTENER = "listener.name.controller."
 _TOKEN_KEY = "the key of all tokens"
 _TOKEN_TIMES = ("issueTimestamp", "expirationTimestamp", "maxTimestamp", "expiryTimestamp")
 _TEN_MINUTES_MS = 600_000
+# What Kafka's controller answers from an image that another thread publishes, a moment after the commit.
+_PUBLISHED = frozenset({ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CONFIGS, ApiKey.DESCRIBE_CLUSTER})
+_PATIENCE_S = 2
+# Where a replica without a common epoch begins: at a snapshot, which both make by time, or without one here.
+_BEGINNING = {"epoch": 0, "endOffset": 0}
+_A_SNAPSHOT = "a snapshot"
+_FIRST_DYNAMIC = 21  # 3.9-IV0, which knows kraft.version 1
 SNAPSHOT_INTERVAL_MS = 2_000
 
 
@@ -41,6 +52,7 @@ def secured_properties() -> dict[str, object]:
         "super.users": f"User:{ADMIN};User:{_CONTROLLER}",
         "delegation.token.secret.key": _TOKEN_KEY,
         "metadata.log.max.snapshot.interval.ms": SNAPSHOT_INTERVAL_MS,
+        "controller.quorum.append.linger.ms": 0,  # else each write of Kafka's waits for 25 ms
     }
 
 
@@ -146,8 +158,14 @@ class SecuredSide(Side):
         self.token_count = 0
 
     def _masked(self, name: str, value: Any) -> Any:
+        if name == "snapshotId" and value["endOffset"] > 0:
+            return _A_SNAPSHOT
         if isinstance(value, dict):
             value = _without_times(value)
+            if value.get("divergingEpoch") == _BEGINNING:
+                return {**super()._masked(name, value), "divergingEpoch": None, "snapshotId": _A_SNAPSHOT}
+            if value.get("snapshotId", {}).get("endOffset", 0) > 0:
+                value = {**value, "divergingEpoch": None}
         elif name in ("expiryTimestampMs", "expiryTimestamp") and isinstance(value, int) and value > 0:
             return "a time"
         return super()._masked(name, value)
@@ -179,13 +197,61 @@ class SecuredPair(Pair):
             side.send(step)
         answers = [side.receive(step) for side in self.sides]
         parts = [side.read_log() for side in self.sides]
-        views = [
-            side.answer_view(step.request, step.version, answer)
-            for side, answer in zip(self.sides, answers, strict=True)
-        ]
+        views = [self._view(side, step, answer) for side, answer in zip(self.sides, answers, strict=True)]
+        if views[0] != views[1] and api_key(step.request) in _PUBLISHED:
+            with suppress(TimeoutError):
+                wait_until(lambda: self._is_published(step, views), "Kafka shows it", _PATIENCE_S, 0.002)
         return views, parts
 
+    def _view(self, side: SecuredSide, step: Step, answer: Message | str) -> Any:
+        return side.answer_view(step.request, step.version, answer)
 
-def secured_pair(home: Path) -> SecuredPair:
-    """A pair in that folder, not started."""
-    return SecuredPair(home, properties=secured_properties())
+    def _is_published(self, step: Step, views: list[Any]) -> bool:
+        """Ask Kafka's controller again. Return whether its answer is the other's by now."""
+        self.sides[0].send(step)
+        views[0] = self._view(self.sides[0], step, self.sides[0].receive(step))
+        return bool(views[0] == views[1])
+
+
+class Origin(NamedTuple):
+    """What a pair begins as: at which metadata.version, whether its configuration names the voters, and what
+    else it says.
+    """
+
+    level: int
+    is_static: bool
+    settings: tuple[tuple[str, str | None], ...] = ()  # None takes a property away
+
+
+NEWEST = Origin(mv.LATEST_PRODUCTION, False)
+_SETTINGS: tuple[tuple[tuple[str, str | None], ...], ...] = (
+    (),
+    (("delegation.token.secret.key", None),),
+    (("authorizer.class.name", None),),
+    (("allow.everyone.if.no.acl.found", "true"),),
+    (("unclean.leader.election.enable", "true"), ("min.insync.replicas", "2")),
+)
+
+
+def origin_of(block: int) -> Origin:
+    """The origin of the pairs that a block of sequences is played on: every other one the newest."""
+    if block % 2 == 0:
+        return NEWEST
+    dice = Random(block)
+    level = dice.randint(mv.MINIMUM_VERSION, mv.LATEST_PRODUCTION)
+    return Origin(level, level < _FIRST_DYNAMIC or dice.random() < 0.5, dice.choice(_SETTINGS))
+
+
+def started_pair(home: Path, origin: Origin = NEWEST) -> SecuredPair:
+    """A pair in that folder; leave it as a context in any case."""
+    merged = {**secured_properties(), **dict(origin.settings)}
+    properties = {name: value for name, value in merged.items() if value is not None}
+    pair = SecuredPair(home, absent=() if origin.is_static else None, properties=properties)
+    older = origin.level < mv.LATEST_PRODUCTION
+    release = ("--release-version", mv.version_name(origin.level)) if older else ()
+    try:
+        pair.start(*release, registers=mv.allows_controller_registration(origin.level))
+    except BaseException:
+        pair.__exit__()
+        raise
+    return pair

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftd.messages.create_topics_request import CreateTopicsRequest
 from kraftd.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from tests.kafka.conformance.divergences import DIVERGENCES
-from tests.kafka.conformance.page import PAGE, page
+from tests.kafka.conformance.page import PAGE, page, read, summary
 from tests.kafka.conformance.seen import Seen
 from tests.kafka.conformance.settling import envelope
 from tests.kafka.conformance.sides import Step
@@ -32,6 +32,15 @@ def test_the_page_counts_codes_by_api_version_and_way_and_says_what_differs() ->
         f"| UNKNOWN_SERVER_ERROR: {argued.title} |",
         "| Envelope (58) | 0 | NONE 1 | – | the same |",
     ]
+
+
+def test_a_page_is_read_back_so_that_another_run_adds_to_it() -> None:
+    text = PAGE.read_text()
+    seen = read(text)
+    assert page(seen, summary(seen)) == text
+    before = seen.sequences
+    seen.add(read(text))
+    assert seen.sequences == 2 * before and f"{2 * before:,} sequences" in summary(seen)
 
 
 def test_every_deliberate_difference_of_the_page_has_its_line() -> None:
