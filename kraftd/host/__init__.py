@@ -1,4 +1,4 @@
-"""What a replica needs of its machine: effects performed, snapshots looked after, downloads written. No IO.
+"""The machine side of a replica: performs effects, manages snapshots, writes downloads. No IO of its own.
 
 All else is a port (`ports`): timer, threads, processes, wire, log, and the disk (`kraftd.log.disk`).
 `kraftd.runtime` supplies them from an event loop and an operating system, `kraftd.simulation` from virtual
@@ -9,6 +9,7 @@ time; nothing else differs between the two, so the simulator runs what ships.
     keeper = SnapshotKeeper(executor, core, replayed_to, processes, settings, executor.step); keeper.start()
     executor.step(Started()); ...; executor.step(FramesReceived(...))
 
-`executor` keeps the order of durability and waits out a full disk; `downloads` brings a leader's snapshot,
-`snapshot_reads` gives pieces of one away; `checkpointing` and `scrubbing` run in processes beside this one.
+`executor` keeps the order of durability and waits while the disk is full; `downloads` fetches a leader's
+snapshot, `snapshot_reads` reads pieces of one for others; `checkpointing` and `scrubbing` run in child
+processes.
 """

@@ -1,7 +1,7 @@
-"""Making a checkpoint: the one before and the log behind it replayed, the image written back (KIP-630).
+"""Makes a checkpoint: replays the previous one and the log after it, and writes the image (KIP-630).
 
-Run beside the daemon, in a process of its own (`kraftd.runtime.snapshot_writer`), by the same code that the
-daemon replays with. The simulator runs it, too. It blocks, and touches nothing but the new file.
+It runs in a child process of the daemon (`kraftd.runtime.snapshot_writer`), with the daemon's replay code.
+The simulator runs it, too. It blocks, and changes only the new file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BATCH_RECORDS = 2_048
 
 
 class CheckpointOrder(Struct, frozen=True, kw_only=True):
-    """Which checkpoint to make, and from what.
+    """The order for a checkpoint.
 
     end_offset is a batch boundary at or below the high watermark, base the checkpoint to begin with (None:
     the log from offset 0 on), position where in its segment the log behind base may be looked for.
@@ -52,9 +52,10 @@ class CheckpointOrder(Struct, frozen=True, kw_only=True):
 
 
 class CheckpointMade(Struct, frozen=True, kw_only=True):
-    """What came of an order. `outcome` is made; transaction, when one is open at the end offset, so that a
-    later one has to be taken; unchanged, when too few records differ from the base; or damaged, when the
-    file at `path` is: `text` says how."""
+    """The result of an order. `outcome` is `made`; `transaction` if one is open at the end offset, which
+    needs a later one; `unchanged` if too few records differ from the base; or `damaged` if the file at `path`
+    is: `text` says how.
+    """
 
     outcome: str
     size_bytes: int = 0
@@ -70,8 +71,8 @@ MADE, TRANSACTION, UNCHANGED, DAMAGED = "made", "transaction", "unchanged", "dam
 def make_checkpoint(disk: Disk, order: CheckpointOrder, now_ms: int) -> CheckpointMade:
     """Carry out an order. The file has its name, durably and checked, when this returns `made`.
 
-    Raises StorageError, ReplayError, UnwritableMetadataError, ProtocolError; nothing is left then but, after
-    a crash, a `.part`.
+    Raises StorageError, ReplayError, UnwritableMetadataError, ProtocolError without leaving a file; a crash
+    leaves a `.part`.
     """
     history = ControlRecordHistory()
     replay = Replay(Image(), _open_base(disk, order, history))
@@ -133,7 +134,7 @@ def _open_base(disk: Disk, order: CheckpointOrder, history: ControlRecordHistory
 
 
 def _load(replay: Replay) -> None:
-    """All turns of what was begun."""
+    """Load the base, in all its turns."""
     while type(replay.turn(0)) is TakeTurn:
         pass
 

@@ -1,4 +1,4 @@
-"""The node's replica as its client side sees it: the image, the log's marks, who leads."""
+"""The client side's view of the node's replica: the image, the log's marks, the leader."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class NodeView:
 
     @property
     def high_watermark(self) -> int:
-        """It never goes back: what was committed once still is when the next leader knows nothing yet."""
+        """It never goes back: committed records stay committed while the next leader does not know of them
+        yet.
+        """
         self._high_watermark = max(self._high_watermark, self._node.core.high_watermark)
         return self._high_watermark
 
@@ -98,7 +100,7 @@ class NodeView:
         return Destination(core.leader_id, endpoint.host, endpoint.port)
 
     def marks(self) -> tuple[int, int, int, int | None, bool]:
-        """What `MetadataMoved` is about: equal marks mean that nothing of it has changed."""
+        """The values behind `MetadataMoved`: equal marks mean that nothing has changed."""
         return (
             self.high_watermark,
             self.log_start_offset,

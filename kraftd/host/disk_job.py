@@ -1,4 +1,4 @@
-"""A piece of work for the thread that waits for the disk, patient with a full one."""
+"""A job for the disk thread, which is retried while the disk is full."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kraftd.log.errors import DiskFull
 
 T = TypeVar("T")
 
-RETRY_MS = 500  # a full disk is tried again so often
+RETRY_MS = 500  # between attempts on a full disk
 
 Tell = Callable[..., object]
 
@@ -17,8 +17,8 @@ Tell = Callable[..., object]
 class DiskJob(Generic[T]):
     """`work` is done in the thread; everything else is called on the event loop, in this order.
 
-    filled(error) once, when there is no room; has_room() when there is again; done(result).
-    `effect` is what asked for it, None where nothing did; `syncs` tells that it waits for the platter.
+    filled(error) once, if the disk is full; has_room() when it no longer is; done(result). `effect` is its
+    cause, None without one; `syncs` says that it waits for stable storage.
     """
 
     __slots__ = ("_done", "_filled", "_has_room", "_is_waiting", "_work", "effect", "syncs")
@@ -43,13 +43,13 @@ class DiskJob(Generic[T]):
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether an attempt has found no room."""
+        """Return whether an attempt has found the disk full."""
         return self._is_waiting
 
     def attempt(self, tell: Tell) -> bool:
-        """Do the work; return whether it is done, False while there is no room for it.
+        """Do the work; return whether it is done, False while the disk is full.
 
-        `tell` has a function called on the event loop, one after the other. Raises what the work raises.
+        `tell` calls functions on the event loop, in order. Raises what the work raises.
         """
         try:
             result = self._work()

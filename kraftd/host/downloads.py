@@ -1,7 +1,6 @@
-"""A leader's snapshot on its way here: what the core wants done with it goes to a thread, in its order.
+"""The download of a leader's snapshot: a thread performs the core's effects for it, in order.
 
-A leader that sends faster than the disk writes is kept waiting: its answers wait here until there is less to
-write.
+If a leader sends faster than the disk writes, its answers wait here until less is left to write.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Outcome = events.SnapshotFinished | Refused
 class Downloads:
     """Performs BeginSnapshot, WriteSnapshot, FinishSnapshot and AbandonSnapshot of one replica.
 
-    `step` is given SnapshotFinished or SnapshotRefused, and the answers that waited.
+    `step` gets SnapshotFinished or SnapshotRefused, and the answers that waited.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class Downloads:
         self._log = log
         self._max_waiting_bytes = max_waiting_bytes
         self.under_way: OffsetAndEpoch | None = None
-        self.bytes = 0  # taken in since the start, for metrics, as are the next two
+        self.bytes = 0  # received since the start, for metrics, as are the next two
         self.finished = 0
         self.refused = 0
         self._waiting_bytes = 0  # not written yet
@@ -77,10 +76,11 @@ class Downloads:
         self._run(effect, partial(self.download.abandon, effect), _nothing)
 
     def received(self, event: events.ResponseReceived) -> None:
-        """Pass an answer of another replica on; a piece of a snapshot only once the last are written.
+        """Pass on an answer of another replica; a piece of a snapshot only after the previous ones are
+        written.
 
-        One piece is asked for at a time: what comes while one waits here is asked for anew, which the core
-        does when it has heard nothing for too long.
+        The core requests one piece at a time. A piece that arrives while one waits here is a repeated
+        request's, which the core sends after a timeout.
         """
         if type(event.message) is FetchSnapshotResponse and self._waiting_bytes > self._max_waiting_bytes:
             self._waiting_answer = event
@@ -138,8 +138,8 @@ class Downloads:
 
 
 def _nothing(_: Any) -> None:
-    """Nothing waits for it."""
+    """Do nothing: no caller waits for it."""
 
 
 def _has_room() -> None:
-    """The next job tells enough."""
+    """Do nothing: the next job reports enough."""

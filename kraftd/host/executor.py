@@ -1,8 +1,8 @@
-"""The effects of a consensus core performed, over ports: one event in, its effects out, in their order.
+"""Performs the effects of a consensus core, over ports: one event in, its effects out, in order.
 
-The order of effects is the order of durability. On a full disk the first effect that cannot be done waits for
-room, and all behind it; events that may not be forgotten wait behind those. `node_executor` adds what a whole
-controller wants done.
+The order of effects is the order of durability. On a full disk the first impossible effect waits for space,
+with all later ones. Events that must not be lost wait after them. `node_executor` adds the effects of a whole
+controller.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from kraftd.raft.events import DeadlineReached, RecordsSynced, ResponseReceived
 
 
 class BatchSplit(Exception):
-    """The core has the log cut inside of a batch."""
+    """The core truncates the log inside a batch."""
 
 
 class EffectExecutor:
-    """Drives a machine: `step` gives it an event and performs what follows, until something fails.
+    """Drives a machine: `step` passes it an event and performs the effects, until a failure.
 
     machine_step(event, now_ms) returns effects, machine_deadline_ms() says when DeadlineReached is due.
     before_effect is called for each effect, once, before it is tried; after_step when all of a step are done.
@@ -49,7 +49,7 @@ class EffectExecutor:
         self.before_effect: Callable[[Any], None] | None = None
         self.after_step: Callable[[], None] | None = None
         self.shutdown_completed = False
-        self.delays = Histogram()  # how late timers ran: so long everything else waits for the loop, too
+        self.delays = Histogram()  # how late timers ran: everything else waits as long for the loop
         self.downloads = Downloads(
             download, ports.download_thread, self.snapshot_event, ports.log, max_waiting_bytes
         )
@@ -61,7 +61,7 @@ class EffectExecutor:
         self._peers = wire
         self._timer = ports.timer
         self._dead = False
-        self._held: list[Any] | None = None  # effects that wait for room on the disk
+        self._held: list[Any] | None = None  # effects that wait for space on the disk
         self._waits_for_room = False
         self._waiting_events: list[Any] = []  # behind them
         self._alarm: Handle | None = None
@@ -84,7 +84,7 @@ class EffectExecutor:
     # -- one step
 
     def step(self, event: Any) -> None:
-        """Hand an event to the machine and perform what follows."""
+        """Step the machine with an event and perform the effects."""
         if self._dead:
             return
         if self._held is not None:
@@ -96,22 +96,24 @@ class EffectExecutor:
             self.fail(error)
 
     def perform(self, made: Effects) -> None:
-        """Perform effects that no event has led to."""
+        """Perform effects that have no event."""
         try:
             self._carry_out(made)
         except Exception as error:
             self.fail(error)
 
     def received(self, event: ResponseReceived) -> None:
-        """An answer of another replica; the pieces of a snapshot wait while the last are being written."""
+        """Handle an answer of another replica; pieces of a snapshot wait while earlier ones are being
+        written.
+        """
         self.downloads.received(event)
 
     def snapshot_event(self, event: Any) -> None:
-        """An event of downloads."""
+        """Handle an event of downloads."""
         self.step(event)
 
     def _carry_out(self, made: Effects, seen_count: int = 0) -> None:
-        """Effects in their order. On a full disk the first that cannot be done waits, and all behind it."""
+        """Perform effects in order. On a full disk the first impossible one waits, with all later ones."""
         perform, before = self._perform, self.before_effect
         left = iter(made)
         effect = None
@@ -134,17 +136,17 @@ class EffectExecutor:
             self.after_step()
 
     def flush(self) -> None:
-        """Let go of what was answered."""
+        """Send the answers of this step."""
         self._peers.flush()
 
     def fail(self, error: BaseException) -> None:
-        """Something that this process must not survive."""
+        """Report an error that must end this process."""
         if not self._dead:
             self._dead = True
             self.ports.failed(error)
 
     def stop(self) -> None:
-        """No more steps, no more alarms."""
+        """Stop steps and alarms."""
         self._dead = True
         if self._alarm is not None:
             self._alarm.cancel()
@@ -166,7 +168,7 @@ class EffectExecutor:
         self.delays.note(max(0, now_ms - self._due_ms) * 1_000_000)
         deadline_ms = self._machine_deadline_ms()
         if deadline_ms is not None and deadline_ms > now_ms:
-            self._set_alarm(deadline_ms)  # it was put off
+            self._set_alarm(deadline_ms)  # it was postponed
         else:
             self.step(DeadlineReached())
 
@@ -174,11 +176,11 @@ class EffectExecutor:
 
     @property
     def is_held(self) -> bool:
-        """Return whether an effect waits for room on the disk, and all behind it."""
+        """Return whether an effect, with all later ones, waits for space on the disk."""
         return self._held is not None
 
     def _hold(self, left: list[Any], error: DiskFull) -> None:
-        """What has to be on disk before anything else may happen cannot be written: nothing else happens."""
+        """Hold all effects, because one that must be durable before the others cannot be written."""
         if not self._waits_for_room:
             self.log.error("the disk is full: this node waits for room", error=str(error))
         self._waits_for_room = True
@@ -186,7 +188,7 @@ class EffectExecutor:
         self._timer.call_at(self._timer.now_ms() + RETRY_MS, self._go_on)
 
     def _go_on(self) -> None:
-        """Try again what was held, then take in what came meanwhile."""
+        """Retry the held effects, then handle the events that arrived meanwhile."""
         held, self._held = self._held, None
         if held is None or self._dead:
             return
@@ -204,13 +206,13 @@ class EffectExecutor:
             self.step(DeadlineReached())
 
     def _put_off(self, event: Any) -> None:
-        """Keep what may not be forgotten until there is room. What asks for something is turned away."""
+        """Keep an event that must not be lost until there is space. Refuse one that asks for something."""
         if type(event) is not DeadlineReached and not self._peers.turn_away(event):
             self._waiting_events.append(event)
 
     @property
     def waits_for_room(self) -> bool:
-        """Return whether something that has to be durable waits for room on the disk."""
+        """Return whether something that must become durable waits for space on the disk."""
         return self._waits_for_room
 
     # -- the log
@@ -240,34 +242,34 @@ class EffectExecutor:
         )
 
     def tidy(self) -> None:
-        """Have the files deleted that the log does not need any more, though nothing may be appended soon."""
+        """Delete the files that the log no longer needs, even if no append follows soon."""
         self.ports.beside.run(self._sync_if_there_is_room, lambda _: None, self.fail)
 
     def _sync_if_there_is_room(self) -> None:
         try:
             self.storage.log.sync()
         except DiskFull:
-            pass  # the next sync meets that too
+            pass  # the next sync will fail likewise
 
     def _shutdown_completed(self, _: raft.ShutdownCompleted) -> None:
         self.shutdown_completed = True
 
-    # -- what a subclass does with it
+    # -- for subclasses
 
     def disk_filled(self, error: DiskFull) -> None:
-        """A sync has found no room. It is tried until it does."""
+        """Handle a sync that found the disk full. It is retried until it succeeds."""
         raise NotImplementedError
 
     def disk_has_room(self) -> None:
-        """The sync that had found no room is done."""
+        """Handle the success of the sync that had found the disk full."""
         raise NotImplementedError
 
     def piece_read(self, effect: Any, data: bytes) -> None:
-        """A piece of a snapshot that an effect asked for."""
+        """Handle a piece of a snapshot that an effect requested."""
         raise NotImplementedError
 
     def piece_unreadable(self, effect: PieceRead, error: Exception) -> None:
-        """It could not be read."""
+        """Handle a piece that could not be read."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The effects of a controller performed: those of its consensus core, answers, turns of its image."""
+"""Performs the effects of a controller: those of its consensus core, answers, turns of its image."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class NodeExecutor(EffectExecutor):
 
     @property
     def disk_full(self) -> bool:
-        """Return whether something that was appended, or has to be durable, waits for room on the disk."""
+        """Return whether something that was appended, or must become durable, waits for space on the disk."""
         return self.node.standing.disk_full or self.waits_for_room
 
     def flush(self) -> None:
-        """Send the answers, then write the lines of the log: no answer waits for a line."""
+        """Send the answers, then write the log lines, so that no answer waits for a line."""
         self._wire.flush()
         if self._lines:
             lines = list(self._lines)
@@ -71,7 +71,7 @@ class NodeExecutor(EffectExecutor):
                 getattr(self.log, effect.level)(effect.text, **effect.fields)
 
     def audited(self, effect: AuditLine) -> None:
-        """Keep an event of the audit stream; where nothing keeps it, it is gone."""
+        """Handle an event of the audit stream; without a subclass it is dropped."""
 
     def disk_filled(self, error: DiskFull) -> None:
         self.step(events.DiskFilled(str(error)))
@@ -97,7 +97,7 @@ class NodeExecutor(EffectExecutor):
     def _fill(
         self, effect: effects.AnswerRecords | effects.AnswerSnapshot | AnswerFetch, data: Buffer
     ) -> None:
-        """Answer with what was read; a fault costs that call, as one in its handler does."""
+        """Answer with the data read; a fault fails only that call, as one in its handler does."""
         try:
             parts = effect.fill(data)
         except Exception as error:
@@ -109,7 +109,7 @@ class NodeExecutor(EffectExecutor):
         self.log.error("a snapshot could not be read", error=str(error))
         self._wire.close(effect.call.connection_id, "the snapshot could not be read")
 
-    # -- what the image is read from
+    # -- reads for the image
 
     def _read_committed(self, effect: effects.ReadCommitted) -> None:
         if effect.offset < self.storage.log.log_start:

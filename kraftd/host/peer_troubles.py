@@ -1,7 +1,7 @@
-"""Why a node has no quorum: what came of each peer that it asked, in words that name a remedy.
+"""Why a node has no quorum: the outcome of each peer that it asked, with a remedy.
 
-Pure: outcomes and the time go in, findings come out. `report` gives lines: the first REPORT_AFTER_MS after
-the leader was lost, then one each REPEAT_MS with how often it was seen. `fatal` is what waiting cannot cure.
+Pure: outcomes and the time go in, findings come out. `report` returns lines: the first REPORT_AFTER_MS after
+the leader was lost, then one each REPEAT_MS with its count. `fatal` is a reason that waiting cannot cure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ REPORT_AFTER_MS = 2_000
 FATAL_AFTER_MS = 3_000
 REPEAT_MS = 60_000
 
-# What the operating system, OpenSSL and `net.outbound` say, what it means, and which remedy helps.
+# A text of the operating system, OpenSSL or `net.outbound`, its meaning, and the remedy.
 _REASONS = (
     (r"name or service|nodename|resolve|name resolution|no address", "the name does not resolve", "names"),
     (r"^login", "this node cannot log in", "login"),
@@ -63,12 +63,12 @@ class Finding(NamedTuple):
 
 
 class PeerTroubles:
-    """What a node knows of the peers that do not help it to find a leader."""
+    """A node's findings about peers that do not help it to find a leader."""
 
     def __init__(self, node_id: int, cluster_id: str) -> None:
         self.node_id = node_id
         self.cluster_id = cluster_id
-        self.has_led_or_followed = False  # since the start: what is fatal at the start is a nuisance later
+        self.has_led_or_followed = False  # since the start: after that nothing is fatal
         self._led = False  # the last leader was this node: peers name it until they know of the next
         self._findings: dict[str, Finding] = {}
         self._counts: dict[str, int] = {}
@@ -116,7 +116,7 @@ class PeerTroubles:
     # -- findings
 
     def poll(self, now_ms: int, *, leader_id: int | None, hears_leader: bool) -> None:
-        """Take note of the leader that this node knows, and of whether it answers: then nothing is wrong."""
+        """Note the known leader, and whether it answers: if so, nothing is wrong."""
         self._polled_ms = now_ms
         if leader_id is not None:
             self.has_led_or_followed = True
@@ -132,17 +132,17 @@ class PeerTroubles:
             self._without_leader_since_ms = now_ms
 
     def findings(self) -> list[Finding]:
-        """What is wrong now, by address."""
+        """The current findings, by address."""
         if self._without_leader_since_ms is None:
             return []
         return [self._findings[at] for at in sorted(self._findings)]
 
     def lines(self) -> list[str]:
-        """What is wrong now, a line a peer: what /readyz tells."""
+        """The current findings, one line per peer, for /readyz."""
         return [str(finding) for finding in self.findings()]
 
     def answer(self) -> list[str]:
-        """What a refused DescribeQuorum tells: for how long this node has no leader, and `lines`."""
+        """The text of a refused DescribeQuorum: how long this node has had no leader, and `lines`."""
         since_ms = self._without_leader_since_ms
         if since_ms is None:
             return []
@@ -150,7 +150,7 @@ class PeerTroubles:
         return [f"no leader for {(self._polled_ms - since_ms) // 1000} s{since}", *self.lines()]
 
     def report(self, now_ms: int) -> list[tuple[Finding, int]]:
-        """The findings that are due to be logged, each with how often it was seen since the last report."""
+        """The findings that are due in the log, each with its count since the last report."""
         since_ms = self._without_leader_since_ms
         if since_ms is None or not self._findings or now_ms - since_ms < REPORT_AFTER_MS:
             return []
@@ -164,8 +164,8 @@ class PeerTroubles:
     def fatal(self, now_ms: int, voters: int | None) -> str | None:
         """Why this node can never join, or None. `voters` is the size of the quorum if this node votes.
 
-        A wrong cluster id is fatal for a voter where too few of the others are left for a majority. For an
-        observer it is fatal where no peer is of its cluster.
+        A wrong cluster id is fatal for a voter if too few other voters are left for a majority. It is fatal
+        for an observer if no peer is of its cluster.
         """
         since_ms = self._without_leader_since_ms
         if self.has_led_or_followed or since_ms is None or now_ms - since_ms < FATAL_AFTER_MS:

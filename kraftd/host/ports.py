@@ -1,4 +1,4 @@
-"""What a host needs of its surroundings: the daemon and the simulator supply these, and nothing else.
+"""The ports of a host: the daemon and the simulator supply these, and nothing else.
 
 The disk is a port too: `kraftd.log.disk.Disk`.
 """
@@ -28,19 +28,19 @@ class Timer(Protocol):
     """The clock and the event loop."""
 
     def now_ms(self) -> int:
-        """Wall clock of the start, counted on monotonically."""
+        """Wall time at the start plus monotonic time since."""
 
     def call_soon(self, action: Callable[..., object], *arguments: Any) -> object:
-        """Call it in a later event loop callback, after those that are planned already."""
+        """Call a function in a later event loop callback, after those already planned."""
 
     def call_at(self, at_ms: int, action: Callable[..., object], *arguments: Any) -> Handle:
-        """Call it once now_ms() is at_ms or more."""
+        """Call a function when now_ms() reaches at_ms."""
 
 
 class DiskThread(Protocol):
     """A thread that does one job after the other, in order, so that the event loop never waits for the disk.
 
-    A job that finds no room is tried again every RETRY_MS. Any other exception ends the process.
+    A job that finds the disk full is retried every RETRY_MS. Any other exception ends the process.
     """
 
     def run(self, job: DiskJob[Any]) -> None: ...
@@ -56,20 +56,20 @@ class Beside(Protocol):
 
 
 class Child(Protocol):
-    """A process beside this one."""
+    """A child process."""
 
     @property
     def pid(self) -> int | None: ...
 
     def give_up(self) -> None:
-        """End it without waiting for that: `ended` is called when it has."""
+        """End it without waiting; `ended` is called afterwards."""
 
     def kill(self) -> None:
-        """End it, and wait for that; `ended` is not called any more."""
+        """End it and wait; `ended` is not called."""
 
 
 class ProcessFailed(NamedTuple):
-    """A process beside this one ended without a result; the text says why."""
+    """A child process ended without a result; the text says why."""
 
     text: str
 
@@ -82,7 +82,7 @@ class FilesChecked(NamedTuple):
 
 
 class Processes(Protocol):
-    """Processes beside this one, for work that would hold up the event loop. They end with it."""
+    """Child processes for work that would block the event loop. They end with this process."""
 
     def make_checkpoint(
         self, order: CheckpointOrder, ended: Callable[[CheckpointMade | ProcessFailed], object]
@@ -93,15 +93,15 @@ class Processes(Protocol):
 
 
 class PeerWire(Protocol):
-    """The connections of a replica: to its peers, and from whatever asks it."""
+    """The connections of a replica: to its peers, and from its clients."""
 
     def send(self, effect: Send) -> None: ...
 
     def turn_away(self, event: Any) -> bool:
-        """Return whether the event asks for something: then its sender is told that this node cannot."""
+        """Return whether the event asks for something; if so, refuse it."""
 
     def flush(self) -> None:
-        """Send what was answered in this step."""
+        """Send the answers of this step."""
 
 
 class NodeWire(PeerWire, Protocol):
@@ -130,7 +130,7 @@ class Log(Protocol):
 
 
 class Ports(NamedTuple):
-    """All of them. `failed` is called once, with whatever must end the process."""
+    """All ports. `failed` is called once, with the error that must end the process."""
 
     timer: Timer
     log_thread: DiskThread

@@ -1,4 +1,4 @@
-"""Which snapshots and segments may go (KIP-630): pure arithmetic on what there is."""
+"""Which snapshots and segments may be deleted (KIP-630): pure arithmetic."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ class KeptSnapshot(NamedTuple):
 
 
 class RetentionRules(NamedTuple):
-    """metadata.max.retention.bytes and .ms, -1 for no limit; how long a snapshot that was read is kept; how
-    long the log start waits for live replicas (metadata.start.offset.lag.time.max.ms)."""
+    """metadata.max.retention.bytes and .ms, -1 for no limit; how long a snapshot is kept after a read; how
+    long the log start waits for live replicas (metadata.start.offset.lag.time.max.ms).
+    """
 
     max_bytes: int = -1
     max_ms: int = -1
@@ -37,13 +38,15 @@ def new_start(
     now_ms: int,
     live_end: int | None = None,
 ) -> OffsetAndEpoch | None:
-    """The snapshot at which the log may start, None where nothing may go. snapshots are all, oldest first.
+    """The snapshot at which the log may start, None if nothing may be deleted. snapshots are all, oldest
+    first.
 
-    Kafka's rules: the oldest snapshot goes while log and snapshots together are larger than max_bytes. It
-    also goes while its last record is older than max_ms. The segments below the next one go with it. The last
-    snapshot is never deleted. Beyond Kafka's: none goes at or past `limit`: the leader's log start, and what
-    the image has been built from. None goes that a replica has read within after_read_ms. The slowest live
-    replica is at `live_end`: none goes that ends behind it until its last record is lag_max_ms old (KIP-630).
+    Kafka's rules: the oldest snapshot is deleted while log and snapshots together exceed max_bytes, or while
+    its last record is older than max_ms. The segments below the next one are deleted with it. The last
+    snapshot is never deleted. Beyond Kafka's rules, none is deleted at or past `limit`: the leader's log
+    start, and what the image was built from. None is deleted that a replica has read within after_read_ms.
+    The slowest live replica is at `live_end`: none that ends behind it is deleted until its last record is
+    lag_max_ms old (KIP-630).
     """
     chosen: OffsetAndEpoch | None = None
     snapshot_bytes = sum(each.size_bytes for each in snapshots)

@@ -1,4 +1,4 @@
-"""Reading all files of a log and checking them, as `kraftd dump --verify` does; nothing is changed."""
+"""Reads and checks all files of a log, as `kraftd dump --verify` does; changes nothing."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from kraftd.log.disk import Disk
 from kraftd.log.errors import StorageError
 from kraftd.metadata_dir.dump import find_dumpable, verify
 
-MAX_ROWS_A_FILE = 100  # enough to see that it has to be replaced
+MAX_ROWS_A_FILE = 100  # enough to show that it must be replaced
 
 
 def check_files(
     disk: Disk, directory: str, end_offset: int, unreadable: Callable[[StorageError], object]
 ) -> Iterator[dict[str, Any]]:
-    """The damage in a directory, a row for each piece; what is at or past end_offset may be being written.
+    """The damage in a directory, one row for each piece; records at or past end_offset may be unfinished
+    writes.
 
-    A file that cannot be read is told to `unreadable`, one that retention deletes meanwhile is passed over.
+    `unreadable` gets each file that cannot be read; one that retention deletes meanwhile is skipped.
     """
     for path in find_dumpable(disk, [directory]):
         try:
             for row in islice(verify(disk, path), MAX_ROWS_A_FILE):
                 offset = row["offset"]
-                # Indexes are made anew when they are wrong.
+                # Wrong indexes are made anew.
                 if row["path"] == path and (offset is None or offset < end_offset):
                     yield row
         except FileNotFoundError:

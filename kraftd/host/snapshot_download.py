@@ -1,4 +1,4 @@
-"""A leader's snapshot brought here: the effects of the core that fill, name and load it (KIP-630)."""
+"""The download of a leader's snapshot: the core's effects that fill, name and load it (KIP-630)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SYNC_BYTES = 32 << 20
 
 
 class SnapshotDownload:
-    """The download that is under way, if one is. Every method may raise StorageError; `finish` blocks."""
+    """The download under way, if any. Every method may raise StorageError; `finish` blocks."""
 
     def __init__(self, disk: Disk, log: MetadataLog) -> None:
         self._disk = disk
         self._log = log
-        self.reader: CheckpointReader | None = None  # of the one that was opened last
+        self.reader: CheckpointReader | None = None  # of the last opened snapshot
         self._part: PartFile | None = None
 
     def begin(self, effect: raft_effects.BeginSnapshot) -> None:
@@ -41,12 +41,12 @@ class SnapshotDownload:
         part = self._part
         assert part is not None
         part.append(effect.data)
-        # So that the sync in the end takes no time in which the leader hears nothing of this voter.
+        # So that the final sync is short: the leader hears nothing of this voter during it.
         if part.unsynced_bytes >= SYNC_BYTES:
             part.sync()
 
     def abandon(self, effect: raft_effects.AbandonSnapshot) -> None:
-        """Delete what there is of it, by this process or the one before."""
+        """Delete the download, also one of the previous process."""
         if self._part is not None and self._part.snapshot_id == effect.snapshot_id:
             self._part.abandon()
             self._part = None
@@ -54,9 +54,9 @@ class SnapshotDownload:
             self._disk.remove(f"{self._log.directory}/{part_name(effect.snapshot_id, download=True)}")
 
     def finish(self, effect: raft_effects.FinishSnapshot) -> SnapshotFinished:
-        """Sync it, check it, name it, read its control batches. To be run off the loop.
+        """Sync it, check it, name it, read its control batches. To be run off the event loop.
 
-        Raises CorruptStorage when what came is no whole snapshot: it must be refused then.
+        Raises CorruptStorage if it is no whole snapshot; then it must be refused.
         """
         part = self._part
         assert part is not None
@@ -70,7 +70,7 @@ class SnapshotDownload:
         return SnapshotFinished(effect.snapshot_id, part.size_bytes, control)
 
     def refuse(self) -> OffsetAndEpoch | None:
-        """Delete what finish would not name; its id."""
+        """Delete a download that finish refused to name; returns its id."""
         part, self._part = self._part, None
         if part is None:
             return None
@@ -78,11 +78,11 @@ class SnapshotDownload:
         return part.snapshot_id
 
     def named(self, event: SnapshotFinished) -> None:
-        """It is there: the log may be reset to it. Back on the loop."""
+        """Note, on the event loop, that the snapshot is stored and the log may be reset to it."""
         self._log.add_snapshot(event.snapshot_id)
 
     def reset_log(self, effect: raft_effects.ResetLog) -> None:
-        """The log starts and ends at that snapshot."""
+        """Reset the log: it starts and ends at that snapshot."""
         self._log.reset_to_snapshot(effect.snapshot_id)
 
     def open(self, effect: OpenSnapshot) -> SnapshotOpened:

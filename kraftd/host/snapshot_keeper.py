@@ -1,7 +1,7 @@
-"""A replica's care for its snapshots: has them made when due, lets old ones go, has all files checked.
+"""Manages a replica's snapshots: makes them when due, deletes old ones, checks all files.
 
-What costs time runs in processes beside this one, one at a time of each kind; here is only when, and what
-follows when they are done. Polls twice a second.
+Long work runs in child processes, one at a time of each kind. This module decides when, and handles the
+results. It polls twice a second.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ POLL_MS = 500
 
 
 class KeeperSettings(NamedTuple):
-    """When snapshots are made (`SnapshotPolicy`), how long that may take, which stay, and how often files are
-    checked; 0 for never."""
+    """When snapshots are made (`SnapshotPolicy`), how long that may take, which are kept, and how often files
+    are checked; 0 for never.
+    """
 
     max_bytes: int
     max_interval_ms: int
@@ -61,9 +62,9 @@ class KeeperSettings(NamedTuple):
 
 
 class SnapshotKeeper:
-    """Looks after the snapshots of one replica. `stop` ends what it has started.
+    """Manages the snapshots of one replica. `stop` ends its child processes.
 
-    replayed_to() is the offset up to which the image holds the log; step is given what the core must know.
+    replayed_to() is the offset up to which the image holds the log; step gets events for the core.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class SnapshotKeeper:
         self._alarm = self._timer.call_at(self._timer.now_ms() + first_poll_ms, self._poll_again)
 
     def stop(self) -> None:
-        """No more polls; what runs is ended, and its unfinished file removed."""
+        """Stop polls; end child processes, and remove an unfinished file."""
         if self._alarm is not None:
             self._alarm.cancel()
         for child in (self._writer, self._scrubber):
@@ -129,7 +130,7 @@ class SnapshotKeeper:
             self.log.error("snapshots cannot be looked after", error=str(error))
 
     def _guarded(self, ended: Callable[[Any], None]) -> Callable[[Any], None]:
-        """What follows the end of a child process: an error there ends this one, as one in a step does."""
+        """Handle the end of a child process: an error in that ends this process, as one in a step does."""
 
         def follow(result: Any) -> None:
             try:
@@ -148,7 +149,7 @@ class SnapshotKeeper:
         now_ms = self._timer.now_ms()
         self._asked += take_requests(self.storage.disk, self.storage.directory.path)
         if self._writer is None:
-            # In this order: where a snapshot is due all the time, nothing would ever go otherwise.
+            # In this order: if a snapshot is always due, nothing would ever be deleted otherwise.
             if now_ms >= self._next_clean_ms:
                 self.clean(now_ms)
                 self._remove_leftovers(now_ms)
@@ -181,7 +182,7 @@ class SnapshotKeeper:
         by_bytes = not self._asked and self.policy.is_by_bytes(bytes_since)
         order = self.order(self.settings.min_changed_ratio if by_bytes else 0.0)
         if order is None:
-            return  # still loading: at one of the next polls
+            return  # still loading: retried at a later poll
         self._order = order
         self._started_ms, self._overdue = now_ms, False
         self._answering, self._asked = self._asked, []
@@ -189,7 +190,9 @@ class SnapshotKeeper:
         self._writer = self._processes.make_checkpoint(order, self._guarded(self._written))
 
     def order(self, min_changed_ratio: float = 0.0) -> CheckpointOrder | None:
-        """A checkpoint of what is committed; None while that is not all on disk and in the image."""
+        """The order for a checkpoint of the committed records; None until they are all on disk and in the
+        image.
+        """
         log = self.storage.log
         end_offset = self._core.high_watermark
         epoch = log.epochs.epoch_of(end_offset - 1)
@@ -237,7 +240,7 @@ class SnapshotKeeper:
             self._failed(order, made.text, now_ms, wait_ms=0 if healed else None)
 
     def register(self, order: CheckpointOrder, made: CheckpointMade, now_ms: int) -> None:
-        """Take in a new checkpoint, if it is what was ordered and the log has not been replaced meanwhile.
+        """Register a new checkpoint, if it was ordered and the log has not been replaced meanwhile.
 
         Raises CorruptStorage, FileNotFoundError.
         """
@@ -277,7 +280,7 @@ class SnapshotKeeper:
     def _failed(self, order: CheckpointOrder, why: str, now_ms: int, wait_ms: int | None = None) -> None:
         self.failures += 1
         self.log.error("a snapshot could not be made", snapshot=name_of(order.snapshot_id), error=why)
-        # A writer that was killed could not take its file away.
+        # A killed writer could not remove its file.
         part = f"{order.directory}/{part_name(order.snapshot_id, download=False)}"
         self._executor.ports.beside.run(
             lambda: self.storage.disk.remove(part),
@@ -290,13 +293,13 @@ class SnapshotKeeper:
     # -- requests for one
 
     def _answer(self, snapshot_id: OffsetAndEpoch | None, size_bytes: int = 0, error: str = "") -> None:
-        """Answer the requests that the snapshot under way was made for."""
+        """Answer the requests for the snapshot under way."""
         names, self._answering = self._answering, []
         for name in names:
             self._give(name, snapshot_id, size_bytes, error)
 
     def _answer_waiting(self, snapshot_id: OffsetAndEpoch | None) -> None:
-        """Answer the requests that wait with the newest snapshot: there is nothing to make another of."""
+        """Answer the waiting requests with the newest snapshot: there are no records for another."""
         names, self._asked = self._asked, []
         for name in names:
             self._give(name, snapshot_id, 0, "")
@@ -321,10 +324,10 @@ class SnapshotKeeper:
         except StorageError as error:
             self.log.warning("the answer of a command that has ended cannot be removed", error=str(error))
 
-    # -- letting them go
+    # -- deleting them
 
     def clean(self, now_ms: int) -> None:
-        """Delete what retention lets go of. Not while a writer runs, which reads it."""
+        """Delete what retention allows, but not while a writer runs, which reads it."""
         self._next_clean_ms = now_ms + self.settings.clean_interval_ms
         log, core = self.storage.log, self._core
         sizes, reads = core.log.snapshots, self.storage.snapshot_reads
@@ -341,7 +344,7 @@ class SnapshotKeeper:
             self.start_log_at(start)
 
     def start_log_at(self, start: OffsetAndEpoch) -> bool:
-        """Let the log start at a snapshot; False where it does already."""
+        """Let the log start at a snapshot; returns False if it already does."""
         log = self.storage.log
         if not log.delete_before_snapshot(start):
             return False
@@ -367,7 +370,7 @@ class SnapshotKeeper:
     # -- damage
 
     def scrub(self) -> None:
-        """Have all files checked now, unless that is under way."""
+        """Check all files now, unless a check is under way."""
         if self._scrubber is not None:
             self.log.error("checking the files takes longer than the time between two checks")
             return
@@ -400,7 +403,7 @@ class SnapshotKeeper:
         self.log.info("files checked", damaged=damaged_count)
 
     def _set_aside(self, snapshot_id: OffsetAndEpoch, text: str) -> bool:
-        """Do without a damaged checkpoint; False where the log cannot do without it."""
+        """Set a damaged checkpoint aside; returns False if the log needs it."""
         log = self.storage.log
         if snapshot_id not in log.snapshots:
             return True
@@ -420,4 +423,4 @@ class SnapshotKeeper:
 
 
 def _nothing(_: Any) -> None:
-    """Nothing waits for it."""
+    """Do nothing: no caller waits for it."""

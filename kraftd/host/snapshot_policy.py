@@ -1,4 +1,4 @@
-"""When a replica makes a snapshot of its log (KIP-630, KIP-876). Knows no file and no process."""
+"""Decides when a replica makes a snapshot of its log (KIP-630, KIP-876). Knows no file and no process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SnapshotPolicy:
         self._forgiven_bytes = 0
 
     def reason(self, bytes_since: int, now_ms: int) -> str | None:
-        """Why a snapshot is due, None while it is not; bytes_since are those behind the last one."""
+        """The reason why a snapshot is due, None if none is; bytes_since are those after the last one."""
         if now_ms < self._not_before_ms:
             return None
         if bytes_since - self._forgiven_bytes >= self.max_bytes:
@@ -31,20 +31,20 @@ class SnapshotPolicy:
         return None
 
     def is_by_bytes(self, bytes_since: int) -> bool:
-        """Return whether it is the bytes that make it due: then too few changed records may put it off."""
+        """Return whether bytes make it due: then too few changed records may postpone it."""
         return bytes_since - self._forgiven_bytes >= self.max_bytes
 
     def taken(self, now_ms: int) -> None:
-        """There is a new snapshot, made here or brought from the leader."""
+        """Note a new snapshot, made here or downloaded from the leader."""
         self._last_ms = now_ms
         self._forgiven_bytes = 0
 
     def put_off(self, bytes_since: int) -> None:
-        """Too few records had changed: look again after as many bytes more."""
+        """Postpone: too few records had changed, so check again after as many bytes more."""
         self._forgiven_bytes = bytes_since
 
     def failed(self, now_ms: int, wait_ms: int = AFTER_FAILURE_MS) -> None:
-        """It could not be made; not again at once."""
+        """Note a failure: the next attempt is not at once."""
         self._not_before_ms = now_ms + wait_ms
 
     def __repr__(self) -> str:

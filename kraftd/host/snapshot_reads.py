@@ -1,7 +1,7 @@
-"""Pieces of snapshots read for downloads: off the event loop, and never many bytes at a time.
+"""Reads pieces of snapshots for downloads: off the event loop, and with a limit on their bytes.
 
-A replica asks for as much as it likes, and is given what there is memory for. A piece may be any part of what
-was asked for, so when many ask for much, each gets less.
+A replica may request any size and gets what the memory limit allows. A piece may be any part of the request,
+so if many request much, each gets less.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from kraftd.host.storage import Storage
 
 MAX_BYTES = 16 << 20  # in one answer
-MAX_BYTES_IN_ALL = 64 << 20  # that are being read
+MAX_BYTES_IN_ALL = 64 << 20  # of all reads under way
 MIN_BYTES = 64 << 10  # so that every download makes progress
 
 
 class PieceRead(Protocol):
-    """An effect that asks for up to max_bytes of a snapshot from position on."""
+    """An effect that requests up to max_bytes of a snapshot from position on."""
 
     @property
     def snapshot_id(self) -> OffsetAndEpoch: ...
@@ -35,8 +35,9 @@ class PieceRead(Protocol):
 
 
 class SnapshotReads:
-    """Performs effects that want pieces: `done` gets the effect and its bytes, `failed` the effect and why
-    not."""
+    """Performs effects that request pieces: `done` gets the effect and its bytes, `failed` the effect and the
+    error.
+    """
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class SnapshotReads:
         self.reading_bytes = 0
 
     def begin(self, effect: PieceRead) -> None:
-        """Read a piece. That part of the file was not read for long: the disk may take its time."""
+        """Read a piece. That part of the file is probably not cached, so the read may be slow."""
         self._storage.snapshot_reads[effect.snapshot_id] = self._now_ms()
         room = max(MIN_BYTES, MAX_BYTES_IN_ALL - self.reading_bytes)
         size_bytes = min(effect.max_bytes, MAX_BYTES, room)

@@ -1,9 +1,9 @@
-"""A snapshot on demand: two small files in the metadata directory, one asks, the other answers.
+"""A snapshot on demand: two small files in the metadata directory, the request and the answer.
 
 Kafka's protocol has no such request, and a user with write access to the directory may do worse than ask.
 `kraftd snapshot` writes `snapshot.request.NAME` and waits for `snapshot.answer.NAME`; a running daemon looks
-for requests twice a second. Each request has files of its own, so several may wait at the same time. A
-command that is killed takes no answer: the daemon lets go of one that has been there for ten minutes.
+for requests twice a second. Each request has files of its own, so several may wait at the same time. A killed
+command takes no answer: the daemon deletes one that is ten minutes old.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KEPT_MS = 600_000  # a command looks for its answer ten times a second
 
 
 class SnapshotAnswer(Struct, frozen=True, kw_only=True):
-    """What came of the request `asked`: the newest checkpoint, or why there is no new one."""
+    """The result of the request `asked`: the newest checkpoint, or why there is no new one."""
 
     asked: str
     path: str = ""
@@ -30,12 +30,12 @@ class SnapshotAnswer(Struct, frozen=True, kw_only=True):
 
 
 def ask(disk: Disk, directory: str, name: str) -> None:
-    """Ask the daemon of a directory for a snapshot, under a name that no other request has."""
+    """Request a snapshot from the daemon of a directory, under a unique name."""
     write_atomically(disk, f"{directory}/{REQUEST}{name}", b"")
 
 
 def take_requests(disk: Disk, directory: str) -> list[str]:
-    """The names of the requests that wait, which wait no more."""
+    """Remove the waiting requests and return their names."""
     found = [
         name
         for name in disk.list_names(directory)
@@ -47,7 +47,7 @@ def take_requests(disk: Disk, directory: str) -> list[str]:
 
 
 class Leftovers:
-    """Files that a killed command leaves: its answer, and whatever it, or the daemon, had half written.
+    """Files that a killed command leaves: its answer, and half-written files of it or of the daemon.
 
     Ages are counted from when this process saw the file first, so clocks and restarts cannot shorten them.
     """
@@ -77,7 +77,7 @@ def answer(disk: Disk, directory: str, given: SnapshotAnswer) -> None:
 
 
 def take_answer(disk: Disk, directory: str, name: str) -> SnapshotAnswer | None:
-    """The answer to that request, None as long as there is none."""
+    """Remove and return the answer to that request; None while there is none."""
     path = f"{directory}/{ANSWER}{name}"
     try:
         given = msgspec.json.decode(disk.read_bytes(path), type=SnapshotAnswer)
@@ -88,5 +88,5 @@ def take_answer(disk: Disk, directory: str, name: str) -> SnapshotAnswer | None:
 
 
 def name_of(snapshot_id: OffsetAndEpoch) -> str:
-    """How a log line names a snapshot: `205268-5`."""
+    """The name of a snapshot in log lines: `205268-5`."""
     return f"{snapshot_id.offset}-{snapshot_id.epoch}"

@@ -1,4 +1,4 @@
-"""All files of a node, opened: what the consensus core starts from, and what the runner works on."""
+"""All opened files of a node: the start of the consensus core, and the work of the runner."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from kraftd.wire.record_frame import VersionedRecord
 
 
 class Storage:
-    """A locked metadata directory and its log. `snapshot_reads` is the runner's to note.
+    """A locked metadata directory and its log. The runner keeps `snapshot_reads` up to date.
 
-    `bootstrap` are the records for an empty log, None where there is no file. `notes` are what recovery
-    had to say.
+    `bootstrap` are the records for an empty log, None without a file. `notes` are those of the recovery.
     """
 
     def __init__(
@@ -43,14 +42,14 @@ class Storage:
         self.bootstrap = bootstrap
         self.notes = opened.report.notes
         self.disk = disk
-        self.snapshot_reads: dict[OffsetAndEpoch, int] = {}  # when each was last downloaded from, in ms
+        self.snapshot_reads: dict[OffsetAndEpoch, int] = {}  # time of the last download of each, in ms
         self.snapshot_reader: CheckpointReader | None = None  # of the one that is loaded at the start
         self._quorum_state = quorum_state
         self._control_batches = opened.control_batches
 
     def durable_state(self, static_voters: VoterSet = NO_VOTERS) -> DurableState:
-        """What the core finds on disk, with the control records of the newest snapshot and, as recovery has
-        read them, of the log behind it. Once, before anything is appended.
+        """The state on disk for the core, with the control records of the newest snapshot and, from recovery,
+        of the log after it. Valid once, before the first append.
         """
         log = self.log
         sizes = {}
@@ -81,7 +80,9 @@ class Storage:
         return PartialSnapshot(snapshot_id, position, tail)
 
     def snapshot(self) -> tuple[OffsetAndEpoch, Iterator[list[Message]]] | None:
-        """The newest snapshot that stands for a part of the log, and its records' values, a list a batch."""
+        """The newest snapshot that replaces a part of the log, and its records' values, one list
+        per batch.
+        """
         latest = self.log.latest_snapshot
         if latest is None or latest.offset == 0:
             return None
