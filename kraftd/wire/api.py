@@ -128,19 +128,17 @@ def is_valid(key: int, version: int) -> bool:
 
 
 def latest_version_unstable(key: int) -> bool:
-    """Return whether the last version of an API is not settled, and not offered unless one asks for it."""
+    """Return whether the last version of an API is unstable, so that it is offered only on request."""
     return registry.APIS[key][9]
 
 
 def listeners(key: int) -> tuple[str, ...]:
-    """Where an API is served: ``broker``, ``controller`` or both."""
+    """The listeners that serve an API: ``broker``, ``controller`` or both."""
     return registry.APIS[key][8]
 
 
 def flexible(key: int, version: int) -> bool:
-    """Return whether a version, valid or not, is one of those with tagged fields; false for an unknown
-    API.
-    """
+    """Return whether a version, valid or not, has tagged fields; false for an unknown API."""
     row = registry.APIS.get(key)
     return row is not None and version >= row[7]
 
@@ -151,7 +149,7 @@ def request_header_version(key: int, version: int) -> int:
 
 
 NO_VERSION = 1 << 15  # above all of them
-# By API key: the first version whose responses have header version 1. Looked at for every response.
+# By API key: the first version whose responses have header version 1. Read for every response.
 FIRST_FLEXIBLE_RESPONSE = {
     key: NO_VERSION if key == ApiKey.API_VERSIONS else row[7] for key, row in registry.APIS.items()
 }
@@ -160,7 +158,7 @@ FIRST_FLEXIBLE_RESPONSE = {
 def response_header_version(key: int, version: int) -> int:
     """1 for flexible versions, otherwise 0.
 
-    An ApiVersions response always has 0: who asks does not know yet what the other side speaks (KIP-511).
+    An ApiVersions response always has 0: its client does not know the node's versions yet (KIP-511).
     """
     return 1 if version >= FIRST_FLEXIBLE_RESPONSE.get(key, NO_VERSION) else 0
 

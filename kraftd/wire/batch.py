@@ -1,8 +1,8 @@
-"""Record batches, format v2: the unit that is written, replicated, checked and read whole.
+"""Record batches, format v2: written, replicated, checked and read as a whole.
 
-A batch is a header of 61 bytes and its records. The checksum covers everything behind itself, so that the
-leader epoch in front of it can be set without computing it anew. Controllers write uncompressed batches, with
-records that have neither headers nor (outside control batches) keys; compressed ones are read.
+A batch is a header of 61 bytes and its records. The checksum covers everything after itself, so the leader
+epoch before it can be set without a new checksum. Controllers write uncompressed batches, with records that
+have neither headers nor (outside control batches) keys; compressed ones are read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HEADER = Struct(">qiibIhiqqqhii")
 _AFTER_CRC = Struct(">hiqqqhii")  # attributes ... record count, what the checksum covers of the header
 _BEFORE_CRC = Struct(">qiibI")
 _LENGTH_AT = 8
-_LENGTH_END = 12  # the length field counts what is behind itself
+_LENGTH_END = 12  # the length field counts the bytes after it
 _CRC_END = 21
 _CONTROL = 0x20
 _CODEC = 0x07
@@ -39,7 +39,7 @@ _CONTROL_KEY = Struct(">hh")
 
 
 class CorruptBatch(ValueError):
-    """Bytes that are no valid batch. position is where the batch begins in the bytes that were given.
+    """Bytes that are no valid batch. position is where the batch begins in the given bytes.
 
     truncated is true when nothing but more bytes was missing: a torn tail, or an unaligned piece of a file.
     """
@@ -52,7 +52,7 @@ class CorruptBatch(ValueError):
 
 
 class ControlRecordType(enum.IntEnum):
-    """What a control record says; the second int16 of its key (0 and 1 mark transactions)."""
+    """The type of a control record: the second int16 of its key (0 and 1 mark transactions)."""
 
     LEADER_CHANGE = 2
     SNAPSHOT_HEADER = 3
@@ -62,7 +62,7 @@ class ControlRecordType(enum.IntEnum):
 
 
 class BatchHeader(NamedTuple):
-    """The 61 bytes in front of the records. length_bytes counts what is behind the length field."""
+    """The 61 bytes before the records. length_bytes counts the bytes after the length field."""
 
     base_offset: int
     length_bytes: int
@@ -100,7 +100,7 @@ class BatchHeader(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """One batch in the bytes it came in: view is exactly its bytes, position where they began."""
+    """One batch within larger bytes: view is exactly its bytes, position their beginning."""
 
     header: BatchHeader
     view: memoryview
@@ -147,14 +147,14 @@ def _varint(value: int) -> bytes:
     return bytes(parts)
 
 
-# How a record of a metadata batch begins, by its offset delta: attributes 0, timestamp delta 0, the offset
-# delta, key length -1. Replaced whole when it must grow, so that threads need no lock.
+# The beginning of a metadata batch's record, by its offset delta: attributes 0, timestamp delta 0, the offset
+# delta, key length -1. To grow, it is replaced as a whole, so that threads need no lock.
 _record_starts_kept: list[bytes] = []
 _MOST_KEPT = 1 << 17
 
 
 def _record_starts(count: int) -> Iterable[bytes]:
-    """The first count of them. What is kept is bounded; beyond that they are made anew."""
+    """The first count of them. A bounded number is kept; more are made anew."""
     global _record_starts_kept
     starts = _record_starts_kept
     if len(starts) < count:
@@ -165,7 +165,7 @@ def _record_starts(count: int) -> Iterable[bytes]:
 
 
 def batch_size_bytes(values: Sequence[bytes]) -> int:
-    """Size of the batch that build_batch makes of these values; what a limit on batches is compared with."""
+    """Size of the batch that build_batch makes of these values, to compare with a limit."""
     total = HEADER_BYTES
     for delta, value in enumerate(values):
         size = len(value)
@@ -262,8 +262,8 @@ def parse_header(view: bytes | memoryview, position: int = 0, *, alone: bool = F
 
 
 def _check_count(header: BatchHeader, size: int, position: int) -> None:
-    """A count that the bytes cannot hold would make a reader allocate for nothing. Of a compressed batch it
-    is compared with the offsets here, and with the bytes once they are decompressed.
+    """Check the count of records: one that the bytes cannot hold would make a reader allocate for nothing. A
+    compressed batch's is compared with the offsets here, and with the bytes after decompression.
     """
     compressed = header.attributes & _CODEC
     most = header.last_offset_delta + 1 if compressed else (size - HEADER_BYTES) // _MIN_RECORD_BYTES
@@ -294,8 +294,8 @@ def read_batch(data: bytes | memoryview, position: int = 0, *, verify: bool = Tr
 def iter_batches(data: bytes | memoryview, *, verify: bool = True) -> Iterator[Batch]:
     """Every batch of bytes that hold whole batches and nothing else.
 
-    Raises CorruptBatch at the first that is not valid; the ones before it have been given out. With verify
-    false checksums are not computed.
+    Raises CorruptBatch at the first invalid one, after yielding those before it. With verify false checksums
+    are not computed.
     """
     view = memoryview(data)
     position, end = 0, len(view)
@@ -306,7 +306,7 @@ def iter_batches(data: bytes | memoryview, *, verify: bool = True) -> Iterator[B
 
 
 def decompressed(batch: Batch) -> Batch:
-    """The batch with its records decompressed; itself where they are not compressed.
+    """The batch with its records decompressed; the same batch if they are not compressed.
 
     Attributes and view of the result say that nothing is compressed; length and checksum of its header are
     still those of the stored bytes. Raises CorruptBatch for an unknown codec, damaged data, or more than
@@ -329,7 +329,7 @@ def decompressed(batch: Batch) -> Batch:
 
 
 def records(batch: Batch) -> list[RecordView]:
-    """The records of a batch, keys and values as views of its bytes, decompressed where they must be.
+    """The records of a batch, keys and values as views of its bytes, decompressed if necessary.
 
     Raises CorruptBatch (its position the batch's) as `decompressed` does, and for every record that does not
     fit its batch: lengths past the end, offsets out of order, a count that differs.
@@ -381,8 +381,8 @@ def values(batch: Batch) -> list[memoryview]:
     """The values of a metadata batch in order of offset: the fast way of replay.
 
     The records' offsets are base_offset, base_offset + 1, ... Raises CorruptBatch where Kafka's reader of the
-    metadata log gives up too: a key, a timestamp delta, a null or empty value, headers, and as `decompressed`
-    does.
+    metadata log fails too: for a key, a timestamp delta, a null or empty value, headers, and as
+    `decompressed` does.
     """
     batch = decompressed(batch)
     header, view, _ = batch
@@ -485,7 +485,7 @@ def _read_varint(view: memoryview, pos: int) -> tuple[int, int]:
 
 
 def _skip_headers(view: memoryview, pos: int, count: int, end: int) -> int:
-    """The position behind count record headers (a metadata log has none); -1 where they pass the end."""
+    """The position after count record headers (a metadata log has none); -1 if they pass the end."""
     if not 0 <= count <= end - pos:
         return -1
     for _ in range(count):

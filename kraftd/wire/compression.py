@@ -1,7 +1,7 @@
 """Decompression of record batches in Kafka's framings: gzip, snappy (xerial), LZ4 frames, zstd.
 
 Controllers write uncompressed batches.  A metadata log may hold compressed ones all the same, where another
-tool wrote it, and Apache Kafka's controllers load those.  What comes out is bounded.
+tool wrote it, and Apache Kafka's controllers load those.  The output is bounded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _XERIAL_HEADER_BYTES = 16  # the magic, a version and the oldest version that ma
 
 
 class DecompressionError(ValueError):
-    """Bytes that are not what the codec writes, or that would become more than is allowed."""
+    """Bytes that are not the codec's, or whose output would exceed the limit."""
 
 
 def decompress(codec: int, data: memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
@@ -53,14 +53,14 @@ def _into_buffer(
     limit_bytes: int,
     failure: type[Exception],
 ) -> bytes:
-    """Decompress into a buffer of a likely size, then into one of the largest size that is allowed."""
+    """Decompress into a buffer of a likely size, then into one of the maximum size."""
     likely_bytes = max(_FIRST_BUFFER_BYTES, _EXPECTED_RATIO * len(data))
     if likely_bytes < limit_bytes:
         buffer = bytearray(likely_bytes)
         try:
             return bytes(memoryview(buffer)[: read(data, buffer)])
         except failure:
-            pass  # too small, or damaged: the largest buffer tells
+            pass  # too small, or damaged: the maximum buffer tells
     buffer = bytearray(limit_bytes)
     try:
         return bytes(memoryview(buffer)[: read(data, buffer)])

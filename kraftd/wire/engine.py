@@ -1,7 +1,7 @@
-"""Which of two engines turns messages into bytes and back; their results and their errors are the same.
+"""The choice between two engines that turn messages into bytes and back, with equal results and errors.
 
-``c`` is built when kraftd is installed where a C compiler is, and taken where it is there; ``python`` is
-always there.  ``KRAFTD_CODEC`` in the environment, read when this is imported, demands one of them.
+``c`` is built if kraftd is installed with a C compiler, and is then preferred; ``python`` always exists.
+``KRAFTD_CODEC`` in the environment, read at import, demands one of them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from kraftd.wire.message import Message
 
 
 class CEngine(Protocol):
-    """What ``_engine.c`` has beside the functions of ``kraftd.wire.codec``."""
+    """The functions of ``_engine.c`` beside those of ``kraftd.wire.codec``."""
 
     def encode_record(self, record: tuple[Message, int], /) -> bytes:
         """A metadata record and its version as the value of a log record."""
 
     def encode_records(self, records: Sequence[tuple[Message, int]], /) -> list[bytes]:
-        """The same of many."""
+        """As `encode_record`, of many records."""
 
     def batch_values(self, view: memoryview, /) -> list[memoryview] | None:
         """The values of a metadata batch; None for a batch that is not an ordinary one."""
@@ -45,7 +45,7 @@ class CEngine(Protocol):
 
 
 def find_c_engine(wanted: str) -> CEngine | None:
-    """The C engine, None where Python is to do the work; ImportError where what is wanted is not there."""
+    """The C engine; None if Python is used; ImportError if the demanded one does not exist."""
     if wanted not in ("", "c", "python"):
         raise ImportError(f"KRAFTD_CODEC={wanted}: there is no such codec engine, only c and python")
     if wanted == "python":

@@ -1,4 +1,4 @@
-"""Kafka's error codes: what an answer says went wrong."""
+"""Kafka's error codes in answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """A code as it stands in a response, and ``message``: a few words for when nothing better is known.
+    """A code of a response, with ``message``: a few words, used if there is no better text.
 
     Names and numbers are those of Kafka's protocol.
     """
@@ -163,7 +163,7 @@ class ErrorCode(IntEnum):
 
 
 def error_name(code: int) -> str:
-    """Kafka's name of a code, or the code itself where it has none here."""
+    """Kafka's name of a code, or the code itself if it has none here."""
     return (
         ErrorCode._value2member_map_[code].name if code in ErrorCode._value2member_map_ else f"error {code}"
     )

@@ -1,10 +1,10 @@
-"""What goes wrong between a message and its bytes."""
+"""Errors between a message and its bytes."""
 
 from __future__ import annotations
 
 
 class ProtocolError(ValueError):
-    """Bytes that are not what they are said to be.
+    """Bytes that are not the message that they should be.
 
     ``message`` is the name of the message that was read, ``field`` the path of the field in it
     (``topics[2].partitions``; empty for the message as a whole), ``offset`` the byte in what was

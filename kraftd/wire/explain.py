@@ -18,7 +18,7 @@ from kraftd.wire.table import FIXED, FieldRow, MessageTable, StructTable, within
 
 
 def explain_decode(table: MessageTable, version: int, view: Buffer, offset: int) -> ProtocolError:
-    """The error that bytes deserve which a decoder has refused."""
+    """The error of bytes that a decoder has refused."""
     title = f"{table.name} v{version}"
     try:
         DecodeWalk(table, version, view, offset).struct(table.name)
@@ -28,7 +28,7 @@ def explain_decode(table: MessageTable, version: int, view: Buffer, offset: int)
 
 
 class Found(Exception):
-    """What is wrong and at which byte; the steps to it are added on the way back to the message."""
+    """A fault and its byte; the steps to it are added on the way back to the message."""
 
     def __init__(self, offset: int, reason: str) -> None:
         self.offset = offset
@@ -42,7 +42,7 @@ class Found(Exception):
 
 
 class Step(Struct, frozen=True):
-    """What to expect of a field in the version that is read."""
+    """The expected form of a field in the version that is read."""
 
     attribute: str
     width: int  # of a value of fixed width, else 0
@@ -90,7 +90,7 @@ class DecodeWalk:
         )
 
     def need(self, count: int) -> int:
-        """The position of the next bytes, which are then behind; it fails when they are not there."""
+        """The position of the next bytes, which are then consumed; fails if they are missing."""
         at = self.at
         if count > self.size - at:
             raise Found(at, f"{count} bytes are needed, {max(self.size - at, 0)} are left")
@@ -208,7 +208,7 @@ class DecodeWalk:
 
 
 def explain_encode(table: MessageTable, message: Message, version: int, cause: Exception) -> Exception:
-    """The error that a message deserves which an encoder has refused; the cause, if none is found."""
+    """The error of a message that an encoder has refused; the cause itself if none is found."""
     try:
         EncodeWalk(table, version).struct(table.root, message, "")
     except EncodeError as error:
@@ -304,6 +304,6 @@ class EncodeWalk:
 
 
 def short(value: object) -> str:
-    """A value as it may stand in an error's text."""
+    """A value for an error's text."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

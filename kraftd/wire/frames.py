@@ -1,6 +1,6 @@
 """Requests and responses as frames: a length of four bytes, a header, a message.
 
-What arrives is given without its length, which the connection has taken off.
+Arriving frames come without their length, which the connection has removed.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ pack_v1 = Struct(">iix").pack
 def parse_request_header(frame: Buffer) -> tuple[RequestHeader, int, int, int]:
     """The header of a request, its API key, its API version, and where the message begins.
 
-    Key and version may be unknown ones: the header is then read as far as it can be told, so that the
-    caller can answer.  A null client id is an empty one, as it is for Kafka.  Raises ProtocolError.
+    Key and version may be unknown: the header is then read as far as possible, so that the caller can answer.
+    A null client id counts as empty, as in Kafka. Raises ProtocolError.
     """
     if len(frame) < 4:
         raise ProtocolError("RequestHeader", "", 0, f"{len(frame)} bytes are no header")
@@ -74,7 +74,7 @@ def encode_request(
 
 
 def prefixed(head: bytes, parts: list[Buffer]) -> list[Buffer]:
-    """Parts with a head before them, which joins the first one if that is bytes."""
+    """Parts with a head before them; it is joined with the first one if that is bytes."""
     if parts and type(parts[0]) is bytes:
         parts[0] = head + parts[0]
         return parts
@@ -82,7 +82,7 @@ def prefixed(head: bytes, parts: list[Buffer]) -> list[Buffer]:
 
 
 def correlation_id(frame: Buffer) -> int:
-    """Which request a response belongs to; raises ProtocolError for a frame that is too short."""
+    """The correlation id of a response; raises ProtocolError for a frame that is too short."""
     if len(frame) < 4:
         raise ProtocolError("ResponseHeader", "correlation_id", 0, f"{len(frame)} bytes are no header")
     (number,) = LENGTH.unpack_from(frame)

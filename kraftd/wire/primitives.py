@@ -1,4 +1,4 @@
-"""Varints, tag sections and arrays of fixed-width numbers: what straight-line codecs call.
+"""Varints, tag sections and arrays of fixed-width numbers, for straight-line codecs.
 
 Functions that read take the buffer and a position and return the value and the next position.  They
 raise ``Malformed``, IndexError or ``struct.error``, which tell that bytes are bad but not which: the
@@ -14,13 +14,13 @@ from typing import Any
 Buffer = bytes | memoryview
 
 MAX_STRING_BYTES = 32767
-# A part of at least this size is worth a place of its own in a vectored write rather than a copy.
+# A part of at least this size is cheaper as an item of a vectored write than as a copy.
 OWN_PART_BYTES = 4096
 CACHED_ARRAYS = 1024
 
 
 class Malformed(Exception):
-    """Bytes that cannot be read, or a value that cannot be written; why is found out afterwards."""
+    """Bytes that cannot be read, or a value that cannot be written; the reason is found afterwards."""
 
 
 def put_uvarint(n: int) -> bytes:
@@ -68,7 +68,7 @@ def put_length(length: int) -> bytes:
 
 
 def put_string_length(length: int) -> bytes:
-    """The same for a string, which Kafka limits however its length is written."""
+    """The same for a string, which Kafka limits in every form of its length."""
     if length > MAX_STRING_BYTES + 1:
         raise Malformed
     return put_length(length)
@@ -91,7 +91,7 @@ def unknown_tags(buffer: Buffer, at: int, size: int) -> tuple[tuple[tuple[int, b
 
 
 def in_order(tags: list[tuple[int, bytes]]) -> tuple[tuple[int, bytes], ...]:
-    """Tags by number; Malformed when one is there twice."""
+    """Tags by number; Malformed for a repeated one."""
     if len(tags) > 1:
         if len({tag for tag, _ in tags}) < len(tags):
             raise Malformed
@@ -127,7 +127,7 @@ def put_tags(
 
 
 def uuids(buffer: Buffer, at: int, count: int) -> tuple[bytes, ...]:
-    """An array of uuids; the caller has checked that it is there."""
+    """An array of uuids; the caller has checked that the bytes suffice."""
     return tuple([bytes(buffer[p : p + 16]) for p in range(at, at + 16 * count, 16)])
 
 

@@ -22,7 +22,7 @@ DECODED_AHEAD = 256
 
 
 class VersionedRecord(NamedTuple):
-    """A metadata record and the version in which it is (to be) written."""
+    """A metadata record and its version on the wire."""
 
     message: Message
     version: int
@@ -34,7 +34,7 @@ def python_encode_record(record: VersionedRecord) -> bytes:
     return _prefix(type(message), version) + encode_bytes(message, version)
 
 
-# Called for every record that is written, so there is no function around the engine's.
+# Called for every record, so no function wraps the engine's.
 encode_record: Callable[[VersionedRecord], bytes] = (
     python_encode_record if C_ENGINE is None else C_ENGINE.encode_record
 )
@@ -77,8 +77,8 @@ def decode_runs(batch: Batch) -> Iterator[list[Message]]:
     """The messages of a metadata batch in order of offset, some at a time; with the C engine much cheaper
     than one by one.
 
-    Raises CorruptBatch as ``values`` does, ProtocolError as ``decode_record`` does. It decodes ahead by few
-    enough records that a caller with a budget of time may stop between two.
+    Raises CorruptBatch as ``values`` does, ProtocolError as ``decode_record`` does. It decodes few enough
+    records ahead that a caller with a time budget may stop in between.
     """
     batch = decompressed(batch)
     number, at, count = 0, 0, batch.header.record_count

@@ -1,4 +1,4 @@
-"""A message with a very long list encoded some rows at a time: the same bytes as ``encode`` gives."""
+"""Encodes a message with a very long list in slices of rows: the same bytes as from ``encode``."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
 from kraftd.wire.table import MessageTable, table_of
 
-LONG = 500  # rows that are more than that are encoded in slices
+LONG = 500  # longer lists are encoded in slices
 
 
 def encode_in_turns(
     message: Message, version: int, rows_a_turn: int = LONG
 ) -> Generator[None, None, list[Buffer]]:
-    """The parts of ``encode``, with a break after every so many rows of the message's last list.
+    """The parts of ``encode``, with a pause after each slice of rows of the message's last list.
 
-    The rows are taken out of the message as they are done with: what holds very many of them takes as long
-    to let go of them.  Raises EncodeError.
+    Encoded rows are removed from the message, because freeing very many at once would take as long. Raises
+    EncodeError.
     """
     table = table_of(type(message))
     name = _last_list(type(message), version)

@@ -1,4 +1,4 @@
-"""A message's field table with names on its columns."""
+"""A message's field table with named columns."""
 
 from __future__ import annotations
 
