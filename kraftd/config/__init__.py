@@ -13,9 +13,9 @@ That makes the setting, the messages about wrong values and the row in docs/conf
 ``python -m kraftd.config.reference docs/configuration.md`` rewrites. A key that Kafka 4.3 does not have
 brings its type, default and rule with ``**own(...)``. Tests refuse a row that nothing reads.
 
-What the keys mean in Kafka is in ``kraftd/configdef/``. ``rows.py`` has the parsers of a row. ``load.py``
-reads a file and says what is wrong with it. ``checks.py`` holds what keys must be to one another. ``keys.py``
-names the keys that are refused, ``unknown.py`` finds the key that was probably meant.
+``kraftd/configdef/`` has Kafka's definitions of the keys. ``rows.py`` has the parsers of a row. ``load.py``
+reads a file and reports its faults. ``checks.py`` checks keys against each other. ``keys.py`` names the
+refused keys, ``unknown.py`` finds the key that was probably meant.
 """
 
 from kraftd.config.daemon import DaemonConfig

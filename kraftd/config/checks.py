@@ -1,6 +1,4 @@
-"""What must hold between keys: the rules that Kafka's KafkaConfig has for a controller, and kraftd's own
-limits.
-"""
+"""Checks between keys: the rules of Kafka's KafkaConfig for a controller, and kraftd's own limits."""
 
 from __future__ import annotations
 
@@ -54,10 +52,9 @@ MIN_DEDUPE_BYTES = 1024 * 1024
 
 
 def check(config: DaemonConfig, values: Values, settings: Settings, warnings: list[str]) -> DaemonConfig:
-    """The configuration with its listeners, when all its parts agree.
+    """The configuration with its listeners, if all its parts agree.
 
-    ``values`` are those of all keys, as Kafka's definition types them. Raises ConfigError with everything
-    that does not agree.
+    ``values`` are those of all keys, typed by Kafka's definition. Raises ConfigError with every disagreement.
     """
     findings = Findings(settings, values, warnings)
     check_roles(config, findings)
@@ -97,7 +94,7 @@ def check_roles(config: DaemonConfig, findings: Findings) -> None:
 
 
 def check_listeners(config: DaemonConfig, settings: Settings, findings: Findings) -> None:
-    """Give the configuration its endpoints to bind and those to announce; none where they cannot be read."""
+    """Set the configuration's endpoints to bind and to advertise; none if they cannot be parsed."""
     names, texts = config.controller_listener_names, config.listener_texts
     protocols: Mapping[str, str] = config.security_protocol_map
     if not findings.is_set("listener.security.protocol.map"):
@@ -137,10 +134,10 @@ def check_listeners(config: DaemonConfig, settings: Settings, findings: Findings
 def broker_logins(
     config: DaemonConfig, settings: Settings, protocols: Mapping[str, str], findings: Findings
 ) -> dict[str, ClientSecurity]:
-    """How this node proves itself to brokers, by their listener.
+    """The node's logins at brokers, by their listener.
 
-    A listener of the clients' own name may be one that no broker has: then nothing has to be configured for
-    it. A missing login is only a warning there.
+    Perhaps no broker has a listener of the clients' own name, and then it needs no login. So a missing login
+    there is only a warning.
     """
     key = "kraftd.client.broker.listener.name"
     given = config.client_broker_listener_name.upper()
@@ -166,7 +163,7 @@ def broker_logins(
 
 
 def check_client_names(config: DaemonConfig, listeners: tuple[Endpoint, ...], findings: Findings) -> None:
-    """Every client listener is listened on, and is no controller listener."""
+    """Check that every client listener is in `listeners`, and is no controller listener."""
     bound = {endpoint.listener for endpoint in listeners}
     controllers = {name.upper() for name in config.controller_listener_names}
     key = "kraftd.client.listener.names"
@@ -190,7 +187,7 @@ def check_controller_names(
     listeners: tuple[Endpoint, ...],
     findings: Findings,
 ) -> None:
-    """Every controller listener is listened on, and nothing else is."""
+    """Check that every controller listener is in `listeners`, and no other is."""
     bound = {endpoint.listener for endpoint in listeners}
     for name in names:
         if name not in bound:
@@ -211,7 +208,7 @@ def check_other_listeners(
     protocols: Mapping[str, str],
     findings: Findings,
 ) -> None:
-    """Keys that name listeners of brokers, or listeners that start early."""
+    """Check keys that name listeners of brokers, or listeners that start early."""
     name = config.inter_broker_listener_name.upper()
     if name:
         if findings.is_set("security.inter.broker.protocol"):
@@ -241,7 +238,7 @@ def check_quorum(config: DaemonConfig, findings: Findings) -> None:
 
 
 def check_own_voter(config: DaemonConfig, findings: Findings) -> None:
-    """Each id once; and this node where the others look for it."""
+    """Check that each id is unique, and that this node listens where the others expect it."""
     texts = [text.strip() for text in findings.text("controller.quorum.voters").split(",") if text.strip()]
     ids = [text.partition("@")[0] for text in texts]
     for twice in sorted({one for one in ids if ids.count(one) > 1}):
@@ -258,7 +255,7 @@ def check_own_voter(config: DaemonConfig, findings: Findings) -> None:
 
 
 def check_numbers(values: Values, node_config: NodeConfig, findings: Findings) -> None:
-    """What numbers must be to one another."""
+    """Check numbers against each other."""
     for low, high in ORDERED:
         holds = number(values, low) <= number(values, high)
         key = low if findings.is_set(low) else high
@@ -299,7 +296,9 @@ def check_broker_session(config: DaemonConfig, findings: Findings) -> None:
 
 
 def check_metrics_listener(config: DaemonConfig, findings: Findings) -> None:
-    """Where metrics are served, no other listener may be; a password needs a user, and should need TLS."""
+    """Check that the metrics listener shares its address with no other; a password needs a user, and should
+    have TLS.
+    """
     found = config.metrics_listener
     if bool(config.metrics_user) != bool(config.metrics_password):
         missing = "password" if config.metrics_user else "user"

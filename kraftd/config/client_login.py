@@ -1,4 +1,4 @@
-"""How this side logs in at others: an exchange of the configured mechanism, begun anew each time."""
+"""This side's logins at other nodes: a new exchange of the configured mechanism each time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kraftd.security.scram_messages import TOKEN_AUTH
 
 
 def client_login(client: ClientSecurity) -> Callable[[], ClientExchange] | None:
-    """What begins a login of this side; None where servers want none."""
+    """The function that begins a login of this side; None if servers want none."""
     if not client.mechanism or client.jaas is None:
         return None
     options: Mapping[str, Any] = client.jaas.options

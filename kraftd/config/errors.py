@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in words a person can act on."""
+"""The error of a configuration, with a text for the operator."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 
 class ConfigError(Exception):
-    """A configuration that kraftd will not start with; one problem a line, each with where and what would
-    do.
-    """
+    """A configuration with which kraftd does not start; one problem per line, with its place and remedy."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))

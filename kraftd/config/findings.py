@@ -1,4 +1,4 @@
-"""What a check of a configuration finds, each finding with the key, its value and where it was set."""
+"""The findings of a configuration's checks, each with the key, its value and its place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kraftd.configdef.definition import Value
 
 
 class Findings:
-    """Problems, which keep the daemon from starting, and warnings, which do not."""
+    """Problems, which prevent the daemon's start, and warnings, which do not."""
 
     def __init__(
         self, settings: Mapping[str, Setting], values: Mapping[str, Value], warnings: list[str]
@@ -26,17 +26,17 @@ class Findings:
         return key in self._settings
 
     def text(self, key: str) -> str:
-        """The text of a key as it was set, "" where it is not."""
+        """The text of a key as set; "" if it is not set."""
         setting = self._settings.get(key)
         return setting.text if setting else ""
 
     def said(self, key: str) -> str:
-        """A key as it was set, or its default."""
+        """A key as set, or its default."""
         setting = self._settings.get(key)
         return setting.shown() if setting else f"{key} (not set)"
 
     def refuse(self, key: str, why: str) -> None:
-        """A problem with a key: why it cannot be so, and what would do."""
+        """Add a problem with a key: the reason and the remedy."""
         setting = self._settings.get(key)
         self.problems.append(f"{self.said(key)}: {why}" + (f" ({setting.where})" if setting else ""))
 

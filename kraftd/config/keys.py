@@ -1,4 +1,4 @@
-"""Which keys there are beside those of Kafka's definition, and which are refused or without effect.
+"""The keys beside those of Kafka's definition, and the keys that are refused or without effect.
 
 Any other key of Kafka's is accepted, checked for its type, and without effect.
 """
@@ -25,5 +25,5 @@ GROUP_KINDS = ("group.consumer.", "group.share.", "group.streams.")
 
 
 def is_source_of_resource_configs(name: str) -> bool:
-    """Return whether a server key gives topics or groups a default, or limits them; kraftd reads it."""
+    """Return whether kraftd reads a server key because it is a default or a limit of topics or groups."""
     return name in TOPIC_SOURCES or name.startswith(GROUP_KINDS)

@@ -1,7 +1,7 @@
 """Listeners: what ``listeners``, ``advertised.listeners`` and the protocol map say together
 (AbstractKafkaConfig).
 
-Every function raises ValueError with what is wrong and what would do; the caller adds the key and its place.
+Every function raises ValueError with the fault and the remedy; the caller adds the key and its place.
 """
 
 from __future__ import annotations
@@ -120,10 +120,10 @@ def advertise(
     advertised: Sequence[Endpoint],
     voter_address: tuple[str, int] | None,
 ) -> tuple[Endpoint, ...]:
-    """How each controller listener is announced, in the order of ``controller.listener.names``.
+    """The advertised endpoint of each controller listener, in the order of ``controller.listener.names``.
 
-    As advertised, else as listened on; the first, when it listens everywhere, at the address that
-    ``controller.quorum.voters`` gives this node. Host "" is left where nothing says more.
+    As advertised, else as in `listeners`. If the first listens on every interface, its address is the one
+    that ``controller.quorum.voters`` has for this node. Host "" stays if no key says more.
     """
     announced = []
     for position, name in enumerate(controller_names):

@@ -1,5 +1,5 @@
-"""Reads a controller's ``.properties`` file and overrides into a DaemonConfig, or says all that is wrong
-with them.
+"""Reads a controller's ``.properties`` file and overrides into a DaemonConfig, or reports all
+their faults.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ OPEN_PREFIXES = ("listener.name.", "rsm.config.", "rlmm.config.", "config.provid
 def load(path: str | Path, overrides: Sequence[str] = ()) -> DaemonConfig:
     """The configuration of a file, each override (``key=value``) put over it.
 
-    Raises ConfigError with every problem found: it names the key, its value, where it stands and what
-    would do.
+    Raises ConfigError with every problem: its key, value, place and remedy.
     """
     problems: list[str] = []
     warnings: list[str] = []
@@ -88,9 +87,9 @@ def read(path: Path, warnings: list[str]) -> list[Setting]:
 def classify(
     setting: Setting, problems: list[str], warnings: list[str], meaningless: list[str], unknown: list[str]
 ) -> None:
-    """Note a key that kraftd has no use for, and refuse one that was probably meant to be another.
+    """Note a key that kraftd does not use, and refuse one that is probably a misspelling.
 
-    `meaningless` gets keys of Kafka that mean nothing to kraftd, `unknown` those of neither.
+    `meaningless` gets keys of Kafka without a meaning in kraftd, `unknown` all other unused keys.
     """
     key = setting.key
     if key in ROWS or base_key(key) in ROWS or is_source_of_resource_configs(key):
@@ -111,7 +110,7 @@ def classify(
 
 
 def marked(key: str) -> str:
-    """A key as it is read behind a byte order mark: what is said of the mark says why it is not set."""
+    """A key as it is read after a byte order mark; the finding about the mark explains why it is not set."""
     return BYTE_ORDER_MARK + key
 
 
@@ -128,19 +127,19 @@ def note_byte_order_mark(setting: Setting, problems: list[str], warnings: list[s
 
 
 def hidden_by_byte_order_mark(setting: Setting) -> str:
-    """What is wrong with a setting whose key begins with the mark."""
+    """The fault of a setting whose key begins with the mark."""
     key = setting.key.removeprefix(BYTE_ORDER_MARK)
     return f"{key}: {_MARKED}, so that {key} is not set; save the file without it ({setting.where})"
 
 
 def base_key(key: str) -> str:
-    """The key that a listener's own, or a mechanism's, is one of."""
+    """The base key of a key of one listener or mechanism."""
     known = server_key(key)
     return known.name if known is not None else key
 
 
 def share_node_id(settings: dict[str, Setting], values: dict[str, Value]) -> None:
-    """broker.id and node.id stand for each other where only one is set."""
+    """Let broker.id and node.id replace each other if only one is set."""
     for one, other in (("broker.id", "node.id"), ("node.id", "broker.id")):
         if one in settings and other not in settings:
             settings[other] = Setting(other, settings[one].text, settings[one].where)
@@ -151,7 +150,7 @@ def share_node_id(settings: dict[str, Setting], values: dict[str, Value]) -> Non
 
 
 def parse_all(definition: ConfigDef, settings: dict[str, Setting], problems: list[str]) -> dict[str, Value]:
-    """Every value of a definition, defaults included; what is refused is noted and left out."""
+    """Every value of a definition, defaults included; a refused one is noted and omitted."""
     values = dict(definition.defaults())
     for setting in settings.values():
         key = definition.get(setting.key)
@@ -167,7 +166,7 @@ def parse_all(definition: ConfigDef, settings: dict[str, Setting], problems: lis
 def parse_rows(
     values: dict[str, Value], settings: dict[str, Setting], problems: list[str]
 ) -> dict[str, object]:
-    """What the rows make of the values, by target; what a row refuses is noted and left out."""
+    """The settings that the rows make of the values, by target; a refused one is noted and omitted."""
     targets = {}
     required = {key.name for key in broker_def().values() if key.required}
     for row in ROWS.values():

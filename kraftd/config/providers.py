@@ -1,7 +1,7 @@
-"""Variables in a file, ``${provider:path:key}``, replaced by what Kafka's config providers would give.
+"""Replaces variables in a file, ``${provider:path:key}``, as Kafka's config providers do.
 
 The providers of Kafka are here under their class names: files of properties, directories of secrets,
-environment variables. A value that has a variable in it is never shown.
+environment variables. A value with a variable is never shown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PACKAGE = "org.apache.kafka.common.config.provider."
 PREFIX = "config.providers."
 MAX_FILE_BYTES = 16 * 1024 * 1024
 
-# What stands behind a path and a key. Raises ValueError.
+# The value of a path and a key. Raises ValueError.
 Provider = Callable[[str, str], str]
 
 
@@ -50,7 +50,7 @@ def resolve(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, S
 def _replaced(found: re.Match[str], providers: Mapping[str, Provider]) -> str:
     provider = providers.get(found[1])
     if provider is None:
-        return found[0]  # as Kafka leaves it: it may mean something else
+        return found[0]  # unchanged, as in Kafka: it may mean something else
     return provider(found[2] or "", found[3])
 
 

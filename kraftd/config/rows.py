@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Row(Generic[T]):
-    """One key. ``parse`` takes its typed value, and raises ValueError with what would do.
+    """One key. ``parse`` gets its typed value, and raises ValueError with the remedy.
 
     ``definition`` is given for keys that Kafka 4.3's definition lacks: kraftd's own, above all.
     """
@@ -38,7 +38,7 @@ class Row(Generic[T]):
     @overload
     def __get__(self, config: object, owner: type) -> T: ...
     def __get__(self, config: object | None, owner: type) -> Row[T] | T:
-        """The row itself, of the class; a configuration finds its setting before it gets here."""
+        """Return the row itself, on the class; on a configuration the setting is found first."""
         if config is None:
             return self
         raise AttributeError(f"{self.key} has not been read")

@@ -1,4 +1,4 @@
-"""What a file says of security: each listener's TLS and SASL, the node's own logins, and the authorizer.
+"""The security of a file: each listener's TLS and SASL, the node's own logins, and the authorizer.
 
 A listener's own keys (``listener.name.<listener>.<key>``, with ``<mechanism>.`` before the key where it has
 one a mechanism) win over the plain ones, as in Kafka.
@@ -46,7 +46,7 @@ _PRINCIPAL_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafk
 
 
 class TokenSettings(Struct, frozen=True, kw_only=True):
-    """Where the keys of OAUTHBEARER's tokens are, and what a token must say."""
+    """The place of the keys of OAUTHBEARER's tokens, and the required claims."""
 
     jwks_url: str
     refresh_ms: int
@@ -67,7 +67,7 @@ class ListenerSecurity(Struct, frozen=True, kw_only=True):
 
 
 class ClientSecurity(Struct, frozen=True, kw_only=True):
-    """How this side proves who it is: TLS, and one SASL mechanism with its login module."""
+    """This side's authentication: TLS, and one SASL mechanism with its login module."""
 
     tls: TlsSettings | None = None
     mechanism: str = ""
@@ -90,7 +90,7 @@ class SecurityConfig(Struct, frozen=True, kw_only=True):
 
 
 class Keys:
-    """The keys of one listener, or of one client, with what is wrong with them noted in `findings`."""
+    """The keys of one listener or client; their faults are noted in `findings`."""
 
     def __init__(self, settings: Settings, findings: Findings, listener: str = "") -> None:
         self._settings = settings
@@ -107,7 +107,7 @@ class Keys:
         return next((name for name in names if name in self._settings), None)
 
     def value(self, key: str, mechanism: str = "") -> Any:
-        """The typed value of a key, its default where it is not set or cannot be read."""
+        """The typed value of a key; its default if it is not set or malformed."""
         definition = broker_def()[key]
         name = self.found(key, mechanism)
         if name is not None:
@@ -118,7 +118,7 @@ class Keys:
         return broker_def().defaults()[key]
 
     def text(self, key: str, mechanism: str = "") -> str | None:
-        """The value of a text, None where it is not set or empty."""
+        """The value of a text; None if it is not set or empty."""
         value = self.value(key, mechanism)
         return str(value) if value not in (None, "") else None
 
@@ -127,13 +127,13 @@ class Keys:
         self._findings.refuse(self.found(key, mechanism) or f"{self._prefixes[0]}{key}", why)
 
     def warn(self, key: str, what: str) -> None:
-        """Note a key whose value has not the effect that it has in Kafka."""
+        """Note a key whose value does not have its effect in Kafka."""
         text = f"{self._findings.said(self.found(key) or key)}: {what}"
         if text not in self._findings.warnings:  # the keys of a listener are those of its clients, too
             self._findings.warnings.append(text)
 
     def tried(self, key: str, make: Callable[[], Any], mechanism: str = "") -> Any:
-        """What `make` gives; None, and the problem noted, when it raises ValueError."""
+        """The result of `make`; if it raises ValueError, None, with the problem noted."""
         try:
             return make()
         except ValueError as error:
@@ -223,7 +223,7 @@ def _listener(endpoint: Endpoint, settings: Settings, findings: Findings) -> Lis
 
 
 def _own_logins(endpoint: Endpoint, settings: Settings, findings: Findings) -> ClientSecurity:
-    """How this node proves itself to other controllers, by the quorum's listener."""
+    """The node's login at other controllers, by the quorum's listener."""
     keys = Keys(settings, findings, endpoint.listener)
     tls = tls_settings(keys) if endpoint.security_protocol in (SSL, SASL_SSL) else None
     if endpoint.security_protocol == SSL:
@@ -232,7 +232,7 @@ def _own_logins(endpoint: Endpoint, settings: Settings, findings: Findings) -> C
 
 
 def read_broker_login(settings: Settings, listener: str, protocol: int, findings: Findings) -> ClientSecurity:
-    """How this node proves itself to brokers at a listener of theirs: by the keys of another broker."""
+    """The node's login at a listener of brokers, with the keys that another broker would use."""
     keys = Keys(settings, findings, listener)
     tls = tls_settings(keys) if protocol in (SSL, SASL_SSL) else None
     if protocol not in (SASL_PLAINTEXT, SASL_SSL):
@@ -331,7 +331,7 @@ def _jaas(keys: Keys, mechanism: str, *, needed: bool | None = None) -> JaasEntr
 
 
 def _tokens(keys: Keys) -> TokenSettings | None:
-    """What OAUTHBEARER checks tokens by."""
+    """The settings by which OAUTHBEARER checks tokens."""
     if keys.text("sasl.server.callback.handler.class", OAUTHBEARER) not in (None, *_VALIDATORS):
         why = f"kraftd runs no Java classes; use {_VALIDATORS[0]}"
         keys.refuse("sasl.server.callback.handler.class", why, OAUTHBEARER)
@@ -374,8 +374,8 @@ RECONFIGURABLE = frozenset(
 def tls_with_changes(
     listener: str, texts: Mapping[str, str], changes: Mapping[str, str]
 ) -> tuple[TlsSettings, list[str]]:
-    """A listener's TLS settings: those of the file's texts, with the node's dynamic configs over them; and
-    what is wrong with them.
+    """A listener's TLS settings: the file's texts, overridden by the node's dynamic configs; and their
+    faults.
     """
     prefix = f"listener.name.{listener.lower()}."
     dynamic = {key: value for key, value in changes.items() if key.removeprefix(prefix) in RECONFIGURABLE}

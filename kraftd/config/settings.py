@@ -8,7 +8,7 @@ OVERRIDE = "--override"
 
 
 class Setting:
-    """One key as it was set: its text and where; `hidden` where the text came from a config provider."""
+    """One key as it was set: its text and place; `hidden` if the text came from a config provider."""
 
     __slots__ = ("hidden", "key", "text", "where")
 
@@ -29,5 +29,5 @@ class Setting:
 
 
 def _may_hold_secret(key: str) -> bool:
-    """Return whether a key that no definition has looks like one of a secret."""
+    """Return whether a key without a definition looks like that of a secret."""
     return any(word in key.lower() for word in ("password", "secret", "jaas", "credential", "passphrase"))

@@ -1,4 +1,4 @@
-"""Which key was probably meant by an unknown one."""
+"""Finds the key that an unknown one probably means."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ UNITS = (
     ("hours", "hour", "hrs", "hr", "h"),
     ("bytes", "byte", "b"),
 )
-SHORT_KEY = 8  # up to this length a single edit is all that still looks like a slip
+SHORT_KEY = 8  # up to this length only one edit counts as a slip
 
 
 def probably_meant(text: str, known: Iterable[str]) -> str | None:
-    """The known text that is at most two slips away (one, for short texts), the nearest; None when there
-    is none.
+    """The nearest known text within two slips (one, for short texts); None if there is none.
 
-    A slip is a character too many, too few, another one, or two in the wrong order. Case does not count.
-    Before that a unit that is written otherwise or left out is looked for: `.hrs` for `.hours`.
+    A slip is an extra, missing or wrong character, or two swapped ones. Case does not count. First comes a
+    search for a misspelt or missing unit: `.hrs` for `.hours`.
     """
     known = tuple(known)
     if (with_unit := _with_its_unit(text.lower(), known)) is not None:
@@ -50,7 +49,7 @@ def _with_its_unit(text: str, known: Iterable[str]) -> str | None:
 
 
 def edit_distance(left: str, right: str, limit: int) -> int:
-    """How many slips lie between two texts; ``limit + 1`` when there are more than the limit."""
+    """The number of slips between two texts; ``limit + 1`` for more than the limit."""
     before: list[int] = []
     row = list(range(len(right) + 1))
     for i, a in enumerate(left, 1):
