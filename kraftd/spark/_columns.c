@@ -793,11 +793,16 @@ static int read_record(Builder *builder, Reader *r, int64_t offset, int64_t time
         return -1;
     if (frame != 1)
         return wrong("it has another frame version than 1");
-    if (key >= N_TYPES || builder->types[key].n_versions == 0)
-        return wrong("its type is not known");
+    if (key >= N_TYPES || builder->types[key].n_versions == 0) {
+        PyErr_Format(PyExc_ValueError, "its type %llu is not known", (unsigned long long)key);
+        return -1;
+    }
     Type *type = &builder->types[key];
-    if (version >= (uint64_t)type->n_versions)
-        return wrong("its version is newer than those known");
+    if (version >= (uint64_t)type->n_versions) {
+        PyErr_Format(PyExc_ValueError, "its type %llu has version %llu, known are those up to %d",
+                     (unsigned long long)key, (unsigned long long)version, type->n_versions - 1);
+        return -1;
+    }
     if (!type->wanted)
         return 0;
     choice->dropped = 0;

@@ -54,7 +54,7 @@ class TornTail:
     def __str__(self) -> str:
         return (
             f"{self.path}: byte {self.position}, offset {self.offset}: a torn tail of {self.size_bytes} "
-            "bytes is not read"
+            "bytes is not read; a crash leaves one, and so does a writer at work"
         )
 
 

@@ -15,9 +15,9 @@ from click.testing import CliRunner, Result
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
-from kraftd.spark.commands import tables
+from kraftd.spark.commands import tables, validate
 from kraftd.spark.main import main
-from kraftd.wire.batch import iter_batches
+from kraftd.wire.batch import build_batch, iter_batches
 from tests.spark.logs import MILLISECONDS_A_RECORD, START_MS, LogDirectory
 from tests.spark.test_planning import written
 
@@ -31,7 +31,8 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A command of `kraftd-spark` that leaves the session as it is."""
-    monkeypatch.setattr(tables, "start_session", lambda *_, **__: spark)
+    for command in (tables, validate):
+        monkeypatch.setattr(command, "start_session", lambda *_, **__: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _: None)
     return lambda *words: CliRunner().invoke(main, [str(word) for word in words])
 
@@ -77,6 +78,33 @@ def test_permissive_keeps_every_byte_that_it_cannot_read(run: Run, tmp_path: Pat
     kept = dict(zip(column(output, "damaged", "path"), column(output, "damaged", "data"), strict=True))
     damaged = first.read_bytes()[broken.position :][: len(broken.view)]
     assert kept == {str(first): damaged, str(directory.log): b"torn"}
+
+
+@pytest.mark.parametrize("command", ["tables", "validate"])
+def test_a_record_to_come_is_told_with_type_path_and_offset(run: Run, tmp_path: Path, command: str) -> None:
+    directory = written(tmp_path / "a", batches=2)
+    size = directory.log.stat().st_size
+    offset = directory.end_offset
+    directory.write(build_batch([b"\x01\x63\x00whatever"], offset, 1, START_MS))
+    output = ("--output", tmp_path / "out") if command == "tables" else ()
+    done = run(command, "--input", directory.path, *output)
+    assert done.exit_code == (1 if command == "tables" else 2)
+    told = (
+        f"{directory.log}: byte {size}, offset {offset}: record of offset {offset}: its type 99 is not known"
+    )
+    assert told in done.output
+
+
+def test_validate_reports_a_torn_tail_as_a_note_and_holds(run: Run, tmp_path: Path) -> None:
+    directory = written(tmp_path / "a", batches=2)
+    size = directory.log.stat().st_size
+    with directory.log.open("ab") as file:
+        file.write(b"torn")
+    done = run("validate", "--input", directory.path)
+    assert done.exit_code == 0, done.output
+    note = f"note    {directory.log}: byte {size}, offset {directory.end_offset}: a torn tail of 4 bytes"
+    assert note in done.stdout
+    assert done.stdout.splitlines()[-1].endswith("checks hold; notes: 1")
 
 
 def test_permissive_passes_over_a_damaged_checkpoint_and_keeps_its_bytes(run: Run, tmp_path: Path) -> None:

@@ -110,6 +110,19 @@ def test_a_record_that_does_not_fit_its_type_leaves_nothing_of_its_batch() -> No
     assert pa.Table.from_batches(decoder.take())["offset"].to_pylist() == [100, 300]
 
 
+@pytest.mark.parametrize("columns", [True, False])
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [(b"\x01\x63\x00whatever", "99"), (b"\x01\x02\x63whatever", "(version 99.*|TopicRecord.*version 99)")],
+)
+def test_a_record_of_a_type_or_version_to_come_is_told_with_its_number(
+    columns: bool, bad: bytes, says: str
+) -> None:
+    decoder = Decoder(SCHEMA, columns=columns)
+    with pytest.raises(CorruptBatch, match=f"record of offset 200: .*{says}"):
+        decoder.add(batch_of([bad], 200))
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_flipped_bytes_are_refused_by_both_or_read_alike(data: st.DataObject) -> None:

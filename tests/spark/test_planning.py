@@ -132,7 +132,8 @@ def test_a_torn_tail_is_told_and_not_read(tmp_path: Path, left: int) -> None:
     log = planned(directory)
     assert log.end_offset == last
     assert log.notes == (
-        f"{directory.log}: byte {size}, offset {last}: a torn tail of {left} bytes is not read",
+        f"{directory.log}: byte {size}, offset {last}: a torn tail of {left} bytes is not read; "
+        "a crash leaves one, and so does a writer at work",
     )
 
 

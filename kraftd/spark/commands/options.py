@@ -61,14 +61,20 @@ def find_log(
     """The replicas and their committed log; what a person should know of it goes to stderr."""
     replicas = find_replicas(inputs)
     log = committed_log(replicas, permissive=mode == "permissive", high_watermark=high_watermark)
-    for note in log.notes:
+    for note in notes_of(replicas, log):
         say(note)
+    return replicas, log
+
+
+def notes_of(replicas: Sequence[Replica], log: CommittedLog) -> list[str]:
+    """What a person should know of the input, though nothing is wrong with what is read."""
+    notes = list(log.notes)
     for replica in replicas:
         process = lock_holder(replica.path)
         if process is not None:
             end = f"what is written from offset {log.end_offset} on is not read"
-            say(f"{replica.path}: in use by process {process}; {end}")
-    return replicas, log
+            notes.append(f"{replica.path}: in use by process {process}; {end}")
+    return notes
 
 
 def make_timeline(session: SparkSession, log: CommittedLog, as_of: str | None, mode: str) -> Timeline:
