@@ -1,4 +1,4 @@
-"""Ordinary clients of stock brokers: one makes topics, one writes, one reads, and none gives anything up."""
+"""Ordinary clients: one makes topics, one writes, one reads, and none gives anything up."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ _PARTITIONS = 3
 class Clients:
     """What was made, written and read so far, and every failure that a client has told of.
 
-    They retry as they do by default; what they tell of in the end counts.
+    They retry as they do by default; what they tell of in the end counts. They bootstrap from the brokers
+    where nothing else is named.
     """
 
-    def __init__(self, quorum: Quorum) -> None:
-        servers = ",".join(broker.address for broker in quorum.brokers.values())
+    def __init__(self, quorum: Quorum, bootstrap: str = "") -> None:
+        servers = bootstrap or ",".join(broker.address for broker in quorum.brokers.values())
         self._common = {"bootstrap.servers": servers, "log_level": 0}
         self.failures: list[str] = []
         self.made, self.written, self.read = 0, 0, 0
