@@ -1,8 +1,8 @@
-"""Three controllers with Kafka's default timeouts: how long nobody leads after a leader is gone.
+"""Three controllers with Kafka's default timeouts: the time without a leader after the loss of one.
 
-Gone in three ways: killed, so that its connections are reset; frozen, as a host that is lost, of which nobody
-hears anything any more; and told to stop. The end is the first answer of a survivor to DescribeQuorum as the
-leader of a later epoch whose records are committed.
+Gone in three ways: killed, so that its connections are reset; frozen, as a host that is lost, of which no
+other node hears anything any more; and told to stop. The end is the first answer of a survivor to
+DescribeQuorum as the leader of a later epoch whose records are committed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from testkit.node import Controller, Kind
 from testkit.process import HOST
 from testkit.quorum import DESCRIBE, Quorum
 
-# Between two questions to each survivor: fine enough for what is measured, few enough to disturb nobody.
+# Between two questions to each survivor: fine enough for what is measured, few enough to disturb no node.
 _POLL_S = 0.002
 _GIVE_UP_S = 60
 _REST_S = 1.0

@@ -1,7 +1,7 @@
 """``python -m tools.prose [DIRECTORY]``: the rules of CONTRIBUTING.md for prose that a program can check.
 
-Comments, docstrings and pages name the actor, so they have none of INDEFINITE; a sentence has at most
-MAX_WORDS words; the name of a test has at most MAX_NAME characters and none of INDEFINITE either. The
+Comments, docstrings and pages name the actor, so they have none of INDEFINITE and ALL_OR_NONE; a sentence has
+at most MAX_WORDS words. The name of a test has at most MAX_NAME characters and none of INDEFINITE. The
 docstring of a boolean begins with "Return whether". Code, tables, quoted words and columns of a docstring are
 left out. Ends with 1 and a line for each finding.
 """
@@ -23,7 +23,8 @@ GENERATED = ("kraftd/messages/", "docs/configuration.md", "docs/conformance.md")
 MAX_WORDS = 25
 MAX_NAME = 80
 INDEFINITE = "whoever|whomever|somebody|someone|so manieth"
-WORDS = re.compile(rf"(?<![\"`\w])({INDEFINITE})(?![\"`\w])", re.I)
+ALL_OR_NONE = "anybody|anyone|everybody|everyone|nobody"
+WORDS = re.compile(rf"(?<![\"`.\w])({INDEFINITE}|{ALL_OR_NONE})(?![\"`\w])", re.I)
 WORDS_OF_A_NAME = re.compile(rf"_({INDEFINITE})(_|$)")
 
 SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n\s*\n")

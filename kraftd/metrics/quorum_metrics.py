@@ -65,7 +65,7 @@ FAMILIES: tuple[Family, ...] = (
         "gauge", "current-state", "1 for the state that this replica is in, 0 for others", _state, ("state",)
     ),
     _raft("current-leader", "id of the leader of the epoch, -1 while it is unknown"),
-    _raft("current-vote", "id that this replica voted for in the epoch, -1 for nobody"),
+    _raft("current-vote", "id that this replica voted for in the epoch, -1 without a vote"),
     _RAFT.family(
         "gauge",
         "current-vote-directory-id",

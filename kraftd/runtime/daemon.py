@@ -107,7 +107,7 @@ def bind_metrics(config: DaemonConfig) -> socket.socket | None:
     endpoint = config.metrics_listener
     if endpoint is None:
         return None
-    import kraftd.runtime.watch  # noqa: F401  # what takes a while to load is loaded before anybody is served
+    import kraftd.runtime.watch  # noqa: F401  # slow to load, so loaded before the first request is served
 
     text = f"{endpoint.host}:{endpoint.port}"
     return bind_one("kraftd.metrics.listener", endpoint, text, config.socket_listen_backlog_size)

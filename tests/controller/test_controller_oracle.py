@@ -53,7 +53,7 @@ BROKERS = range(6)
 
 
 KAFKAS_BUGS = (
-    # A deleted partition stays in the index by directory when nobody was in sync.
+    # A deleted partition stays in the index by directory if no replica was in sync.
     "existed in isrMembers, but not in the topics map",
     # An election may look at a last known leader that a reassignment has taken away.
     "is not assigned to this partition",

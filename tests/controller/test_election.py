@@ -20,7 +20,7 @@ PREFERRED, UNCLEAN = 0, 1
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """Partition 0 is well led, 1 by its second replica, 2's first replica is fenced, 3 has nobody in sync
+    """Partition 0 is well led, 1 by its second replica, 2's first replica is fenced, 3 has no replica in sync
     alive.
     """
     cluster = Cluster().brokers(0, 1, 2).broker(3, fenced=True)

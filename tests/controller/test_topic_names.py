@@ -1,4 +1,4 @@
-"""Names of topics that nobody may have."""
+"""Names that no topic may have."""
 
 from __future__ import annotations
 

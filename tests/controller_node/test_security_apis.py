@@ -54,7 +54,7 @@ def house(tmp_path: Path) -> House:
 
 @pytest.fixture
 def secured(tmp_path: Path) -> House:
-    """A controller with an authorizer that lets everyone in, tokens, and a listener with SASL."""
+    """A controller with an authorizer that allows every principal, tokens, and a listener with SASL."""
     house = House(tmp_path, delegation__token__secret__key="secret").start()
     authorizer = StandardAuthorizer(
         AuthorizerSettings(super_users=frozenset({"User:ANONYMOUS", "User:alice"}))

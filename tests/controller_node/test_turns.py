@@ -201,7 +201,7 @@ def come_back(town: Town) -> Asking:
 
 
 def register_again(town: Town) -> Asking:
-    town.clock.ms += 60_000  # its session has ended, and nobody has looked yet
+    town.clock.ms += 60_000  # its session has ended, unnoticed so far
     return ApiKey.BROKER_REGISTRATION, 4, town.registration(1, incarnation=9)
 
 

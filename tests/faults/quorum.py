@@ -40,7 +40,7 @@ PROPERTIES: dict[str, object] = {
     "kraftd.log.format": "json",
 }
 _PLACED_ON = 9
-# What only a defect logs: exceptions that nobody expected.
+# What only a defect logs: unexpected exceptions.
 _BUGS = ("Traceback", '"exception"', '"level":"critical"')
 _WHAT_A_FAILED_DISK_SAYS = ("What is on disk is unknown", "Input/output error. Check the disk")
 
@@ -99,7 +99,7 @@ class FaultyQuorum(Quorum):
         return self.doors[node_id]
 
     def move_all(self) -> None:
-        """Other ports and other doors for all of them, in everybody's file."""
+        """Give all controllers other ports and other proxies, in every node's file."""
         for node_id in self.controllers:
             self.move(node_id)
         self._tell_doors()
@@ -135,14 +135,14 @@ class FaultyQuorum(Quorum):
         self.watch.directories.append(directory)
 
     def voting_directories(self) -> set[tuple[int, bytes]]:
-        """(id, directory id) of every voter; OSError while nobody leads."""
+        """(id, directory id) of every voter; OSError while there is no leader."""
         described = self.described()
         if described is None:
             raise OSError("nobody leads")
         return {(one.replica_id, bytes(one.replica_directory_id)) for one in described.current_voters}
 
     def voter_port(self, node_id: int) -> int:
-        """The port under which the voters' record has a voter; OSError while nobody leads."""
+        """The port of a voter in the voters' record; OSError while there is no leader."""
         with self.connect(self.wait_for_leader()) as client:
             nodes = client.call(DESCRIBE, 2).nodes
         return next((node.listeners[0].port for node in nodes if node.node_id == node_id), -1)

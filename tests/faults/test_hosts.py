@@ -30,7 +30,7 @@ def test_a_leaders_host_is_lost_and_comes_back(hosted: HostedQuorum) -> None:
     with surviving(hosted, "lost-host") as writer:
         leader = hosted.wait_for_leader()
         hosted.hosts.pull(leader)
-        hosted.controllers[leader].frozen = True  # nobody can ask it
+        hosted.controllers[leader].frozen = True  # no client can ask it
         hosted.wait_until_led_by_one_of(*hosted.others(leader))
         writer.wait_for_more()
 

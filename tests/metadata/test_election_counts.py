@@ -12,7 +12,7 @@ RECOVERING = 1
 
 
 def image() -> Image:
-    """One partition of brokers 1 and 2 that nobody leads; 2 is in its ELR."""
+    """One leaderless partition of brokers 1 and 2; 2 is in its ELR."""
     made = Image()
     made.apply(TopicRecord("t", TOPIC), 0, 1)
     partition = PartitionRecord(

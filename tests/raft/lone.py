@@ -89,7 +89,7 @@ class Lone:
         return self.effects
 
     def wait(self, duration_ms: int) -> list[Effect]:
-        """Let time pass, and what is due happen; returns all that came of it.  Nobody answers meanwhile."""
+        """Let time pass and do what is due; returns all effects. No other replica answers meanwhile."""
         end_ms, found = self.now_ms + duration_ms, list[Effect]()
         for _ in range(10_000):
             due = self.core.deadline_ms()

@@ -157,7 +157,7 @@ def forget_a_parked_fetch(patch: Any) -> None:
 
 
 def forget_at_the_deadline(patch: Any) -> None:
-    """S19: nobody looks at the clock for parked fetches."""
+    """S19: parked fetches never expire."""
     patch.setattr(Purgatory, "expire", lambda self, now_ms: [])
     patch.setattr(Purgatory, "deadline_ms", lambda self: None)
 

@@ -1,4 +1,4 @@
-"""A daemon whose log rots under it: what is damaged is given to nobody, everything else goes on."""
+"""A daemon whose log rots under it: it serves no damaged data, and everything else goes on."""
 
 from __future__ import annotations
 

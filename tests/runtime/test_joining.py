@@ -1,4 +1,4 @@
-"""A controller that cannot join its quorum says why, at once, and ends where waiting helps nobody."""
+"""A controller that cannot join its quorum says why, at once, and ends if waiting cannot help."""
 
 from __future__ import annotations
 

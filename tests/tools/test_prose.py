@@ -36,7 +36,7 @@ def test_a_long_sentence_is_found_wherever_prose_stands(tmp_path: Path, name: st
     assert findings(written(tmp_path, name, text.replace(LONG, SHORT).replace(LONG[60:], SHORT[60:]))) == []
 
 
-@pytest.mark.parametrize("text", ["# Whoever asks.\n", '"""Somebody asks."""\n'])
+@pytest.mark.parametrize("text", ["# Whoever asks.\n", '"""Somebody asks."""\n', "# Nobody asks.\n"])
 def test_a_subject_without_a_name_is_found(tmp_path: Path, text: str) -> None:
     ((name, line, said),) = findings(written(tmp_path, "tests/test_a.py", text))
     assert (name, line) == ("tests/test_a.py", 1)
@@ -65,6 +65,7 @@ def test_a_long_name_of_a_test_is_found_and_one_without_an_actor(tmp_path: Path)
         ("README.md", f"```\n{LONG}\n```\n"),
         ("README.md", f"| {LONG} |\n"),
         ("README.md", 'No "whoever" here.\n'),
+        ("README.md", "The key allow.everyone.if.no.acl.found.\n"),
         ("kraftd/a.py", f"'''Commands.\n\nact     {LONG}\n'''\n"),
         ("kraftd/messages/a.py", f"# {LONG}\n"),
     ],

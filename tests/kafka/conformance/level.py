@@ -33,7 +33,7 @@ def level(pair: SecuredPair, images: Sequence[Image], start: Start) -> None:
     for side, image in sides:
         _allocate(side, image, goal, pair.cluster_id)
     ends = [side.next_offset for side in pair.sides]
-    end = max(ends) + 2 * (abs(ends[0] - ends[1]) == 1)  # nobody can write a single record and leave nothing
+    end = max(ends) + 2 * (abs(ends[0] - ends[1]) == 1)  # a single record always leaves something
     for side, image in sides:
         _write_up_to(end, side, image)
     ends = [side.next_offset for side in pair.sides]

@@ -125,7 +125,7 @@ class Side:
         self.same(parse_uuid(line.partition("=")[2]), DIRECTORY_ID)
 
     def is_registered(self) -> bool:
-        """Return whether the controller's own registration, the last record that nobody asked for, is
+        """Return whether the controller's own registration, the last record without a request, is
         committed.
         """
         return bool(self.client.call(DescribeClusterRequest(endpoint_type=2), 1).brokers)
@@ -292,7 +292,7 @@ class Side:
 class Pair:
     """Both sides; the first is the oracle.
 
-    The quorum is static with `absent`: the ids of other voters, which nobody ever meets.
+    The quorum is static with `absent`: the ids of other voters, which never run.
     """
 
     side_type: type[Side] = Side

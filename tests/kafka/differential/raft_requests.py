@@ -211,7 +211,7 @@ class RaftRequests:
     def begin_quorum_epoch(
         self, epoch: int | None = None, leader_id: int | None = None, listeners: Listeners = ()
     ) -> Message:
-        """Of a past epoch, or by nobody, unless it is given."""
+        """Of a past epoch, or of no known voter, unless it is given."""
         m = begin_quorum_epoch_request
         past = self.one(((self.epoch - 1, NOBODY), (0, 1), (-1, NOBODY), (self.epoch, -1)))
         data = m.PartitionData(
@@ -251,7 +251,7 @@ class RaftRequests:
         return m.DescribeQuorumRequest(self.topics(topic))
 
     def add_voter(self) -> Message:
-        """One that cannot be added: nobody listens there, or it is a voter."""
+        """One that cannot be added: no process listens there, or it is a voter."""
         m = add_raft_voter_request
         voter_id = self.one((NEWCOMER, NEWCOMER, *VOTERS, -1))
         return m.AddRaftVoterRequest(

@@ -564,7 +564,7 @@ class RandomRequests:
         )
 
     def add_voter(self) -> Message:
-        """Nobody listens where the new voter should be."""
+        """No process listens at the new voter's address."""
         m = add_raft_voter_request
         listeners = [m.Listener("CONTROLLER", "127.0.0.1", 1)]
         if self.odds(0.2):

@@ -87,7 +87,7 @@ class Scenario:
         return answer
 
     def settle(self, leader_id: int, *voters: int) -> None:
-        """Wait until something more is committed, and everybody has everything."""
+        """Wait until another record is committed, and every voter has all records."""
         past = self.view.log.end_offset if self.view is not None else 0
         self.view = self.quorum.settled(leader_id, voters or VOTERS, past=past)
         self.tape.note(

@@ -210,7 +210,7 @@ class History:
         return None
 
     def _directory_id(self, node_id: int) -> str:
-        """Of the voter with that id; empty while there is none. OSError while nobody leads."""
+        """Of the voter with that id; empty while there is none. OSError while there is no leader."""
         described = self.quorum.described()
         if described is None:
             raise OSError("nobody leads")

@@ -56,7 +56,7 @@ def described(cluster: Cluster) -> tuple[Any, ...]:
 
 
 def run_as(cluster: Cluster, reign: Kind) -> None:
-    """Another controller on the same directory. kraftd has no authorizer: it keeps ACLs, and asks nobody."""
+    """Another controller on the same directory. kraftd has no authorizer: it stores ACLs without effect."""
     if cluster.controller.alive:
         cluster.controller.stop()
     controller = cluster.controller

@@ -71,8 +71,9 @@ def errors_of_kraftd(node: Node) -> list[str]:
 
 
 def assert_nothing_new(nodes: Iterable[Node], level: Level = "ERROR") -> None:
-    """kraftd has logged no error at all, and nobody else one that is not logged among Kafka's own; at level
-    WARN no such warning either."""
+    """kraftd has logged no error at all, and the other nodes none that Kafka's own do not log among
+    themselves; at level WARN no such warning either.
+    """
     known = set(KNOWN.read_text().splitlines())
     for node in nodes:
         assert errors_of_kraftd(node) == [], node

@@ -53,7 +53,7 @@ class Writer(threading.Thread):
             self._stopping.wait(self._pause_s)  # a broker has to make a directory for each of them
 
     def _work(self, number: int) -> None:
-        """One round; OSError when nobody answers, or another leads."""
+        """One round; OSError if no controller answers, or another one leads."""
         self._create(f"{self._prefix}-{number}")
 
     @contextmanager

@@ -51,7 +51,7 @@ def vote_before_it_is_durable(patch: Any) -> None:
 
 
 def hold_on_without_a_quorum(patch: Any) -> None:
-    """S16: a leader that nobody fetches from goes on."""
+    """S16: a leader goes on although no voter fetches from it."""
     patch.setattr(Replica, "check_quorum_deadline_ms", lambda self: self.now_ms + 3_600_000)
 
 
@@ -135,7 +135,7 @@ def never_end(patch: Any) -> None:
 
 
 def never_stand(patch: Any) -> None:
-    """L1: nobody stands for leader, unless it is alone."""
+    """L1: no voter starts an election, unless it is alone."""
     patch.setattr(Replica, "may_be_elected", property(lambda self: len(self.voters) == 1 and self.is_voter))
 
 
@@ -222,7 +222,7 @@ def forget_a_commit(patch: Any) -> None:
 
 
 def open_a_session(patch: Any) -> None:
-    """S20: an answer begins a fetch session that nobody keeps."""
+    """S20: an answer begins a fetch session that the node does not keep."""
     fetch = answers.fetch
 
     def in_session(*arguments: Any, **options: Any) -> Any:

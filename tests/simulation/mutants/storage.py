@@ -70,7 +70,7 @@ def lead_on_with_a_full_disk(patch: Any) -> None:
 
 
 def decide_with_a_full_disk(patch: Any) -> None:
-    """D4: a full disk keeps nobody from deciding."""
+    """D4: a node with a full disk goes on deciding."""
     _handle(patch, DiskFilled, lambda self, event: None)
 
 
