@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 def handle(node: Node, call: Call) -> None:
     if node.active:
         hear_heartbeat(node.context, call.message)
+        node.core_answers.hear_heartbeat(call)
     node.decisions.decide(call, _beat)
     if node.context.heartbeats.departures:
         node.periodic.hasten(LEAVE)

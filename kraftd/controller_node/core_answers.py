@@ -70,6 +70,12 @@ class CoreAnswers:
         core = self._driver.core
         return twins(core.replicas(now_ms), now_ms) if core.is_leader else []
 
+    def hear_heartbeat(self, call: Call) -> None:
+        """Look at which offset a broker has applied; only a leader can tell whether it exists."""
+        core = self._driver.core
+        if core.is_leader:
+            self._ahead.hear(call, core.log_end_offset)
+
     def abandon(self, connection_id: int) -> None:
         """Tell the core to forget the calls of a lost connection."""
         for call in self.waiting.pop(connection_id, ()):

@@ -3,9 +3,10 @@ count.
 
 A fetch carries the high watermark that the replica knows (v18, KIP-1166). If the logs diverge below it, the
 replica has applied records that the leader does not have. The same holds if the answer is a snapshot that
-ends below it. Without a lost majority or a restored backup that cannot happen. `lines` names those that have
-not followed this log since: such a replica usually ends, and stays down until it is repaired. /readyz and
-DescribeQuorum pass them on.
+ends below it. Without a lost majority or a restored backup that cannot happen. The heartbeats of brokers,
+those before 4.1 too, carry what they have applied: that cannot lie beyond the leader's log either. `lines`
+names those that have not followed this log since: such a replica usually ends, and stays down until it is
+repaired. /readyz and DescribeQuorum pass them on.
 """
 
 from __future__ import annotations
@@ -42,11 +43,20 @@ class ReplicasAhead:
         asked = message.topics[0].partitions[0]
         if call.version < TOLD_FROM_VERSION or not parted_at < asked.high_watermark < UNKNOWN:
             return
+        self._tell(call, parted_at, asked.high_watermark, asked.fetch_offset)
+
+    def hear(self, call: Call, log_end: int) -> None:
+        """Note a BrokerHeartbeat that arrived at the leader, whose log ends at `log_end`."""
+        applied_end = call.message.current_metadata_offset + 1
+        if applied_end > log_end:
+            self._tell(call, log_end, applied_end, None)
+
+    def _tell(self, call: Call, parted_at: int, applied_end: int, log_end: int | None) -> None:
         node_id = node_id_of(call)
         self._name(
             node_id,
             f"node {node_id} at {call.host} is ahead of this quorum: their logs part at offset {parted_at}, "
-            f"and it has applied the records before {asked.high_watermark}; {REMEDY}",
+            f"and it has applied the records before {applied_end}; {REMEDY}",
         )
         count = self._repeats.due((node_id, call.host), call.arrived_ns)
         if not count:
@@ -57,8 +67,8 @@ class ReplicasAhead:
             "client_id": call.client_id,
             "principal": str(call.principal),
             "same_before": parted_at,
-            "its_high_watermark": asked.high_watermark,
-            "its_log_end": asked.fetch_offset,
+            "its_high_watermark": applied_end,
+            "its_log_end": log_end,
             "remedy": REMEDY,
             "seen": count,
         }

@@ -8,6 +8,7 @@ import pytest
 
 from kraftd.cli.doctor.judge_quorum import judge_refused
 from kraftd.host.checkpointing import MADE, CheckpointOrder, make_checkpoint
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.metrics.health import health
@@ -72,6 +73,23 @@ def test_a_replica_that_has_applied_what_is_not_in_the_log_is_named(
         (warned,) = judge_refused(told(house), "node 100")
         assert warned.text.startswith("node 7 at ") and str(end + beyond) in warned.text
         assert "delete its __cluster_metadata-0" in warned.remedy
+
+
+@pytest.mark.parametrize(("beyond", "count"), [(0, 0), (1, 1)])
+def test_a_broker_before_4_1_is_named_by_what_its_heartbeats_have_applied(
+    house: House, beyond: int, count: int
+) -> None:
+    end = house.node.core.log_end_offset
+    for _ in range(3):
+        heartbeat = BrokerHeartbeatRequest(7, 5, end - 1 + beyond)
+        assert house.ask(ApiKey.BROKER_HEARTBEAT, 1, heartbeat).error_code
+        fetch(house, end + 7, -1, version=17)
+    lines = told(house)
+    assert len(lines) == house.said.count(AHEAD) == count
+    if count:
+        assert f"their logs part at offset {end}, and it has applied the records before {end + 1}" in lines[0]
+    fetch(house, end, -1, version=17)
+    assert told(house) == []
 
 
 def test_a_replica_is_named_as_ahead_until_it_follows_this_log(house: House) -> None:
