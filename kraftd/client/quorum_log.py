@@ -34,7 +34,7 @@ from kraftd.wire.message import Message
 MAX_FETCH_BYTES = 8 << 20
 WAIT_MS = 500
 NOBODY = -1  # the replica id of an anonymous observer
-MOST_EPOCHS_TRIED = 10_000
+MAX_EPOCHS_TRIED = 10_000
 HOPS = 4  # from a controller to the leader that it names, and again if the epoch has changed meanwhile
 UNCOMMITTED_PAUSE_S = 0.02  # before the next fetch of records that are not yet committed
 
@@ -182,7 +182,7 @@ class QuorumLog:
         start, newest = bounds.log_start, bounds.latest
         if start == newest.offset:
             return newest
-        for epoch in range(newest.epoch, max(-1, newest.epoch - MOST_EPOCHS_TRIED), -1):
+        for epoch in range(newest.epoch, max(-1, newest.epoch - MAX_EPOCHS_TRIED), -1):
             if _snapshot_of(await self._fetch(start, epoch, 0)) is None:
                 return OffsetAndEpoch(start, epoch)
         return newest

@@ -18,7 +18,7 @@ R = TypeVar("R")
 Turns = Generator[None, None, R]
 Deciding = Turns[Decision[Any]]
 
-WORK_A_TURN = 2_500  # microseconds, about, on a machine of today; a loaded one may need twice as many
+MAX_TURN_WORK_US = 2_500  # microseconds, about, on a machine of today; a loaded one may need twice as many
 
 
 class Pace:
@@ -27,14 +27,14 @@ class Pace:
     __slots__ = ("_left",)
 
     def __init__(self) -> None:
-        self._left = WORK_A_TURN
+        self._left = MAX_TURN_WORK_US
 
     def spent(self, work: int) -> bool:
         """Return whether the work of a turn is done; then the next turn begins."""
         self._left -= work
         if self._left > 0:
             return False
-        self._left = WORK_A_TURN
+        self._left = MAX_TURN_WORK_US
         return True
 
     def __repr__(self) -> str:

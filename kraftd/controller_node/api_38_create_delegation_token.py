@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.controller.tokens.change import FIRST_WITH_REQUESTER, create_delegation_token
+from kraftd.controller.tokens.change import FIRST_VERSION_WITH_REQUESTER, create_delegation_token
 from kraftd.controller_node.token_requests import NO_TIME_MS, may_ask_for_tokens
 from kraftd.messages.create_delegation_token_response import CreateDelegationTokenResponse
 from kraftd.wire.error_code import ErrorCode
@@ -44,6 +44,6 @@ def refuse(node: Node, call: Call, code: ErrorCode, owner: tuple[str, str]) -> N
     """Answer as Kafka does: with the principals, and times of -1."""
     times = (NO_TIME_MS, NO_TIME_MS, NO_TIME_MS)
     requester = ("", "")
-    if call.version >= FIRST_WITH_REQUESTER:
+    if call.version >= FIRST_VERSION_WITH_REQUESTER:
         requester = (call.principal.type, call.principal.name)
     node.boundary.answer(call, CreateDelegationTokenResponse(code, *owner, *requester, *times))

@@ -19,7 +19,7 @@ from kraftd.requests.outbox import Outbox
 from kraftd.requests.refusal_log import node_id_of
 from kraftd.requests.repeats import MAX_PEERS, Repeats
 
-TOLD_FROM_VERSION = 18
+FIRST_FETCH_VERSION_WITH_HIGH_WATERMARK = 18
 UNKNOWN = (1 << 63) - 1  # the high watermark in a fetch that does not carry one
 REMEDY = (
     "it has applied metadata that this quorum has lost, and Apache Kafka's broker ends there with a fatal "
@@ -41,7 +41,10 @@ class ReplicasAhead:
         """
         message: Any = call.message
         asked = message.topics[0].partitions[0]
-        if call.version < TOLD_FROM_VERSION or not parted_at < asked.high_watermark < UNKNOWN:
+        if (
+            call.version < FIRST_FETCH_VERSION_WITH_HIGH_WATERMARK
+            or not parted_at < asked.high_watermark < UNKNOWN
+        ):
             return
         self._tell(call, parted_at, asked.high_watermark, asked.fetch_offset)
 

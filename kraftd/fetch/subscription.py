@@ -21,7 +21,7 @@ from kraftd.types import Uuid
 from kraftd.wire.error_code import ErrorCode
 
 SMALLEST_BATCH_BYTES = 61  # a version 2 batch's header: the smallest batch
-MISSES_A_FETCH = 100  # ready slots whose first batch does not fit, before an answer counts as full
+MAX_MISSES_PER_FETCH = 100  # ready slots whose first batch does not fit, before an answer counts as full
 EVERYTHING_BYTES = 1 << 62
 
 Told = tuple[Slot, PartitionData]
@@ -266,7 +266,11 @@ class Subscription:
         """Read the slots that have records, in their order, until the answer is full; they leave the heap."""
         read: dict[Slot, tuple[PartitionData, int]] = {}
         left, taken_bytes, misses = max_bytes, 0, 0
-        while self._ready and misses < MISSES_A_FETCH and (left >= SMALLEST_BATCH_BYTES or not taken_bytes):
+        while (
+            self._ready
+            and misses < MAX_MISSES_PER_FETCH
+            and (left >= SMALLEST_BATCH_BYTES or not taken_bytes)
+        ):
             slot = heappop(self._ready)[1]
             slot.is_heaped = False
             if self.slots.get(slot.key) is not slot:

@@ -10,7 +10,7 @@ from kraftd.log.disk import Disk
 from kraftd.log.errors import StorageError
 from kraftd.metadata_dir.dump import find_dumpable, verify
 
-MAX_ROWS_A_FILE = 100  # enough to show that it must be replaced
+MAX_ROWS_PER_FILE = 100  # enough to show that it must be replaced
 
 
 def check_files(
@@ -23,7 +23,7 @@ def check_files(
     """
     for path in find_dumpable(disk, [directory]):
         try:
-            for row in islice(verify(disk, path), MAX_ROWS_A_FILE):
+            for row in islice(verify(disk, path), MAX_ROWS_PER_FILE):
                 offset = row["offset"]
                 # Wrong indexes are made anew.
                 if row["path"] == path and (offset is None or offset < end_offset):

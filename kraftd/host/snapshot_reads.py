@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kraftd.host.storage import Storage
 
 MAX_BYTES = 16 << 20  # in one answer
-MAX_BYTES_IN_ALL = 64 << 20  # of all reads under way
+MAX_TOTAL_BYTES = 64 << 20  # of all reads under way
 MIN_BYTES = 64 << 10  # so that every download makes progress
 
 
@@ -57,7 +57,7 @@ class SnapshotReads:
     def begin(self, effect: PieceRead) -> None:
         """Read a piece. That part of the file is probably not cached, so the read may be slow."""
         self._storage.snapshot_reads[effect.snapshot_id] = self._now_ms()
-        room = max(MIN_BYTES, MAX_BYTES_IN_ALL - self.reading_bytes)
+        room = max(MIN_BYTES, MAX_TOTAL_BYTES - self.reading_bytes)
         size_bytes = min(effect.max_bytes, MAX_BYTES, room)
         self.reading_bytes += size_bytes
         self._beside.run(

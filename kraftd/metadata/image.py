@@ -22,7 +22,7 @@ from kraftd.wire.record_frame import VersionedRecord
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NO_PARTITIONS = HostedPartitions()
-_SETTLED_A_CALL = 4_000  # about 2 ms
+_MAX_ENTRIES_SETTLED_PER_CALL = 4_000  # about 2 ms
 
 # The state that is equal in equal images.
 STATE = (
@@ -146,7 +146,7 @@ class Image(Tables):
 
     def settle_hosted(self, broker_id: int) -> bool:
         """Prepare a part of ``partitions_of``, which may take long; returns whether it is ready."""
-        return self._hosted.get(broker_id, _NO_PARTITIONS).settle(_SETTLED_A_CALL)
+        return self._hosted.get(broker_id, _NO_PARTITIONS).settle(_MAX_ENTRIES_SETTLED_PER_CALL)
 
     def hosted_masks(self, broker_id: int) -> list[tuple[bytes, int]]:
         """``partitions_of`` as topic ids and masks (bit i is partition i). The list is a copy, so the image

@@ -10,7 +10,7 @@ TopicPartition = tuple[bytes, int]
 # Equal masks of small topics are one object: an index of a million replicas has few distinct ints.
 _SHARED_MASKS = tuple(range(1 << 12))
 _SHARED_LIMIT = len(_SHARED_MASKS)
-_PLACED_A_CHANGE = 2  # more than one, so that the notes of a load are used up eventually
+_NOTES_PLACED_PER_CHANGE = 2  # more than one, so that the notes of a load are used up eventually
 
 
 class PartitionSet:
@@ -73,7 +73,7 @@ class HostedPartitions:
 
     def add(self, topic_id: bytes, index: int) -> None:
         self.add_mask(topic_id, 1 << index)
-        self._place(_PLACED_A_CHANGE)
+        self._place(_NOTES_PLACED_PER_CHANGE)
 
     def discard(self, topic_id: bytes, index: int) -> None:
         self.discard_mask(topic_id, 1 << index)
@@ -81,7 +81,7 @@ class HostedPartitions:
     def discard_mask(self, topic_id: bytes, mask: int) -> None:
         """Remove partitions of a topic: bit i is partition i."""
         self._notes += (topic_id, -mask)
-        self._place(_PLACED_A_CHANGE)
+        self._place(_NOTES_PLACED_PER_CHANGE)
 
     def _place(self, most: int) -> None:
         """Put that many notes into the set, the oldest first."""

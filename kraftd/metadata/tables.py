@@ -32,7 +32,7 @@ from kraftd.metadata.state import (
 )
 from kraftd.metadata.topic_names import TopicNames
 
-_FORGOTTEN_A_CALL = 8_000  # about 2 ms
+_MAX_ENTRIES_FORGOTTEN_PER_CALL = 8_000  # about 2 ms
 
 
 class Tables:
@@ -110,11 +110,11 @@ class Tables:
         elif self.transaction_offset is not None:
             offset = min(offset, self.transaction_offset - 1)
         self._journal.settle(offset)
-        self._journal.forget(_FORGOTTEN_A_CALL)
+        self._journal.forget(_MAX_ENTRIES_FORGOTTEN_PER_CALL)
 
     def forget_some(self) -> bool:
         """Forget a part of what committed records have replaced; returns whether there is more."""
-        return self._journal is not None and self._journal.forget(_FORGOTTEN_A_CALL)
+        return self._journal is not None and self._journal.forget(_MAX_ENTRIES_FORGOTTEN_PER_CALL)
 
     def forget_elections(self) -> None:
         """Reset the count of elections: what was applied so far is history."""

@@ -2,7 +2,7 @@
 loop.
 
 A head of at most HEAD_BYTES, within HEAD_S; no bodies; an answer that is read within SEND_S; at most
-MOST_CONNECTIONS. A bad request is answered and its connection closed.
+MAX_CONNECTIONS. A bad request is answered and its connection closed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HEAD_BYTES = 8 << 10
 HEAD_S = 10.0
 SEND_S = 30.0
 IDLE_S = 120.0  # between two requests of a connection
-MOST_CONNECTIONS = 64
+MAX_CONNECTIONS = 64
 
 TEXT = "text/plain; charset=utf-8"
 _METHODS = ("GET", "HEAD")
@@ -114,7 +114,7 @@ class HttpConnections:
 
     def begin_handshake(self, _host: str) -> bool:
         """Count a connection that begins its handshake; return whether the limit allows it."""
-        if len(self.open) + self._shaking >= MOST_CONNECTIONS:
+        if len(self.open) + self._shaking >= MAX_CONNECTIONS:
             return False
         self._shaking += 1
         return True
@@ -128,7 +128,7 @@ class HttpConnections:
             connection.close()
 
     def __repr__(self) -> str:
-        return f"<HttpConnections {len(self.open)} of {MOST_CONNECTIONS}>"
+        return f"<HttpConnections {len(self.open)} of {MAX_CONNECTIONS}>"
 
 
 class HttpConnection(asyncio.Protocol):
@@ -146,7 +146,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if len(self._owner.open) >= MOST_CONNECTIONS:
+        if len(self._owner.open) >= MAX_CONNECTIONS:
             self._refuse(BadRequest(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections"))
             return
         self._owner.open.add(self)

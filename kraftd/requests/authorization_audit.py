@@ -11,7 +11,7 @@ from kraftd.requests.outbox import Outbox
 from kraftd.security.authorizer import Authorizer, describe_decision
 from kraftd.wire.api import ApiKey, is_known
 
-LINES_A_PERIOD = 200
+MAX_LINES_PER_PERIOD = 200
 
 
 class AuthorizationAudit:
@@ -22,7 +22,7 @@ class AuthorizationAudit:
         self.denied = 0
         self.allowed = 0
         self._outbox = outbox
-        self._left = LINES_A_PERIOD
+        self._left = MAX_LINES_PER_PERIOD
 
     def note(
         self, authorizer: Authorizer, allowed: bool, call: Call, operation: int, type: int, name: str
@@ -48,7 +48,7 @@ class AuthorizationAudit:
     def end_period(self) -> int:
         """Begin a new period; returns how many lines the last one omitted."""
         left_out = max(0, -self._left)
-        self._left = LINES_A_PERIOD
+        self._left = MAX_LINES_PER_PERIOD
         return left_out
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ from kraftd.requests.call import Call
 from kraftd.wire.message import Message
 from kraftd.wire.table import FieldRow, StructTable, table_of
 
-ROWS_A_TURN = 2_000  # of an answer
+MAX_ROWS_PER_TURN = 2_000  # of an answer
 _SHORT_NS = TIME_BOUNDS_NS[0]
 # Whether a struct has an error code, and its lists that contain error codes.
 Places = tuple[bool, tuple[tuple[str, Any], ...]]
@@ -93,10 +93,10 @@ class RequestStats:
         found = [message.error_code] if has_code and message.error_code else []  # type: ignore[attr-defined]
         for name, places in lists:
             rows = getattr(message, name) or ()
-            for first in range(0, len(rows), ROWS_A_TURN):
+            for first in range(0, len(rows), MAX_ROWS_PER_TURN):
                 if first:
                     yield
-                for row in rows[first : first + ROWS_A_TURN]:
+                for row in rows[first : first + MAX_ROWS_PER_TURN]:
                     found += _found(row, places)
         stats = self.by_key.get(key) or self._new(key) if found else None
         for code in found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-LINES_A_PERIOD = 20
+MAX_LINES_PER_PERIOD = 20
 
 
 class Complaints:
@@ -17,7 +17,7 @@ class Complaints:
 
     def warn(self, text: str, **fields: Any) -> None:
         """Log a warning, or count it as omitted."""
-        if self._told < LINES_A_PERIOD:
+        if self._told < MAX_LINES_PER_PERIOD:
             self._told += 1
             self._log.warning(text, **fields)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 
-UUIDS_A_DRAW = 64  # drawn from the operating system at once: each call of it costs as much as ten uuids
+UUIDS_PER_DRAW = 64  # drawn from the operating system at once: each call of it costs as much as ten uuids
 LAST_SESSION_ID = 2_147_483_640  # Kafka's eight shards of a cache end there
 
 
@@ -29,7 +29,7 @@ class SystemDice:
     def uuid(self) -> bytes:
         """A random version 4 uuid, 16 bytes."""
         if not self._unused:
-            self._unused = os.urandom(16 * UUIDS_A_DRAW)
+            self._unused = os.urandom(16 * UUIDS_PER_DRAW)
         raw = bytearray(self._unused[:16])
         self._unused = self._unused[16:]
         raw[6] = raw[6] & 0x0F | 0x40

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from kraftd.net.tls.source import TlsSource
 
-ACCEPTS_A_TURN = 32
+MAX_ACCEPTS_PER_CALLBACK = 32
 PAUSE_S = 1.0  # after a failed accept: the process may have too many open files
 
 
@@ -68,7 +68,7 @@ class TlsListener:
             task.cancel()
 
     def _accept(self) -> None:
-        for _ in range(ACCEPTS_A_TURN):
+        for _ in range(MAX_ACCEPTS_PER_CALLBACK):
             try:
                 sock, address = self._sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):

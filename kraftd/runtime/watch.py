@@ -17,7 +17,7 @@ from kraftd.config import DaemonConfig
 from kraftd.config.listeners import METRICS_LISTENER
 from kraftd.histogram import Histogram
 from kraftd.host.snapshot_keeper import SnapshotKeeper
-from kraftd.metrics.http import MOST_CONNECTIONS, Handler, HttpConnections
+from kraftd.metrics.http import MAX_CONNECTIONS, Handler, HttpConnections
 from kraftd.metrics.pages import Pages
 from kraftd.metrics.password import with_password
 from kraftd.metrics.readings import Readings, SnapshotReadings
@@ -60,7 +60,7 @@ class Watch:
         if guard is None or guard.tls is None:
             self._server = await loop.create_server(connections.factory, sock=sock)
             return
-        sock.listen(MOST_CONNECTIONS)
+        sock.listen(MAX_CONNECTIONS)
         failed = partial(self._runner.logins.handshake_failed, METRICS_LISTENER)
         timeout_ms = self._config.ssl_handshake_timeout_ms
         self._server = TlsListener(

@@ -18,7 +18,7 @@ from kraftd.wire.message import Message
 from kraftd.wire.table import table_of
 
 FRAME_VERSION = 1
-DECODED_AHEAD = 256
+RECORDS_DECODED_AHEAD = 256
 
 
 class VersionedRecord(NamedTuple):
@@ -83,7 +83,7 @@ def decode_runs(batch: Batch) -> Iterator[list[Message]]:
     batch = decompressed(batch)
     number, at, count = 0, 0, batch.header.record_count
     while C_ENGINE is not None and number < count:
-        found = C_ENGINE.batch_messages(batch.view, at, number, DECODED_AHEAD)
+        found = C_ENGINE.batch_messages(batch.view, at, number, RECORDS_DECODED_AHEAD)
         if found is None:
             break
         messages, at = found
@@ -91,8 +91,8 @@ def decode_runs(batch: Batch) -> Iterator[list[Message]]:
         number += len(messages)
     if number < count or count == 0:
         rest = values(batch)[number:]
-        for first in range(0, len(rest), DECODED_AHEAD):
-            yield [decode_record(value).message for value in rest[first : first + DECODED_AHEAD]]
+        for first in range(0, len(rest), RECORDS_DECODED_AHEAD):
+            yield [decode_record(value).message for value in rest[first : first + RECORDS_DECODED_AHEAD]]
 
 
 _CLASSES: dict[int, tuple[type[Message], int, int]] = {}

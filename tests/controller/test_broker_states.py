@@ -192,7 +192,7 @@ def test_a_silent_broker_leaves_some_partitions_a_call_and_is_fenced_with_the_la
     at_once, in_parts = silent(), silent()
     before = len(at_once.applied)
     assert expire(at_once, 20_000) == [1]
-    monkeypatch.setattr(broker_states, "PARTITIONS_A_CALL", 6)
+    monkeypatch.setattr(broker_states, "MAX_PARTITIONS_PER_CALL", 6)
     calls = []
     for _ in range(10):
         ctx = replace(in_parts.ctx, now_ms=20_000)
@@ -210,7 +210,7 @@ def test_a_silent_broker_leaves_some_partitions_a_call_and_is_fenced_with_the_la
 def test_what_a_load_noted_of_a_silent_broker_is_put_in_its_place_before_it_leaves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(image_module, "_SETTLED_A_CALL", 2)
+    monkeypatch.setattr(image_module, "_MAX_ENTRIES_SETTLED_PER_CALL", 2)
     cluster = Cluster().brokers(1, 2)
     records: list[object] = []
     for number in range(10):
@@ -246,7 +246,7 @@ def test_a_broker_that_shuts_down_leaves_a_few_partitions_a_call_until_all_know(
 
     at_once = stopping()
     before = len(Cluster(elr=elr).brokers(1, 2, 3).applied)
-    monkeypatch.setattr(broker_states, "PARTITIONS_A_CALL", 6)
+    monkeypatch.setattr(broker_states, "MAX_PARTITIONS_PER_CALL", 6)
     in_parts = stopping()
     assert len(in_parts.applied) < len(at_once.applied)
     calls = []
@@ -272,7 +272,7 @@ def test_a_broker_that_shuts_down_leaves_a_few_partitions_a_call_until_all_know(
 def test_a_broker_that_leaves_many_partitions_also_leaves_those_it_gets_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(broker_states, "PARTITIONS_A_CALL", 2)
+    monkeypatch.setattr(broker_states, "MAX_PARTITIONS_PER_CALL", 2)
     cluster = Cluster().brokers(1, 2, 3)
     for number in range(4):
         cluster.topic(f"t{number}", (1, 2))

@@ -58,7 +58,7 @@ def creation(number: int) -> AclCreation:
 def test_very_many_acls_are_loaded_in_slices_and_hold_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay, "RECORDS_A_TURN", SLICE)
+    monkeypatch.setattr(replay, "MAX_RECORDS_PER_TURN", SLICE)
     house = House(tmp_path).start()
     house.node.boundary._authorizer = allowing()
     for start in range(0, COUNT, 20):

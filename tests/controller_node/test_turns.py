@@ -241,7 +241,7 @@ def named(asking: Callable[[Town], Asking]) -> str:
 @pytest.fixture
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turns in which hardly anything is done."""
-    monkeypatch.setattr(pace, "WORK_A_TURN", 40)
+    monkeypatch.setattr(pace, "MAX_TURN_WORK_US", 40)
     monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", 60)
     monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", 40)
     monkeypatch.setattr(decisions, "MAX_INLINE_RECORDS", 3)
@@ -289,7 +289,7 @@ def flat(batches: list[list[bytes]]) -> list[bytes]:
 def test_in_turns_the_answer_and_the_records_are_those_of_one_turn(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, asking: Any
 ) -> None:
-    monkeypatch.setattr(pace, "WORK_A_TURN", 1 << 40)
+    monkeypatch.setattr(pace, "MAX_TURN_WORK_US", 1 << 40)
     monkeypatch.setattr(decisions, "MAX_INLINE_RECORDS", 1 << 40)
     whole, asked = town_before(tmp_path, asking)
     start = whole.storage.log.log_end
@@ -460,7 +460,7 @@ def test_a_standby_describes_in_turns_and_goes_on_reading_the_log_then(tmp_path:
 def test_what_a_very_large_decision_replaced_is_forgotten_in_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "_FORGOTTEN_A_CALL", 4)
+    monkeypatch.setattr(tables, "_MAX_ENTRIES_FORGOTTEN_PER_CALL", 4)
     town, asked = town_before(tmp_path, delete)
     town.turns_come_by_themselves = False
     place = town.send(*asked)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from kraftd.controller_node.effects import AnswerSnapshot
-from kraftd.host.snapshot_reads import MAX_BYTES, MAX_BYTES_IN_ALL, MIN_BYTES, SnapshotReads
+from kraftd.host.snapshot_reads import MAX_BYTES, MAX_TOTAL_BYTES, MIN_BYTES, SnapshotReads
 from kraftd.log.errors import StorageFailure
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftd.runtime.threads import LoopThreads
@@ -68,7 +68,7 @@ def test_one_who_asks_gets_what_was_asked_for_up_to_the_most_of_one_answer() -> 
 
 def test_many_who_ask_for_much_at_once_get_a_little_each() -> None:
     sizes = sorted(serve(*[(NEWEST, 1 << 30)] * 50)[1])
-    assert sizes[0] == MIN_BYTES and sum(sizes) <= MAX_BYTES_IN_ALL + 50 * MIN_BYTES
+    assert sizes[0] == MIN_BYTES and sum(sizes) <= MAX_TOTAL_BYTES + 50 * MIN_BYTES
 
 
 def test_what_cannot_be_read_ends_only_the_request_that_wanted_it() -> None:

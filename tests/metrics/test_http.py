@@ -121,7 +121,7 @@ async def ends(reader: asyncio.StreamReader) -> None:
 async def test_more_connections_than_allowed_are_turned_away(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(http, "MAX_CONNECTIONS", 2)
     kept = []
     for _ in range(2):
         reader, writer = await served.open()

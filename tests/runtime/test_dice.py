@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import uuid
 
-from kraftd.runtime.dice import UUIDS_A_DRAW, SystemDice
+from kraftd.runtime.dice import UUIDS_PER_DRAW, SystemDice
 
 
 def test_uuids_of_several_draws_are_distinct_and_of_version_4() -> None:
     dice = SystemDice()
-    drawn = [dice.uuid() for _ in range(3 * UUIDS_A_DRAW + 1)]
+    drawn = [dice.uuid() for _ in range(3 * UUIDS_PER_DRAW + 1)]
     assert len(set(drawn)) == len(drawn)
     assert {uuid.UUID(bytes=one).version for one in drawn} == {4}
 

@@ -21,7 +21,7 @@ from kraftd.metadata.state import AclState
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
-ACLS_A_LOOK = 250  # compared with a filter between two checks of the pace
+ACLS_PER_PACE_CHECK = 250  # compared with a filter between two checks of the pace
 LOOK_US = 250
 MAX_MATCHES = 100_000  # named in one answer, by all its filters
 
@@ -49,7 +49,7 @@ def delete_acls(
         matches = wanted.matcher()
         result = DeleteAclsFilterResult(ErrorCode.NONE, None, [])
         for looked_at, (acl_id, acl) in enumerate(ctx.image.acls.items(), 1):
-            if looked_at % ACLS_A_LOOK == 0 and pace.spent(LOOK_US):
+            if looked_at % ACLS_PER_PACE_CHECK == 0 and pace.spent(LOOK_US):
                 yield
             if matches(acl):
                 doomed[acl_id] = None

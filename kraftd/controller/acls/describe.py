@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.controller.acls.delete import ACLS_A_LOOK, LOOK_US
+from kraftd.controller.acls.delete import ACLS_PER_PACE_CHECK, LOOK_US
 from kraftd.controller.acls.filters import AclFilter
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
@@ -38,7 +38,7 @@ def describe_acls(
     seen = set()
     pace = Pace()
     for looked_at, acl in enumerate(ctx.image.acls.values(), 1):
-        if looked_at % ACLS_A_LOOK == 0 and pace.spent(LOOK_US):
+        if looked_at % ACLS_PER_PACE_CHECK == 0 and pace.spent(LOOK_US):
             yield
         if not matches(acl) or acl in seen:
             continue

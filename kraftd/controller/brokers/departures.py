@@ -14,7 +14,7 @@ from kraftd.metadata.image import Image
 from kraftd.metadata.partition_index import TopicPartition
 from kraftd.wire.record_frame import VersionedRecord
 
-LOOKED_AT_A_CALL = 4  # times the limit of partitions to leave: most need it
+EXAMINED_PER_LEFT = 4  # partitions examined in a call for each that may be left in it: most are left
 
 
 class Departure:
@@ -37,7 +37,7 @@ class Departure:
         """Up to that many partitions to leave now, and the position after them: for ``reach``."""
         found: list[TopicPartition] = []
         position = self._position
-        end = position + limit * LOOKED_AT_A_CALL
+        end = position + limit * EXAMINED_PER_LEFT
         while position < end and len(found) < limit and not self.is_last(position):
             partition = self._partitions[position]
             if is_to_be_left(image, self.broker_id, partition):

@@ -26,7 +26,7 @@ from kraftd.types import uuid_text
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
-CLEAN_SHUTDOWN_DETECTION = 3  # from this version of the request on, it holds the previous broker epoch
+FIRST_VERSION_WITH_PREVIOUS_EPOCH = 3  # of the request: it then holds the previous broker epoch
 RESERVED_DIRECTORY_IDS = 100  # directory ids below this number are reserved (KIP-858)
 
 
@@ -84,7 +84,7 @@ def register_broker(
         record.broker_epoch = existing.epoch
     else:
         clean = (
-            version >= CLEAN_SHUTDOWN_DETECTION
+            version >= FIRST_VERSION_WITH_PREVIOUS_EPOCH
             and existing is not None
             and request.previous_broker_epoch == existing.epoch
         )

@@ -43,7 +43,7 @@ ACTIVE: Final = "active"
 SHUTTING_DOWN: Final = "shutting down"
 SHUT_DOWN: Final = "shut down"
 
-PARTITIONS_A_CALL = 350  # for a broker to leave; about 5 ms with their records
+MAX_PARTITIONS_PER_CALL = 350  # for a broker to leave; about 5 ms with their records
 
 
 def hear_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> None:
@@ -208,7 +208,7 @@ def fence_stale_broker(ctx: Context) -> Decision[bool]:
                 return Decision(True, after=lambda _end_offset: _begin(ctx, begun))
             records = handle_broker_fenced(ctx, broker_id)
         else:
-            leaving, position = departure.next(ctx.image, PARTITIONS_A_CALL)
+            leaving, position = departure.next(ctx.image, MAX_PARTITIONS_PER_CALL)
             records = handle_broker_leaves(ctx, broker_id, leaving)
             if not departure.is_last(position):
                 return Decision(
@@ -235,7 +235,7 @@ def leave_partitions(ctx: Context) -> Decision[bool]:
             break
     else:
         return Decision(False)
-    leaving, position = departure.next(ctx.image, PARTITIONS_A_CALL)
+    leaving, position = departure.next(ctx.image, MAX_PARTITIONS_PER_CALL)
 
     def note_progress(end_offset: int) -> None:
         departure.reach(position)
@@ -250,8 +250,8 @@ def leave_partitions(ctx: Context) -> Decision[bool]:
 def _departure(ctx: Context, broker: BrokerState) -> Departure | None:
     """The broker's departure, if its partitions are too many for one call."""
     image = ctx.image
-    first = islice(image.partitions_of(broker.id), PARTITIONS_A_CALL + 1)
-    if sum(1 for _ in first) <= PARTITIONS_A_CALL:
+    first = islice(image.partitions_of(broker.id), MAX_PARTITIONS_PER_CALL + 1)
+    if sum(1 for _ in first) <= MAX_PARTITIONS_PER_CALL:
         return None
     return Departure(broker.id, broker.epoch, image.hosted_masks(broker.id))
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from kraftd.controller.configs.elr import elr_enabled
 from kraftd.controller.context import Context
 from kraftd.controller.partitions.change import Election
-from kraftd.controller.partitions.edits import A_CHANGE, PartitionEdits
+from kraftd.controller.partitions.edits import CHANGE_US, PartitionEdits
 from kraftd.controller.turns import InTurns, Pace, Turns, at_once
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
@@ -221,6 +221,6 @@ def changes(
             isr=tuple([member for member in isr if member != leaving]) if leaving in isr else isr,
             unclean_shutdown=leaving if unclean else NO_LEADER,
         )
-        if pace.spent(A_CHANGE):
+        if pace.spent(CHANGE_US):
             yield
     return edits.records

@@ -35,7 +35,7 @@ from kraftd.wire.record_frame import VersionedRecord
 
 MAX_VALUE_LENGTH = 32767  # UTF-16 code units, and as many bytes of UTF-8 that a string field can hold
 
-A_RESOURCE, A_CONFIG = 8, 4  # microseconds, for the pace
+RESOURCE_US, CONFIG_US = 8, 4  # microseconds, for the pace
 
 DUPLICATE_RESOURCE = "The request names this resource more than once."
 
@@ -154,7 +154,7 @@ def alter(
         if counts.get(resource, 1) == 1:
             to_answer.append((resource, asked))
     for resource, asked in to_answer:
-        if pace.spent(A_RESOURCE + A_CONFIG * len(asked.configs)):
+        if pace.spent(RESOURCE_US + CONFIG_US * len(asked.configs)):
             yield
         try:
             if not is_resource_type(resource.type):

@@ -45,7 +45,7 @@ from kraftd.messages.describe_configs_response import (
 )
 from kraftd.wire.error_code import ErrorCode
 
-A_RESOURCE, A_CONFIG = 12, 2  # microseconds, for the pace
+RESOURCE_US, CONFIG_US = 12, 2  # microseconds, for the pace
 
 Wanted = tuple[str, ...] | None  # the keys that are asked for; None is all of them
 Entry = tuple[str, str | None, ConfigKey | None, list[DescribeConfigsSynonym], bool]
@@ -93,7 +93,7 @@ def describe_configs(
             results.append(result(resource, (), ErrorCode.UNKNOWN_SERVER_ERROR, cut(str(error))))
             continue
         results.append(result(resource, shown, ErrorCode.NONE, ""))
-        if pace.spent(A_RESOURCE + A_CONFIG * len(shown)):
+        if pace.spent(RESOURCE_US + CONFIG_US * len(shown)):
             yield
     return Decision(DescribeConfigsResponse(results=results))
 

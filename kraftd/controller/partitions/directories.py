@@ -6,7 +6,7 @@ from kraftd.controller.brokers.registration import check_broker_epoch
 from kraftd.controller.brokers.transitions import changes
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.partitions.edits import A_CHANGE, PartitionEdits, online_directories
+from kraftd.controller.partitions.edits import CHANGE_US, PartitionEdits, online_directories
 from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraftd.messages.assign_replicas_to_dirs_response import (
@@ -48,7 +48,7 @@ def assign_replicas_to_dirs(
             topic = image.topic(wanted.topic_id)
             results = []
             for partition in wanted.partitions:
-                if pace.spent(A_CHANGE):
+                if pace.spent(CHANGE_US):
                     yield
                 index = partition.partition_index
                 error = _assign(edits, topic, index, sender, directory.id)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.partitions.change import Election
-from kraftd.controller.partitions.edits import A_CHANGE, PartitionEdits
+from kraftd.controller.partitions.edits import CHANGE_US, PartitionEdits
 from kraftd.controller.record_limit import check_record_count
 from kraftd.controller.time_left import check_time_left
 from kraftd.controller.turns import InTurns, Pace, Turns
@@ -74,7 +74,7 @@ def elect_leaders(
                 continue
             results = []
             for index in indexes:
-                if pace.spent(A_CHANGE):
+                if pace.spent(CHANGE_US):
                     yield
                 results.append(_elect(edits, topic, index, election))
             answer.replica_election_results.append(ReplicaElectionResult(topic.name, results))
@@ -83,7 +83,7 @@ def elect_leaders(
             named = image.topic_named(asked.topic)
             results = []
             for index in asked.partitions:
-                if pace.spent(A_CHANGE):
+                if pace.spent(CHANGE_US):
                     yield
                 results.append(_elect(edits, named, index, election))
             answer.replica_election_results.append(ReplicaElectionResult(asked.topic, results))

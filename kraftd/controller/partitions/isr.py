@@ -27,7 +27,7 @@ from kraftd.metadata.state import (
 from kraftd.wire.error_code import ErrorCode
 
 ANY_EPOCH = -1  # of a member whose broker epoch the leader does not know: not checked
-A_PROPOSAL = 5  # microseconds, for the pace
+PROPOSAL_US = 5  # microseconds, for the pace
 
 
 @InTurns
@@ -53,7 +53,7 @@ def alter_partition(
         election = Election.ONLINE if topic is None else edits.election(topic)
         rows = []
         for proposal in wanted.partitions:
-            if pace.spent(A_PROPOSAL):
+            if pace.spent(PROPOSAL_US):
                 yield
             if topic is None:
                 rows.append(PartitionAnswer(proposal.partition_index, ErrorCode.UNKNOWN_TOPIC_ID))

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.partitions.change import Assignment, Election, Replicas
-from kraftd.controller.partitions.edits import A_CHANGE, PartitionEdits
+from kraftd.controller.partitions.edits import CHANGE_US, PartitionEdits
 from kraftd.controller.record_limit import check_record_count
 from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.assignment import check_assignment
@@ -56,7 +56,7 @@ def alter_partition_reassignments(
         topic = ctx.image.topic_named(wanted.name)
         results = []
         for move in wanted.partitions:
-            if pace.spent(2 * A_CHANGE):
+            if pace.spent(2 * CHANGE_US):
                 yield
             result = ReassignablePartitionResponse(move.partition_index, ErrorCode.NONE, None)
             try:

@@ -31,7 +31,7 @@ from kraftd.wire.record_frame import VersionedRecord
 MAX_SWEPT_TOKENS: Final = 1_000  # per sweep; the next follows at once
 MAX_TIMESTAMP_MS: Final = 2**63 - 1
 USER: Final = "User"
-FIRST_WITH_REQUESTER = 3  # version of CreateDelegationToken and DescribeDelegationToken
+FIRST_VERSION_WITH_REQUESTER = 3  # version of CreateDelegationToken and DescribeDelegationToken
 
 
 def create_delegation_token(
@@ -45,7 +45,7 @@ def create_delegation_token(
     owner = requester
     if request.owner_principal_name:
         owner = (request.owner_principal_type or "", request.owner_principal_name)
-    told = requester if version >= FIRST_WITH_REQUESTER else ("", "")
+    told = requester if version >= FIRST_VERSION_WITH_REQUESTER else ("", "")
     answer = CreateDelegationTokenResponse(
         principal_type=owner[0],
         principal_name=owner[1],

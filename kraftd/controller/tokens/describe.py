@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
-from kraftd.controller.tokens.change import FIRST_WITH_REQUESTER, may_renew
+from kraftd.controller.tokens.change import FIRST_VERSION_WITH_REQUESTER, may_renew
 from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from kraftd.messages.describe_delegation_token_response import (
@@ -59,7 +59,7 @@ def describe_delegation_tokens(
 def _described(
     ctx: Context, version: int, token_id: str, token: DelegationTokenState
 ) -> DescribedDelegationToken:
-    requester = _parts(token.requester) if version >= FIRST_WITH_REQUESTER else ("", "")
+    requester = _parts(token.requester) if version >= FIRST_VERSION_WITH_REQUESTER else ("", "")
     renewers = [DescribedDelegationTokenRenewer(*_parts(renewer)) for renewer in token.renewers]
     return DescribedDelegationToken(
         *_parts(token.owner),

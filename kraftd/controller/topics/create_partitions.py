@@ -12,7 +12,7 @@ from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.assignment import NewPartitions, Replicas, assigned_isr, check_assignment
 from kraftd.controller.topics.names import NameFilter, everything
 from kraftd.controller.topics.placement import Racks, rounds
-from kraftd.controller.topics.work import ASSIGNED_US, PARTITION_US, PARTITIONS_A_GO, PLACED_US
+from kraftd.controller.topics.work import ASSIGNED_US, PARTITION_US, PARTITIONS_PER_PACE_CHECK, PLACED_US
 from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraftd.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
@@ -99,8 +99,8 @@ def _grow(
     new_partitions = NewPartitions(image)
     partitions = yield from _replicas(ctx, pace, new_partitions, topic, wanted, added)
     records: list[VersionedRecord] = []
-    for first in range(0, added, PARTITIONS_A_GO):
-        some = partitions[first : first + PARTITIONS_A_GO]
+    for first in range(0, added, PARTITIONS_PER_PACE_CHECK):
+        some = partitions[first : first + PARTITIONS_PER_PACE_CHECK]
         records += new_partitions.records(topic.id, present + first, some)
         if pace.spent(PARTITION_US * len(some)):
             yield

@@ -16,7 +16,13 @@ from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.assignment import NewPartitions, Replicas, assigned_isr, check_assignment
 from kraftd.controller.topics.names import NameFilter, everything, may_collide, topic_name_problem
 from kraftd.controller.topics.placement import Racks, rounds
-from kraftd.controller.topics.work import ASSIGNED_US, PARTITION_US, PARTITIONS_A_GO, PLACED_US, TOPIC_US
+from kraftd.controller.topics.work import (
+    ASSIGNED_US,
+    PARTITION_US,
+    PARTITIONS_PER_PACE_CHECK,
+    PLACED_US,
+    TOPIC_US,
+)
 from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
@@ -147,8 +153,8 @@ class _Creation:
         records = self.records
         records.append(VersionedRecord(TopicRecord(name, topic_id), 0))
         records += config_records
-        for first in range(0, len(partitions), PARTITIONS_A_GO):
-            some = partitions[first : first + PARTITIONS_A_GO]
+        for first in range(0, len(partitions), PARTITIONS_PER_PACE_CHECK):
+            some = partitions[first : first + PARTITIONS_PER_PACE_CHECK]
             records += self._new_partitions.records(topic_id, first, some)
             if self.pace.spent(PARTITION_US * len(some)):
                 yield

@@ -16,7 +16,7 @@ from kraftd.controller.decision import Refusal
 from kraftd.metadata.state import BrokerState
 from kraftd.wire.error_code import ErrorCode
 
-PLACED_A_GO = 100
+PLACED_PER_PACE_CHECK = 100
 
 
 class Racks:
@@ -179,8 +179,8 @@ def rounds(
         yield from _rounds_of_ring(racks, dice, partition_count, replication_factor)
         return
     striper = Striper(racks, dice, replication_factor)
-    for first in range(0, partition_count, PLACED_A_GO):
-        yield [striper.place() for _ in range(min(PLACED_A_GO, partition_count - first))]
+    for first in range(0, partition_count, PLACED_PER_PACE_CHECK):
+        yield [striper.place() for _ in range(min(PLACED_PER_PACE_CHECK, partition_count - first))]
 
 
 def _rounds_of_ring(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-PARTITIONS_A_GO: Final = 500  # of a topic
+PARTITIONS_PER_PACE_CHECK: Final = 500  # of a topic
 TOPIC_US: Final = 12
 PLACED_US: Final = 1  # a partition that the placer places
 ASSIGNED_US: Final = 3  # a partition whose replicas the request names

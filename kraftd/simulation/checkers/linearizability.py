@@ -7,14 +7,14 @@ Value = bool | str
 Step = tuple[int, int | None, Value | None, Value]
 History = list[Step]
 
-MOST_STATES = 200_000
+MAX_STATES = 200_000
 
 
 def linearizable(history: History, first: Value = False) -> bool:
     """Return whether an order of the steps exists that respects real time and begins with a register of
     `first`.
 
-    A step without an answer may take effect at any time after it began, or never. After MOST_STATES the
+    A step without an answer may take effect at any time after it began, or never. After MAX_STATES the
     search ends, and the history counts as linearizable.
     """
     steps = sorted(history, key=lambda step: step[0])
@@ -29,7 +29,7 @@ def linearizable(history: History, first: Value = False) -> bool:
         if (done, value) in seen:
             continue
         seen.add((done, value))
-        if len(seen) > MOST_STATES:
+        if len(seen) > MAX_STATES:
             return True
         # Nothing that began after the first open answer came may go before it.
         horizon: int | None = None
