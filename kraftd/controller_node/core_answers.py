@@ -9,7 +9,7 @@ from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.core_driver import CoreDriver
 from kraftd.controller_node.effects import AnswerRecords, AnswerSnapshot
 from kraftd.controller_node.replicas_ahead import ReplicasAhead
-from kraftd.controller_node.twins import twins
+from kraftd.controller_node.twins import FetchingDirectories, twins
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
@@ -41,6 +41,7 @@ class CoreAnswers:
         self._outbox = outbox
         self._empty_fetches = FrameMemo()
         self._ahead = ReplicasAhead(outbox)
+        self._fetching = FetchingDirectories(outbox)
         driver.takers[raft_effects.Respond] = self._on_respond
         driver.takers[raft_effects.RespondRecords] = self._on_respond_records
         driver.takers[raft_effects.RespondSnapshot] = self._on_respond_snapshot
@@ -68,7 +69,10 @@ class CoreAnswers:
     def twins(self, now_ms: int) -> list[str]:
         """On a leader, one line for each id under which several nodes run."""
         core = self._driver.core
-        return twins(core.replicas(now_ms), now_ms) if core.is_leader else []
+        if not core.is_leader:
+            return []
+        found = {**self._fetching.lines(now_ms), **twins(core.replicas(now_ms), now_ms)}
+        return [found[node_id] for node_id in sorted(found)]
 
     def hear_heartbeat(self, call: Call) -> None:
         """Look at which offset a broker has applied; only a leader can tell whether it exists."""
@@ -93,6 +97,7 @@ class CoreAnswers:
         call: Call = effect.request_id  # type: ignore[assignment]
         if self._claim(call):
             self._ahead.follows(call)
+            self._fetching.note(call, self._driver.now_ms)
             records = AnswerRecords(call, effect.message, effect.offset, effect.end_offset, effect.max_bytes)
             self._outbox.emit(records)
 
@@ -125,6 +130,8 @@ class CoreAnswers:
                 self._ahead.note(call, partition.snapshot_id.end_offset)
             else:
                 self._ahead.follows(call)
+            if not message.error_code and partition is not None and not partition.error_code:
+                self._fetching.note(call, self._driver.now_ms)
             boundary.send(call, call.frame_repeated(message, self._empty_fetches))
         else:
             errors = boundary.stats.count_errors(call.key, message)

@@ -7,18 +7,20 @@ from pathlib import Path
 import pytest
 
 from kraftd.cli.doctor.judge_quorum import judge_refused
+from kraftd.controller_node import core_answers
 from kraftd.host.checkpointing import MADE, CheckpointOrder, make_checkpoint
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.metrics.health import health
 from kraftd.raft.events import LogStartMoved, SnapshotTaken
-from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, uuid_text
 from kraftd.wire.api import ApiKey
 from tests.controller_node.house import CLUSTER_ID, START_MS, House
 from tests.metrics.watched import readings
 
 AHEAD = "a replica is ahead of this quorum"
+TWINS = "a node runs more than once"
 DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
 
 
@@ -138,3 +140,34 @@ def test_two_directories_that_fetch_under_one_id_are_named_while_both_do(house: 
     house.clock.ms += 2_000
     fetch(house, end, -1, directory=b"a" * 16)
     assert told(house) == []
+
+
+@pytest.fixture
+def static(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+    """A leader whose core knows no directory ids of the others, as in a static quorum."""
+    monkeypatch.setattr(core_answers, "twins", lambda *_: {})
+    return house
+
+
+def test_twins_of_a_static_quorum_are_named_while_their_fetches_alternate(static: House) -> None:
+    end = static.node.core.high_watermark
+    for _ in range(4):
+        for directory in (b"a" * 16, b"b" * 16):
+            fetch(static, end, -1, directory=directory)
+    fetch(static, end + 7, -1, directory=b"a" * 16)  # whether it follows or not
+    (line,) = told(static)
+    assert line.startswith(f"node 7 runs more than once, from the directories {uuid_text(b'b' * 16)} (at ")
+    assert static.said.count(TWINS) == 1
+    static.clock.ms += 4_000
+    assert told(static) == []
+
+
+def test_a_replaced_disk_and_a_restart_are_no_twins(static: House) -> None:
+    end = static.node.core.high_watermark
+    for directory in (b"a" * 16, b"a" * 16, b"b" * 16, b"b" * 16, bytes(16), b"b" * 16):
+        fetch(static, end, -1, directory=directory)
+    fetch(static, end, -1, node_id=8, directory=b"a" * 16)
+    static.clock.ms += 4_000
+    fetch(static, end, -1, directory=b"a" * 16)  # the old disk, put back
+    assert told(static) == []
+    assert TWINS not in static.said
