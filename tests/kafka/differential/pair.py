@@ -6,6 +6,7 @@ can be compared: ids of topics translated, addresses, times and the texts of err
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -206,7 +207,7 @@ class Side:
         if name == "port" and value == self.port:
             return "own port"
         if isinstance(value, str):
-            return value.replace(str(self.home), "HOME").replace(str(self.port), "PORT")
+            return re.sub(rf"\b{self.port}\b", "PORT", value.replace(str(self.home), "HOME"))
         return value
 
     # -- the log
