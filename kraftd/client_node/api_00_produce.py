@@ -3,7 +3,7 @@
 Authorization: WRITE on each topic. Sent by: producers. Answered at once. Errors, per partition:
 TOPIC_AUTHORIZATION_FAILED; POLICY_VIOLATION for the metadata topic; NOT_LEADER_OR_FOLLOWER for any other that
 exists, so that the producer asks for its leader again; UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID.
-A request that wants no answer (acks=0) costs its sender the connection, as an error does on a broker.
+A request without an answer (acks=0) closes its connection, as an error does on a broker.
 """
 
 from __future__ import annotations

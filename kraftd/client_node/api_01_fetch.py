@@ -1,12 +1,12 @@
 """Fetch (1), v4-18: the committed part of the metadata log as a topic, with sessions (KIP-227).
 
-Authorization: READ on the topic. Sent by: consumers. Answered at once with records or an error; parked until
-the high watermark brings MinBytes, at most MaxWaitMs, where there is neither. Errors, of the session:
+Authorization: READ on the topic. Sent by: consumers. Answered at once with records or an error; otherwise
+parked until the high watermark brings MinBytes, at most for MaxWaitMs. Errors, of the session:
 FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR; per partition:
 OFFSET_OUT_OF_RANGE, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, TOPIC_AUTHORIZATION_FAILED,
-UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER for the partitions of brokers.
-Differs from Apache Kafka: its controllers turn consumers away; a follower whose log ends before the offset
-lets the consumer wait.
+UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER for the partitions of brokers. Differs
+from Apache Kafka: its controllers refuse consumers; a follower whose log ends before the offset lets the
+consumer wait.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def handle(node: ClientNode, call: Call) -> None:
 
 
 def note_denial(node: ClientNode, call: Call) -> None:
-    """Have the audit tell of a client that asks for the metadata log without READ. Raises AuthorizerNotReady,
-    before a session is changed.
+    """Audit a client that fetches the metadata log without READ. Raises AuthorizerNotReady, before a session
+    is changed.
     """
     asked = (AclOperation.READ, AclResourceType.TOPIC, METADATA_TOPIC)
     if not node.boundary.allows_quietly(call, *asked) and any(

@@ -68,7 +68,7 @@ def handle(node: ClientNode, call: Call) -> None:
 
 
 def send(node: ClientNode, call: Call, response: ListOffsetsResponse) -> None:
-    """Answer, without the epochs of the offsets where the version has no room for them."""
+    """Answer, without the epochs of the offsets if the version lacks them."""
     if call.version < FIRST_VERSION_WITH_EPOCHS:
         for topic in response.topics:
             for one in topic.partitions:
@@ -79,7 +79,7 @@ def send(node: ClientNode, call: Call, response: ListOffsetsResponse) -> None:
 def answer_one(
     node: ClientNode, topic: str, asked: ListOffsetsPartition, allowed: bool
 ) -> ListOffsetsPartitionResponse | None:
-    """The offset or the error of one partition; None where the log has to be looked into."""
+    """The offset or the error of one partition; None if the log must be searched."""
     view = node.view
     error = partition_error(view, topic, asked.partition_index)
     if not allowed:

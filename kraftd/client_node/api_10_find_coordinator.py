@@ -62,7 +62,7 @@ def denial(node: ClientNode, call: Call, key_type: int, key: str) -> ErrorCode |
 def with_denied(
     keys: tuple[str, ...], denied: dict[str, ErrorCode], answer: FindCoordinatorResponse
 ) -> FindCoordinatorResponse:
-    """The broker's answer with the keys that it was not asked for, in the order of the request."""
+    """The broker's answer, completed by the denied keys, in the order of the request."""
     if denied:
         found = {one.key: one for one in answer.coordinators}
         refused = {key: Coordinator(key, -1, "", -1, error) for key, error in denied.items()}
@@ -75,7 +75,7 @@ def all_of(answer: FindCoordinatorResponse) -> FindCoordinatorResponse:
 
 
 def only_one(answer: FindCoordinatorResponse) -> FindCoordinatorResponse:
-    """The answer as before many could be asked for at once (KIP-699)."""
+    """The answer in the form for a single key, from before KIP-699."""
     (one,) = answer.coordinators
     return FindCoordinatorResponse(
         answer.throttle_time_ms, one.error_code, one.error_message, one.node_id, one.host, one.port

@@ -1,9 +1,9 @@
-"""ApiVersions (18), v0-4: which APIs this listener serves, and which levels of features are finalized.
+"""ApiVersions (18), v0-4: the APIs of this listener, and the finalized levels of features.
 
 Authorization: none. Sent by: every client, first on every connection. Answered at once. Errors:
-UNSUPPORTED_VERSION, in version 0, which every client can read (KIP-511); INVALID_REQUEST for a name or
-version of the software that is none.
-Differs from a broker: nowhere, also where this listener refuses what it lists (see `routes`).
+UNSUPPORTED_VERSION, in version 0, which every client can read (KIP-511); INVALID_REQUEST for an invalid name
+or version of the client's software. Differs from a broker: nowhere, also where this listener refuses what it
+lists (see `routes`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def handle(node: ClientNode, call: Call) -> None:
 
 
 def describe(node: ClientNode, version: int) -> ApiVersionsResponse:
-    """The answer as of now."""
+    """The current answer."""
     view = node.view
     levels, epoch = view.finalized
     unstable_features = view.context.settings.unstable_features

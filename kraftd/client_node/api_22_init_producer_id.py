@@ -29,7 +29,7 @@ def handle(node: ClientNode, call: Call) -> None:
 
 
 def check_allowed(node: ClientNode, call: Call) -> None:
-    """Raises Refusal for a client that may not have a producer id."""
+    """Raises Refusal for a client that may not get a producer id."""
     request, boundary = call.message, node.boundary
     if request.transactional_id is None:
         cluster = (AclOperation.IDEMPOTENT_WRITE, AclResourceType.CLUSTER, CLUSTER_NAME)

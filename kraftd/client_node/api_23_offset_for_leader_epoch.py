@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 
-NOT_ENDED = (1 << 63) - 1  # the end offset of an epoch that goes on: behind every position
+NOT_ENDED = (1 << 63) - 1  # the end offset of the current epoch: after every position
 
 
 def end_of(view: ClusterView, is_named_leader: bool, partition: int, epoch: int) -> EpochEndOffset:
-    """Where the epoch ends, as the answer for the partition; `is_named_leader`: Metadata names this node.
+    """The answer for the partition: the end of the epoch. `is_named_leader`: Metadata names this node.
 
-    The quorum's leader answers by its log, as in Kafka, for a new one learns the high watermark late. A
-    replica that is named without leading (the quorum's leader serves no clients) may lag behind what the
-    reader has read elsewhere. It tells an end only once it has committed records behind it. What readers
-    have of the current epoch is committed, so that none of it can be cut off: that epoch has no end yet.
+    The quorum's leader answers from its log, as in Kafka, because a new one learns the high watermark late. A
+    replica that is named without leading (the quorum's leader serves no clients) may lag behind the reader.
+    It returns an end only once it has committed later records. Readers have only committed records of the
+    current epoch, none of which can be truncated: that epoch has no end yet.
     """
     end = view.end_offset_for_epoch(epoch)
     if view.leader_id == view.node_id:

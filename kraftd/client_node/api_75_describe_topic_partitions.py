@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 MAX_PARTITIONS = 2_000  # Kafka's max.request.partition.size.limit
 READER_VERSION = 13  # of Metadata: what its partitions tell
-NAMES_A_TURN = 5_000  # sorted in one turn
-SHOWN_A_TURN = 500  # topics and partitions that one turn looks at
+NAMES_A_TURN = 5_000  # to sort in one turn
+SHOWN_A_TURN = 500  # topics and partitions that one turn examines
 
 
 def handle(node: ClientNode, call: Call) -> None:
@@ -112,7 +112,7 @@ def is_there(node: ClientNode, name: str, index: int) -> bool:
 
 
 def in_name_order(names: list[str], first: str) -> Generator[None, None, Iterator[str]]:
-    """The names from `first` on; some thousands are sorted in a turn."""
+    """The names from `first` on; each turn sorts some thousands."""
     sorted_parts = []
     for begin in range(0, len(names), NAMES_A_TURN):
         if begin:

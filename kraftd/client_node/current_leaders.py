@@ -1,4 +1,4 @@
-"""Where a partition's leader is, told with the error that this node does not lead it (KIP-951).
+"""The leader of a partition, sent with the error that this node does not lead it (KIP-951).
 
 As Kafka's brokers: with NOT_LEADER_OR_FOLLOWER, and in a Fetch with FENCED_LEADER_EPOCH, from Fetch v16 and
 Produce v10 on. The endpoint is that of the leader's listener for this client; there is none for a leader that
@@ -25,7 +25,7 @@ NO_LEADER = -1, -1, None
 
 
 class CurrentLeaders:
-    """The leaders of partitions as one client is told of them."""
+    """The leaders of partitions for one client."""
 
     def __init__(self, view: ClusterView, settings: ClientSettings, call: Call) -> None:
         self._view = view
@@ -33,11 +33,11 @@ class CurrentLeaders:
         self._call = call
 
     def add_to_fetch(self, response: fetch_response.FetchResponse) -> None:
-        """Tell the leaders of partitions that were refused, in the answer to a Fetch."""
+        """Add the leaders of refused partitions to the answer to a Fetch."""
         if self._call.version < FIRST_FETCH_VERSION:
             return
         if self._call.message.replica_state.replica_id >= 0:
-            return  # a controller that was given the wrong port would follow the leader to it
+            return  # a controller with a wrong port configured would follow the leader there
         refused = [
             (one, topic.topic or self._name_of(topic.topic_id), one.partition_index)
             for topic in response.responses
@@ -47,7 +47,7 @@ class CurrentLeaders:
         self._add(response, refused, fetch_response)
 
     def add_to_produce(self, response: produce_response.ProduceResponse) -> None:
-        """The same in the answer to a Produce."""
+        """Add the leaders of refused partitions to the answer to a Produce."""
         if self._call.version < FIRST_PRODUCE_VERSION:
             return
         refused = [
@@ -59,7 +59,7 @@ class CurrentLeaders:
         self._add(response, refused, produce_response)
 
     def _add(self, response: Any, refused: list[tuple[Any, str, int]], messages: ModuleType) -> None:
-        """Tell the leaders of `refused`: partitions of the response, each with its topic and its index.
+        """Add the leaders of `refused`: partitions of the response, each with its topic and its index.
 
         `messages` is the module of the response, which has classes of its own for leaders and endpoints.
         """

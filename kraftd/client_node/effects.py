@@ -1,4 +1,4 @@
-"""What a client node wants done, and is notified of, beyond what any node that serves requests may want."""
+"""Effects and events of a client node, in addition to those of any node that serves requests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LookUpTimes(Effect, frozen=True):
 
 
 class TimesLookedUp(Event, frozen=True):
-    """Timestamp and offset of each record that was looked for, None where there is none."""
+    """Timestamp and offset of each requested record; None if there is none."""
 
     call: Call
     found: list[tuple[int, int] | None]
@@ -70,14 +70,14 @@ class Ask(Effect, frozen=True):
 
 
 class Answered(Event, frozen=True):
-    """The answer to an Ask; None when there is none."""
+    """The answer to an Ask; None without one."""
 
     ask_id: int
     message: Any
 
 
 class HandToController(Effect, frozen=True):
-    """Let this node's controller handle the call, and answer it."""
+    """Pass the call to this node's controller, which answers it."""
 
     call: Call
 

@@ -24,7 +24,7 @@ MAX_READ_BYTES = 2 << 20  # of one answer, whatever the client has room for: so 
 
 
 class Identity(NamedTuple):
-    """For whom a fetch reads."""
+    """The reader of a fetch."""
 
     principal: Principal
     host: str
@@ -101,7 +101,7 @@ class LogSource:
         return data, 0
 
     def take(self, response: FetchResponse) -> LogRead | None:
-        """The records that this answer carries, if any; to be asked of each answer once."""
+        """Remove and return the records of this answer, if any; called once for each answer."""
         if not self._noted:
             return None
         for topic in response.responses:
@@ -141,8 +141,8 @@ class LogSource:
         return 0
 
     def _diverging(self, slot: Slot) -> EpochEndOffset | None:
-        """Where the log parts from the reader's. Behind the high watermark nothing says that it does: a node
-        that follows may have yet to fetch what the reader has read elsewhere.
+        """The offset at which the log diverges from the reader's. Past the high watermark it is unknown
+        whether it does: a follower may still have to fetch what the reader has read elsewhere.
         """
         if slot.last_fetched_epoch < 0 or slot.fetch_offset > self._view.high_watermark:
             return None

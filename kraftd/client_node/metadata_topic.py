@@ -1,4 +1,4 @@
-"""The metadata log as a topic: how it is described, and which of its partitions a request may mean."""
+"""The metadata log as a topic: its description, and the errors for its partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client node: requests of ordinary clients answered beside a replica of the metadata log, without IO.
+"""The client node: answers ordinary clients beside a replica of the metadata log, without IO.
 
 An API's file answers at once (`boundary.answer`), from committed metadata (`answer_committed`), in turns of
 the loop (`answer_in_turns`), or has another node answer (`passing_on`). Fetches wait in `fetches`.
@@ -59,7 +59,7 @@ Turns = Iterator[None]
 
 
 class ClientNode:
-    """One node's client side. Not to be called again from within a step."""
+    """One node's client side. A step must not call it again."""
 
     def __init__(
         self,
@@ -100,22 +100,20 @@ class ClientNode:
     # -- driving
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
-        """One event; the effects that follow from it, to be performed in order."""
+        """Handle one event; returns the effects, to be performed in order."""
         self.now_ms = now_ms
         self._handlers[type(event)](event)
         return self.outbox.take()
 
     def deadline_ms(self) -> int | None:
-        """When DeadlineReached is due, if ever."""
+        """When DeadlineReached is due; None for never."""
         due = (self.fetches.deadline_ms(), self.passing_on.deadline_ms())
         return min((one for one in due if one is not None), default=None)
 
     # -- how calls are answered
 
     def knows_metadata(self, call: Call) -> bool:
-        """Return whether the call can be answered from the image; if not yet, it is handled again once it
-        can.
-        """
+        """Return whether the call can be answered from the image; if not, it is handled again once it can."""
         if self.view.is_loaded:
             return True
         self._unloaded.append(call)
@@ -201,7 +199,7 @@ class ClientNode:
     def look_up(
         self, call: Call, then: Callable[[list[tuple[int, int] | None]], None], effect: Effect
     ) -> None:
-        """Have times looked up in the log, and go on with what was found."""
+        """Look times up in the log, and continue with the result."""
         call.settled = True
         self._looked_up[call] = then
         self.outbox.emit(effect)
@@ -240,7 +238,7 @@ class ClientNode:
             self._go_on(None, self._wake(slots))
 
     def _guarded(self, call: Call, work: Callable[[], None]) -> bool:
-        """Go on with a call; return whether that went well. Otherwise the call has been refused."""
+        """Continue a call; return whether that succeeded. Otherwise the call was refused."""
         try:
             work()
         except Exception as error:
@@ -266,7 +264,7 @@ class ClientNode:
             self._ask_turn()
 
     def _go_on(self, call: Call | None, turns: Turns) -> None:
-        """Do one turn's work, and keep the rest for the next."""
+        """Do the work of one turn, and keep the rest for the next."""
         left = [turns]
 
         def work() -> None:

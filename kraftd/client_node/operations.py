@@ -1,4 +1,4 @@
-"""Which operations a client may do: the bits that Metadata and DescribeCluster tell (KIP-430), a check."""
+"""The operations that a client may do: the bits in Metadata and DescribeCluster (KIP-430), and a check."""
 
 from __future__ import annotations
 

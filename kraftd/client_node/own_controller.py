@@ -1,4 +1,4 @@
-"""What this node's own controller answers from its image, whether it leads or not: ACLs, SCRAM users, tokens.
+"""Requests that this node's own controller answers from its image, leader or not: ACLs, SCRAM users, tokens.
 
 A broker answers these from its metadata too, and authorizes them as the controller does.
 """

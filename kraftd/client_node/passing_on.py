@@ -1,4 +1,4 @@
-"""Calls whose answer another node owes: asked, asked again, given up.
+"""Calls that another node must answer: sent, sent again, given up.
 
 How a call is sent, and what its answer becomes, is in `to_controller` and `to_broker`.
 """
@@ -18,12 +18,12 @@ RETRY_MS = 50
 
 
 class Progress(Enum):
-    """What became of asking another node."""
+    """The progress of a request to another node."""
 
     ASKED = "asked"
     LATER = "later"  # there is no node to ask yet
     NO_OTHER = "no other"  # every node has been asked
-    SETTLED = "settled"  # nothing more is to be done with the call
+    SETTLED = "settled"  # the call needs nothing more
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +59,7 @@ class PassingOn:
         return f"<PassingOn, {len(self)} calls wait for other nodes>"
 
     def deadline_ms(self) -> int | None:
-        """When another node is to be asked, or a call given up."""
+        """When the next node must be asked, or a call given up."""
         return min(map(_due_ms, self._waiting), default=None)
 
     def begin(
@@ -70,9 +70,9 @@ class PassingOn:
         on_answer: Callable[[Answered], bool],
         patience_ms: int | None = None,
     ) -> None:
-        """Have a call answered elsewhere, by the node that `ask` finds.
+        """Begin to have a call answered by the node that `ask` finds.
 
-        COORDINATOR_NOT_AVAILABLE where every node has been asked and none has answered.
+        COORDINATOR_NOT_AVAILABLE if every node was asked and none has answered.
         """
         call.settled = True
         passed = PassedOn(call, now_ms + self._timeout_ms, ask, on_answer, patience_ms)
@@ -114,7 +114,7 @@ class PassingOn:
             passed.ask_at_ms = now_ms + RETRY_MS
 
     def _is_done(self, passed: PassedOn, event: Answered) -> bool:
-        """Return whether the answer settles the call; one that nothing can be made of does."""
+        """Return whether the answer settles the call; an unusable one does."""
         try:
             return passed.on_answer(event)
         except Exception as error:

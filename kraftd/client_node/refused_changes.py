@@ -1,4 +1,4 @@
-"""Changes of the metadata topic, which the quorum alone makes: refused as KIP-630 has it."""
+"""Refuses changes of the metadata topic, which only the quorum makes (KIP-630)."""
 
 from __future__ import annotations
 

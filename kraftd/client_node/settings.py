@@ -1,4 +1,4 @@
-"""What a client node is configured with."""
+"""The settings of a client node."""
 
 from __future__ import annotations
 

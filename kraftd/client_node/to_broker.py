@@ -1,4 +1,4 @@
-"""What a broker answers for this node: coordinators and producer ids.
+"""Requests that a broker answers for this node: coordinators and producer ids.
 
 The brokers are asked in turn, first the one that answered last; one that is slow holds up a client for a
 second, not until the cluster gives it up. When none answers, the client is told to try again, so that its
@@ -29,9 +29,9 @@ def pass_on(
     message: Message,
     on_answer: Callable[[Any], Message],
 ) -> None:
-    """Have a broker answer a message; `on_answer` makes the client's answer of the broker's.
+    """Pass a message on to a broker; `on_answer` makes the client's answer from the broker's.
 
-    COORDINATOR_NOT_AVAILABLE where no broker answers.
+    COORDINATOR_NOT_AVAILABLE if no broker answers.
     """
     listener = broker_listener(node.settings, call.listener)
     asked: dict[int, int] = {}  # brokers by the id of the Ask

@@ -1,4 +1,4 @@
-"""What an admin client writes, answered by the active controller wherever and whatever it is.
+"""Passes writes of admin clients to the active controller, of kraftd or Apache Kafka, on any node.
 
 This node's own controller takes the call as it is. Another gets it in an Envelope, as from a broker
 (KIP-590); while there is a new leader to be found, it is looked for until the request's time is up.
@@ -36,7 +36,7 @@ _PRINCIPAL_VERSION = bytes(2)
 
 
 def handle(node: ClientNode, call: Call) -> None:
-    """Have the active controller answer: this node's, or another in an Envelope."""
+    """Pass a call to the active controller: this node's, or another in an Envelope."""
     view = node.view
     if call.key in OF_TOKENS and not is_known_by_more_than_a_token(node, call):
         node.boundary.refuse(call, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
@@ -79,7 +79,7 @@ def is_known_by_more_than_a_token(node: ClientNode, call: Call) -> bool:
 
 
 def envelope_of(call: Call) -> EnvelopeRequest:
-    """The call as a broker would forward it for its client."""
+    """The Envelope with which a broker would forward the call."""
     frame = b"".join(
         encode_request(call.key, call.version, call.correlation_id, call.client_id, call.message)
     )

@@ -1,4 +1,4 @@
-"""What a client node sees of the replica that it runs beside: the image, the log's marks, who leads."""
+"""A client node's view of its replica: the image, the log's marks, the leader."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftd.types import OffsetAndEpoch
 
 
 class ClusterView(Protocol):
-    """As of now; all of it is only read."""
+    """The current state, to be read only."""
 
     @property
     def cluster_id(self) -> str: ...
@@ -25,7 +25,7 @@ class ClusterView(Protocol):
 
     @property
     def context(self) -> Context:
-        """What decisions on the image that change nothing need."""
+        """The context for decisions that change nothing."""
 
     @property
     def is_loaded(self) -> bool:
