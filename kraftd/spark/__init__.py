@@ -5,6 +5,6 @@
     records = spark.read.format("kraft").load("/var/lib/kraft")
     records.where("type = 'ConfigRecord'").select("offset", "resource_name", "name", "value").show()
 
-`fields` and `plans` tell columns, `decode` fills them; `layout`, `planning` and `replicas` find what to read;
-`source` and `stream` are the data source; `tables` is what `kraftd-spark tables` writes.
+`fields` and `plans` define columns, `decode` fills them; `layout`, `planning` and `replicas` find the files
+to read; `source` and `stream` are the data source; `kraftd-spark tables` writes `tables`.
 """

@@ -11,7 +11,7 @@ Buffers = tuple[int, int, bytes | None, bytes | None, bytes | None, tuple[Any, .
 
 
 def array_of(kind: pa.DataType, buffers: Buffers) -> pa.Array:
-    """The array that some buffers are."""
+    """The array over some buffers."""
     length, nulls, valid, offsets, data, children = buffers
     parts = [None if valid is None else pa.py_buffer(valid)]
     parts += [pa.py_buffer(part) for part in (offsets, data) if part is not None]

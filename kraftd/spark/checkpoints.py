@@ -1,4 +1,4 @@
-"""Checkpoints: how tasks share one, whether it is whole, and what its first batch says."""
+"""Checkpoints: their splits among tasks, the check that one is whole, and its first batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kraftd.wire.errors import ProtocolError
 
 @dataclass(frozen=True)
 class CheckpointHeader:
-    """What a checkpoint's first batch says; voters is None under kraft.version 0."""
+    """The content of a checkpoint's first batch; voters is None under kraft.version 0."""
 
     last_contained_log_timestamp_ms: int | None
     kraft_version: int

@@ -50,7 +50,7 @@ class _Builder(Protocol):
 
 
 def _load_builder() -> Any:
-    """The type of builders; None where it was not built, or KRAFTD_CODEC asks for Python."""
+    """The type of builders; None if it was not built, or KRAFTD_CODEC demands Python."""
     if os.environ.get("KRAFTD_CODEC") == "python":
         return None
     try:
@@ -92,7 +92,7 @@ class Decoder:
 
     @property
     def rows(self) -> int:
-        """Rows that were added and not yet taken."""
+        """The number of added rows that are not yet taken."""
         waiting = len(self._rows) + (0 if self._builder is None else self._builder.rows)
         return waiting + sum(batch.num_rows for batch in self._ready)
 
@@ -138,8 +138,9 @@ class Decoder:
     def add_what_can_be(
         self, batch: Batch, path: str, why: str, first: int = 0, last: int = LAST_OFFSET
     ) -> None:
-        """The records of a batch that can be decoded, and a row of damage for each that cannot; for the whole
-        batch, with why it was refused, where it holds control records or they cannot even be told apart."""
+        """Add the records of a batch that can be decoded, and a row of damage for each other one. A batch of
+        control records, or of records without clear bounds, is one row of damage, with the reason.
+        """
         header = batch.header
         self._finish_columns()
         try:
@@ -167,7 +168,7 @@ class Decoder:
             self._rows += [] if row is None else [row]
 
     def take(self) -> list[pa.RecordBatch]:
-        """What was added since the last call, in order."""
+        """Remove and return the rows added since the last call, in order."""
         self._finish_columns()
         self._finish_rows()
         found, self._ready = self._ready, []

@@ -1,4 +1,4 @@
-"""What is wrong with the input, said so that a person can act on it."""
+"""Errors of the input, with texts for the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures as a person should see them: one line, whatever Spark wrapped around it."""
+"""Failures for the user: one line, without Spark's wrapping."""
 
 from __future__ import annotations
 

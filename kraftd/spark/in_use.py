@@ -17,7 +17,7 @@ def lock_holder(path: str) -> int | None:
     """The id of the process that holds a local directory, or that of which path is a part; None where there
     is none, or it cannot be told.
 
-    Asks and takes nothing, so that a node that starts meanwhile gets its lock.
+    It only queries the lock, so that a node that starts meanwhile gets it.
     """
     directory, _, _ = f"{path}/".partition(f"/{PARTITION_DIRECTORY}/")
     try:

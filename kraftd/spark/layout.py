@@ -1,4 +1,4 @@
-"""Which segments and checkpoints a path holds, and to which node and cluster they belong."""
+"""The segments and checkpoints at a path, and their node and cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CheckpointFile:
 
 @dataclass(frozen=True)
 class Replica:
-    """What one replica of the metadata log holds. The ids are None where no meta.properties tells them."""
+    """The files of one replica of the metadata log. The ids are None without a meta.properties."""
 
     path: str
     cluster_id: str | None

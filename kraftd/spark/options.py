@@ -1,4 +1,4 @@
-"""What can be said to `spark.read.format("kraft")` and `spark.readStream.format("kraft")`.
+"""The options of `spark.read.format("kraft")` and `spark.readStream.format("kraft")`.
 
 path or paths (a JSON list); mode (FAILFAST, PERMISSIVE); startingOffset (earliest, latest or a number) and
 endingOffset (the first not read); highWatermark; splitBytes; maxRowsPerTrigger; decoder (columns, records).
@@ -45,7 +45,7 @@ class SourceOptions:
 
 
 def parse_options(given: Mapping[str, str]) -> SourceOptions:
-    """The options as Spark gives them, which do not distinguish upper and lower case. Raises InputError."""
+    """Parse Spark's options, whose names ignore case. Raises InputError."""
     options = {key.lower(): given[key] for key in given}
     for key in options:
         if key not in _KNOWN and key not in _SPARKS_OWN:

@@ -1,8 +1,8 @@
 """Parquet that tasks write themselves, by Arrow: decoded columns never become rows of Spark, which would cost
 far more than decoding does (docs/spark.md has figures).
 
-A task writes a file under a name of its attempt and tells it to the driver. A dataset is what the driver was
-told of: files of attempts that failed or were overtaken go before the directory takes its place.
+A task writes a file under a name of its attempt and reports it to the driver. A dataset is the reported
+files: those of failed or superseded attempts are deleted before the directory gets its name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EMPTY = "part-empty"
 
 @dataclass(frozen=True)
 class Job:
-    """What every task of a dataset is told."""
+    """The settings of every task of a dataset."""
 
     directory: str
     schema: pa.Schema
@@ -49,7 +49,7 @@ class Part:
 
 
 def write_splits(session: SparkSession, tasks: Sequence[SplitPartition], job: Job) -> int:
-    """Write what tasks read as one dataset, in place of the one that was there; returns its rows.
+    """Write the rows of tasks as one dataset, which replaces an existing one; returns its rows.
 
     In mode PERMISSIVE a schema without `damage` leaves rows of damage out.
     """
@@ -67,7 +67,7 @@ def write_splits(session: SparkSession, tasks: Sequence[SplitPartition], job: Jo
 
 
 def commit(session: SparkSession, unfinished: str, directory: str, names: Collection[str]) -> None:
-    """Put a directory, of which the named files are the dataset, in another's place; other files go."""
+    """Replace a directory by another, of which only the named files stay."""
     delete_files(unfinished, [name for name, _ in list_files(unfinished) if name not in names])
     write_bytes(join(unfinished, SUCCESS), b"")
     move(session, unfinished, directory)
@@ -84,7 +84,7 @@ def write_part(number: int, task: SplitPartition, job: Job) -> Part:
 
 
 def _kept(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows as they are written: passwords hidden, and without damage unless the schema has it."""
+    """The rows to write: passwords hidden, and without damage unless the schema has it."""
     if len(rows.schema) > len(schema):
         rows = rows.filter(rows.column(DAMAGE.name).is_null()).select(schema.names)
     return redacted_batch(rows)

@@ -1,7 +1,7 @@
 """How a log is split into byte ranges that begin and end with a batch, without reading its records.
 
-A segment's sparse index tells positions of batches, and is believed where a plausible header stands there;
-elsewhere headers are walked. The last stretch of a segment is always walked: it tells where the log ends.
+A segment's sparse index has positions of batches, which count if a plausible header is there; otherwise
+headers are walked. The end of a segment is always walked, because it determines the end of the log.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Split:
 
 @dataclass(frozen=True)
 class TornTail:
-    """Bytes at the end of a file that are no whole batch: what a crash, or a writer at work, leaves."""
+    """Bytes at the end of a file that are no whole batch: left by a crash, or by a writer at work."""
 
     path: str
     position: int
@@ -118,7 +118,7 @@ def _plan(file: StoredFile, segment: SegmentFile, split_bytes: int, permissive: 
 
 
 def _sparse_places(file: StoredFile, segment: SegmentFile, size: int, split_bytes: int) -> Iterator[Place]:
-    """Some batches, about every split_bytes, and all behind the last that the index knows."""
+    """Positions of some batches, about every split_bytes, and of all after the last index entry."""
     position = 0
     index = _load_index(segment, size)
     for place in [] if index is None else _indexed_places(file, index, size, split_bytes):
@@ -152,7 +152,7 @@ def _load_index(segment: SegmentFile, size: int) -> SegmentIndex | None:
 
 
 def walk_headers(file: StoredFile, position: int, size: int) -> Iterator[Place]:
-    """The batches from position on; ends before what is no whole batch."""
+    """The batches from position on; ends before bytes that are no whole batch."""
     while position < size:
         header = header_at(file, position, size)
         if header is None:
@@ -162,7 +162,7 @@ def walk_headers(file: StoredFile, position: int, size: int) -> Iterator[Place]:
 
 
 def header_at(file: StoredFile, position: int, size: int) -> BatchHeader | None:
-    """The header at a position; None where no whole batch stands."""
+    """The header at a position; None if there is no whole batch."""
     try:
         header = parse_header(file.read(position, HEADER_BYTES), alone=True)
     except CorruptBatch:

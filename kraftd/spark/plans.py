@@ -1,4 +1,4 @@
-"""What the column builder in C is told: the columns wanted, and a plan for every record type and version.
+"""The input of the column builder in C: the wanted columns, and a plan for every record type and version.
 
 A plan is ((fields of the body), (tagged fields), column of the unknown ones); a field is (kind, array,
 nullable, column, tag, default, is the topic id, plan of its struct), a column -1 where none is wanted.
@@ -20,7 +20,7 @@ Columns = Mapping[str, tuple[int, pa.DataType]]
 
 
 def column_tree(kind: pa.DataType) -> tuple[str, tuple[Any, ...]]:
-    """A type of Arrow as the builder is told of it."""
+    """An Arrow type in the form for the builder."""
     if pa.types.is_list(kind):
         return "list", (column_tree(kind.value_type),)
     if pa.types.is_struct(kind):
@@ -89,7 +89,7 @@ def _plan(
 
 
 def _standard(row: FieldRow) -> int | None:
-    """What an absent tagged field is: a number, 0 for what is empty, None for null."""
+    """The default of an absent tagged field: a number, 0 for empty, None for null."""
     if row.default is None:
         return None
     return row.default if isinstance(row.default, int) else 0

@@ -1,6 +1,6 @@
-"""Filters of a query that spare reading: on offset, timestamp_ms, type and topic_id.
+"""Filters of a query that reduce reading: on offset, timestamp_ms, type and topic_id.
 
-Spark applies every filter itself as well, so that what is here need not be exact, only never too strict.
+Spark also applies every filter itself, so those here may be inexact, but never too strict.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kraftd.spark.reading import Wanted
 
 
 def narrowed(wanted: Wanted, filters: Sequence[Filter]) -> Wanted:
-    """What is wanted, less what some filters rule out."""
+    """The wanted records, without those that the filters exclude."""
     for each in filters:
         column, value = getattr(each, "attribute", (None,)), getattr(each, "value", None)
         if column == ("offset",) and isinstance(value, int):
@@ -64,6 +64,6 @@ def _names(each: Any) -> frozenset[str] | None:
 
 
 def _uuids(each: Any) -> frozenset[str] | None:
-    """The topic ids that a filter names; those that are no ids match nothing."""
+    """The topic ids in a filter; a text that is no id matches nothing."""
     names = _names(each)
     return None if names is None else frozenset(name for name in names if len(name) == 22)

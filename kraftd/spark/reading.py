@@ -1,4 +1,4 @@
-"""One split of a segment, or one checkpoint, into Arrow record batches: what a Spark task does."""
+"""The work of a Spark task: reads one split of a segment, or one checkpoint, into Arrow record batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DAMAGE_PIECE_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which records are wanted: offsets and timestamps inclusive; None is all types, all topics."""
+    """The wanted records: offsets and timestamps inclusive; None is all types, all topics."""
 
     first_offset: int = 0
     last_offset: int = LAST_OFFSET
@@ -46,7 +46,7 @@ def read_split(
 ) -> Iterator[pa.RecordBatch]:
     """The wanted records of a split.
 
-    Raises InputError at damage and gaps, naming file, byte and offset; permissive gives rows of damage
+    Raises InputError at damage and gaps, with file, byte and offset; permissive yields rows of damage
     instead.
     """
     decoder = make_decoder(schema, wanted, columns=columns)

@@ -1,9 +1,9 @@
-"""Which offsets of a log are committed, from what one replica or several hold of it.
+"""The committed offsets of a log, from one replica or several.
 
 The high watermark is not on disk. Of several replicas the log is that of the one with the latest epoch and,
-within it, the highest offset; committed is what a majority of the voters holds of it, record for record, and
-what a checkpoint covers. With fewer voters than a majority no more can be proved: then it is what all those
-given agree on.
+within it, the highest offset. Records are committed if a majority of the voters holds them, record for
+record, or a checkpoint covers them. With fewer voters than a majority no more can be proved: then those that
+all given replicas share count.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ReplicaLog:
 
     @property
     def gaps(self) -> list[str]:
-        """Where a segment does not begin with the offset that the one before ends at, in words."""
+        """The gaps, in words: segments that do not begin at the end offset of the one before."""
         return [
             _gap(before, after)
             for before, after in pairwise(self.plans)
@@ -75,7 +75,7 @@ class ReplicaLog:
 
 @dataclass(frozen=True)
 class CommittedLog:
-    """The log to read: one replica's, up to below end_offset. notes say what a person should know of it."""
+    """The log to read: one replica's, up to below end_offset. notes are for the user."""
 
     log: ReplicaLog
     end_offset: int
@@ -124,7 +124,7 @@ def committed_log(
     permissive: bool = False,
     high_watermark: int | None = None,
 ) -> CommittedLog:
-    """The log that several replicas agree on. high_watermark, where it is known, is taken at its word."""
+    """The log on which several replicas agree. A given high_watermark is trusted."""
     logs = [plan_log(replica, split_bytes, permissive=permissive) for replica in replicas]
     chosen = max(logs, key=lambda log: (log.last_epoch, log.end_offset))
     notes = [str(log.torn) for log in logs if log.torn is not None]
@@ -174,8 +174,9 @@ def _majority_end(chosen: ReplicaLog, logs: Sequence[ReplicaLog]) -> tuple[int, 
 
 
 def epochs_of(log: ReplicaLog) -> Epochs:
-    """Where each epoch begins in a log: from leader-epoch-checkpoint where it fits the log, else by all
-    headers."""
+    """The first offset of each epoch in a log: from leader-epoch-checkpoint if it fits the log, else from all
+    headers.
+    """
     if not log.plans:
         return []
     directory, _ = split_name(log.plans[0].segment.path)
@@ -229,7 +230,7 @@ class Voter:
     directory_id: str | None
 
     def may_be(self, replica: Replica) -> bool:
-        """Return whether a replica can be this voter's; what it does not tell of itself is no obstacle."""
+        """Return whether a replica can be this voter's; unknown ids of the replica match."""
         if replica.node_id not in (None, self.node_id):
             return False
         return None in (self.directory_id, replica.directory_id) or self.directory_id == replica.directory_id
@@ -270,7 +271,7 @@ def _last_voters(
             if only_first:
                 break
     except (CorruptBatch, ProtocolError):
-        pass  # the task that reads this batch tells it
+        pass  # the task that reads this batch reports it
     finally:
         file.close()
     return found

@@ -13,7 +13,7 @@ from kraftd.spark.reading import Wanted
 
 @dataclass
 class SplitPartition(InputPartition):
-    """One task's share: a split, and what is wanted of it."""
+    """One task's share: a split, and the wanted records."""
 
     split: Split
     wanted: Wanted

@@ -1,5 +1,4 @@
-"""The records that made a cluster what it was at an offset, as data frames: a checkpoint and the log behind
-it.
+"""The records behind a cluster's state at an offset, as data frames: a checkpoint and the log after it.
 
 Records of aborted or unfinished metadata transactions (KIP-868) are in `log` and nowhere else.
 """
@@ -83,7 +82,7 @@ class Timeline:
         return rows.where("damage IS NOT NULL").select("damage.*")
 
     def until(self, end_offset: int, *, checkpoints_below: int | None = None) -> Timeline:
-        """The same up to below a lower offset; what is staged is shared."""
+        """The same timeline up to below a lower offset; staged data is shared."""
         found = Timeline(
             self.session,
             self.source,
@@ -104,7 +103,7 @@ class Timeline:
         return write_splits(self.session, tasks, Job(path, schema, self.permissive))
 
     def stage(self, directory: str, records: str | None = None, *, history: bool = True) -> None:
-        """Decode once, into Parquet in a directory that the workers share; later reads are of that.
+        """Decode once, into Parquet in a directory that the workers share; later reads use it.
 
         records is where the whole log lies already. With history false only what `state` reads is decoded.
         The directory is the caller's to delete.
@@ -125,7 +124,7 @@ class Timeline:
         self._staged = staged
 
     def keep(self, name: str, path: str) -> None:
-        """Remember that a table of this timeline was written, so that others are made of it."""
+        """Remember that a table of this timeline was written, so that others are made from it."""
         self.made[name] = self.session.read.parquet(path)
 
     def _staged_rows(self, path: str, schema: pa.Schema) -> DataFrame:
@@ -150,7 +149,7 @@ class Timeline:
 
     @cached_property
     def unsound_checkpoints(self) -> list[CheckpointFile]:
-        """In mode PERMISSIVE those within the end that are damaged."""
+        """In mode PERMISSIVE the damaged checkpoints within the end."""
         if not self.permissive:
             return []
         found = [each for each in self.checkpoints() if each.end_offset <= self.end_offset]
@@ -158,7 +157,7 @@ class Timeline:
 
     @cached_property
     def first_checkpoint(self) -> CheckpointFile | None:
-        """The checkpoint that stands for what is older than the log; None for a log from offset 0."""
+        """The checkpoint that replaces records older than the log; None for a log from offset 0."""
         if self.source.log.plans and self.source.start_offset == 0:
             return None
         return next(iter(self.checkpoints()), None)
@@ -230,7 +229,7 @@ class Timeline:
         return None if found.isEmpty() else found
 
     def _check_start(self) -> None:
-        """Raises InputError where what is older than the log is nowhere."""
+        """Raises InputError if records older than the log are missing everywhere."""
         replica, start = self.source.replica, self.source.start_offset
         if not replica.segments:
             if not self.permissive:

@@ -83,7 +83,7 @@ def append_batch(rows: DataFrame, directory: str) -> None:
     """Write a batch as a directory named after its first offset, in place of what was there from that
     offset on.
 
-    Spark gives a batch that was not finished again, with the same offsets, so that this may be done twice.
+    Spark repeats an unfinished batch with the same offsets, so this may be done twice.
     """
     session = rows.sparkSession
     unfinished = join(directory, ".unfinished")

@@ -1,4 +1,4 @@
-"""Options that several commands have, and what they make of them."""
+"""Options of several commands, and their evaluation."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """Tells of each step how long it took."""
+    """Reports the duration of each step."""
 
     def __init__(self, steps: int) -> None:
         self._steps = steps

@@ -68,7 +68,7 @@ def operations_over_time(timeline: Timeline, span: Span) -> Rows:
 
 
 def ill_over_time(timeline: Timeline, span: Span) -> Rows:
-    """How many partitions were not well, by kind, from each part of the span on in which that changed."""
+    """The number of unhealthy partitions, by kind, after each part of the span in which it changed."""
     rows = intervals.partition_intervals(timeline)
     begun = rows.select("kind", F.col("start_timestamp_ms").alias("timestamp_ms"), F.lit(1).alias("change"))
     ended = rows.where("end_timestamp_ms IS NOT NULL").select(
@@ -84,7 +84,7 @@ def ill_over_time(timeline: Timeline, span: Span) -> Rows:
 
 
 def longest_intervals(timeline: Timeline) -> Rows:
-    """The topics whose partitions were not well for the longest, added up."""
+    """The topics whose partitions were unhealthy for the longest total time."""
     rows = intervals.interval_totals(timeline).where("scope = 'topic'")
     return _collect(rows, F.desc("duration_ms"), MOST_ROWS)
 

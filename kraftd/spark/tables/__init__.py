@@ -1,1 +1,1 @@
-"""The tables: one function a table, from a timeline to a data frame. docs/tables.md says what each holds."""
+"""The tables: one function a table, from a timeline to a data frame. docs/tables.md describes each."""

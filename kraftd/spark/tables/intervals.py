@@ -44,7 +44,8 @@ def partition_intervals(timeline: Timeline) -> DataFrame:
     flags = F.array(*[_flag(kind, *parts) for kind, parts in kinds.items()])
     fields = ("offset", "timestamp_ms", *KEY, "topic_name", "removed_offset", "removed_timestamp_ms")
     rows = history.select(*fields, flags.alias("flags"))
-    # Most partitions are always well: what changes no condition goes before anything is multiplied.
+    # Most partitions are always healthy: rows that change no condition are dropped before rows are
+    # multiplied.
     conditions = F.transform("flags", lambda flag: flag["holds"])
     none_holds = F.array(*[F.lit(False)] * len(kinds))
     before = F.coalesce(F.lag(conditions).over(Window.partitionBy(*KEY).orderBy("offset")), none_holds)

@@ -1,4 +1,4 @@
-"""How leadership and ISRs moved, and why.
+"""The moves of leadership and ISRs, and their causes.
 
 The log does not say why a leader moved. Its cause is read off the records of the same batch, which the
 controller writes for one event: a broker that was fenced, shut down, unregistered or unfenced there; else
