@@ -109,6 +109,9 @@ class _Examination:
         self._own = {(one.host, one.port) for one in config.advertised_listeners}
         if config.node_id in config.quorum_voters:
             self._own.add(config.quorum_voters[config.node_id])
+        for one in config.advertised_listeners:
+            if one.host:
+                await self._resolves(one.host)  # peers are sent there
         for one in config.listeners:
             if not one.port:
                 continue  # the system chooses it

@@ -102,6 +102,13 @@ def test_what_is_wrong_on_this_machine_is_told_with_remedies(tmp_path: Path) -> 
     ]
 
 
+def test_an_advertised_name_that_does_not_resolve_is_told(tmp_path: Path) -> None:
+    config = formatted(tmp_path, free_port())
+    advertised = "CONTROLLER://nowhere.invalid:9093"
+    write_config(tmp_path, free_port(), advertised__listeners=advertised)
+    assert wrong(examined("--config", config, code=1)) == [("names", "nowhere.invalid")]
+
+
 def test_a_file_with_errors_is_a_finding_for_each(tmp_path: Path) -> None:
     config = write_config(tmp_path, 9093, num__partitions="many", log__retention__hrs="3")
     assert wrong(examined("--config", config, code=1)) == [("config", str(config))] * 2
