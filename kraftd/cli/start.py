@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.failures import DIRECTORY, FAILED, OK
+from kraftd.cli.failures import DIRECTORY, FAILED, OK, CommandFailure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
     from kraftd.types import Endpoint
 
+MIN_OPEN_FILES = 64  # its libraries, listeners and files; with less, the event loop aborts the process
 STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -55,6 +57,16 @@ def signal_stops() -> None:
 
 def run_node(config: DaemonConfig) -> int:
     """Run a controller until it is told to stop; its exit code."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= hard < MIN_OPEN_FILES:
+        raise CommandFailure(
+            f"This process may have {hard} files open, and a controller needs {MIN_OPEN_FILES} at least: "
+            "raise the limit (ulimit -n, LimitNOFILE).",
+            FAILED,
+        )
+    if 0 <= soft < MIN_OPEN_FILES:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (MIN_OPEN_FILES, hard))
+
     from kraftd.runtime.daemon import run
 
     def announce(cluster_id: str, endpoints: Sequence[Endpoint]) -> None:

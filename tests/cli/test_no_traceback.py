@@ -169,6 +169,22 @@ def test_too_few_file_descriptors_are_told(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("files", [6, 9, 14, 63])
+def test_a_start_with_too_few_file_descriptors_says_how_many_it_needs(tmp_path: Path, files: int) -> None:
+    config = write_config(tmp_path)
+    assert run("format", "-c", config, "-t", CLUSTER_ID, "--standalone").code == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "kraftd", "start", str(config)],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"This process may have {files} files open"), done.stderr
+
+
 def test_the_version_is_told_as_people_ask_for_it() -> None:
     assert run("--version") == run("version")
 
