@@ -1,3 +1,3 @@
-"""The command line: reads arguments, calls the packages below, and says what went wrong in words and exit
-codes.
+"""The command line: parses arguments, calls the packages below, and reports failures in words and
+exit codes.
 """

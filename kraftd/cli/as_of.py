@@ -30,7 +30,7 @@ class AsOf(click.ParamType[Limit]):
 
 
 def parse_as_of(text: str, now_s: float) -> Limit:
-    """Raises ValueError saying what would do."""
+    """Raises ValueError with the valid forms."""
     text = text.strip()
     if text == "now":
         return Limit()
@@ -53,7 +53,7 @@ def parse_as_of(text: str, now_s: float) -> Limit:
 
 
 def time_text(timestamp_ms: int) -> str:
-    """`2026-11-22 06:51:05.123Z`; "-" where no time is known."""
+    """`2026-11-22 06:51:05.123Z`; "-" for an unknown time."""
     if not 0 <= timestamp_ms < 1 << 47:
         return "-"
     moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)

@@ -1,4 +1,4 @@
-"""The options by which the commands that look at a cluster find it, and the source that they mean."""
+"""The options by which commands find a cluster, and the source that they select."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOOTSTRAP_NAMES = ("--bootstrap", "--bootstrap-server", "--bootstrap-controller"
 
 
 class Place(click.ParamType[str]):
-    """A path that is only looked at when the command runs."""
+    """A path that is checked only when the command runs."""
 
     name = "PATH"
 

@@ -1,4 +1,4 @@
-"""What went wrong, in words, and the exit code that tells scripts."""
+"""Failures of commands, in words, and their exit codes for scripts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REPORT = "Please report it, with what KRAFTD_TRACEBACK=1 in the environment adds
 
 
 class CommandFailure(Exception):
-    """A command that cannot go on: what to tell the user, and the exit code."""
+    """A command that cannot continue: the text for the user, and the exit code."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""Saying what a command waits for, before it is taken for hung."""
+"""Reports what a command waits for, so that it does not seem to hang."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _is_said = ContextVar("_is_said", default=False)  # an outer one says what is wa
 
 @asynccontextmanager
 async def waiting(what: str) -> AsyncIterator[None]:
-    """Say on standard error what is waited for, once that has taken SILENT_S."""
+    """Report on standard error what the command waits for, after SILENT_S."""
     if _is_said.get():
         yield
         return

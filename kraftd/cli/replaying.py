@@ -1,4 +1,4 @@
-"""A source's records into an image, as of an offset or a time, with a bar for people that wait."""
+"""Replays a source's records into an image, as of an offset or a time, with a progress bar."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PATIENCE_S = 0.5  # before the bar is shown
 
 
 class State(NamedTuple):
-    """An image and as of which record it is; next_offset is where the log goes on."""
+    """An image with the record as of which it is; the log continues at next_offset."""
 
     image: Image
     provenance: Provenance

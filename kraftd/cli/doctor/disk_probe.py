@@ -1,4 +1,4 @@
-"""Looking at a node's directories, whether it runs or not: no lock is taken, and no file is left."""
+"""Examines a node's directories, whether it runs or not, without a lock and without leaving a file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def look_at_directories(config: DaemonConfig) -> Iterator[Finding]:
 
 
 def identity_of(config: DaemonConfig) -> MetaProperties | None:
-    """What the metadata directory's meta.properties says, None where it cannot be read."""
+    """The metadata directory's meta.properties; None if it cannot be read."""
     try:
         return read_meta_properties(RealDisk(), config.metadata_log_dir)
     except StorageError:
@@ -64,7 +64,9 @@ def _identities(config: DaemonConfig) -> Iterator[Finding]:
 
 
 def _files(path: str) -> Iterator[Finding]:
-    """What a start would say. Of a running node what two looks find alike: it may write during one."""
+    """The findings of a rehearsed start. Of a running node only those of two passes count: it may write
+    during one.
+    """
     disk = RealDisk()
     refusals, notes = rehearse(disk, path)
     if refusals:

@@ -1,4 +1,4 @@
-"""The examination: which probes look at what, in which order."""
+"""The examination: the probes in their order."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def log_in_as(config: DaemonConfig, found: list[Finding]) -> None:
 
 
 def configured_servers(config: DaemonConfig) -> list[Address]:
-    """Where a file says that the quorum is."""
+    """The quorum's addresses from a file."""
     return list(dict.fromkeys([*config.quorum_voters.values(), *config.quorum_bootstrap_servers]))
 
 
@@ -201,7 +201,7 @@ class _Examination:
         return supported_features(unstable=self._config.unstable_feature_versions_enable)
 
     async def _resolves(self, host: str) -> bool:
-        """Return whether a host has an address; told once."""
+        """Return whether a host has an address; a failure is reported once."""
         failure = await peer_probe.resolve(host)
         if host not in self._named:
             self._named.add(host)

@@ -1,4 +1,4 @@
-"""What the room on a disk and the time of its syncs mean for a controller. Pure."""
+"""Judges the free space of a disk and the time of its syncs for a controller. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kraftd.cli.doctor.findings import Finding, ok, problem, warning
 LITTLE_ROOM_BYTES = 64 << 20
 LOW_ROOM_BYTES = 1 << 30
 LOW_ROOM_PERCENT = 5
-SLOW_SYNC_MS = 20.0  # in the middle: each commit waits for one
+SLOW_SYNC_MS = 20.0  # the median: each commit waits for one
 LONG_SYNC_MS = 200.0  # the longest
 FASTER_DISK = "give metadata.log.dir a disk of its own, or a faster one"
 

@@ -1,4 +1,4 @@
-"""What the answers of addresses mean: the words are those of a node that looks for its leader. Pure."""
+"""Judges the answers of addresses, in the words of a node that looks for its leader. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UPGRADE = "upgrade that node, or set the feature's level down (kafka-features.sh
 
 
 class Answer(NamedTuple):
-    """What an address answered. failure is empty where it speaks Kafka's protocol.
+    """An address's answer. failure is empty if it speaks Kafka's protocol.
 
     speaks is "TLS", "HTTP" or "PLAINTEXT" where that was found out after a failure. cluster_id is None where
     it was not told.

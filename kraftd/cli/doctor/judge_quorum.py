@@ -1,4 +1,4 @@
-"""What the leader says of its quorum: voters, lag, clocks, brokers, registrations. Pure."""
+"""Judges the leader's answers about its quorum: voters, lag, clocks, brokers, registrations. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from kraftd.cli.doctor.findings import Finding, note, ok, problem, warning
 from kraftd.cli.leader import leaders_time_ms
 from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
 
-SILENT_MS = 10_000  # a voter that did not fetch for so long is as good as gone
+SILENT_MS = 10_000  # a voter that did not fetch for this long counts as gone
 TWIN_MS = 3_000  # two replicas of one id that both fetched within this time run both
-BEHIND_MS = 5_000  # a replica that was not level for so long lags
+BEHIND_MS = 5_000  # a replica that was behind for this long lags
 CLOCKS_APART_MS = 1_000
 
 
@@ -121,7 +121,7 @@ def judge_registrations(gone: Iterable[tuple[int, str]]) -> Iterator[Finding]:
 def judge_membership(
     partition: PartitionData, me: Member, static_voters: Mapping[int, tuple[str, int]]
 ) -> Iterator[Finding]:
-    """What the quorum knows of this node, against its file and its directory."""
+    """Compare the quorum's knowledge of this node with its file and its directory."""
     node = f"node {me.node_id}"
     ids = {one.replica_id for one in partition.current_voters}
     if static_voters and ids != set(static_voters):

@@ -1,4 +1,4 @@
-"""Asking addresses what they are: Kafka's protocol first, then TLS, HTTP, or PLAINTEXT after TLS."""
+"""Probes addresses for their protocol: Kafka's first, then TLS, HTTP, or PLAINTEXT after TLS."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HTTP_PROBE = b"GET / HTTP/1.0\r\n\r\n"
 
 
 async def probe_all(addresses: Iterable[Address], timeout_s: float) -> list[Answer]:
-    """What each address answers, all asked at once."""
+    """Probe all addresses at once."""
     return list(await asyncio.gather(*(probe(address, timeout_s) for address in addresses)))
 
 
@@ -105,7 +105,7 @@ async def resolve(host: str) -> str | None:
 
 
 def bind_refusal(host: str, port: int) -> str | None:
-    """What the system says to binding an address, None where it could be bound. It is let go at once."""
+    """The system's refusal to bind an address; None if it could be bound. The socket is closed at once."""
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in found[:1]:

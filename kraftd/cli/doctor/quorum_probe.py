@@ -1,4 +1,4 @@
-"""Asking the leader: the quorum, the time it has, and the registrations."""
+"""Queries the leader for the quorum, its clock, and the registrations."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def judge_leader(
     me: Member | None,
     static_voters: Mapping[int, tuple[str, int]],
 ) -> Iterator[Finding]:
-    """All that the leader's answers say."""
+    """All findings from the leader's answers."""
     partition = leader.quorum.partition
     yield judge_clock(partition, leader.asked_ms, leader.answered_ms)
     yield from judge_voters(partition)
