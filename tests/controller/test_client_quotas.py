@@ -178,3 +178,10 @@ def test_a_filter_of_quotas_that_cannot_be_is_refused(
     with pytest.raises(Refusal) as refused:
         describe(filled, *components)
     assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("rate", "code"), [(0.0, INVALID), (-1.0, INVALID), (math.nan, INVALID), (5e-324, 0)]
+)
+def test_a_quota_is_greater_than_zero(rate: float, code: int) -> None:
+    assert alter(Cluster(), entry({"user": "alice"}, request_percentage=rate))[0][0] == code

@@ -321,3 +321,54 @@ def test_a_refusal_fits_into_the_answer_however_long_a_name_or_value_is(
     [response] = decide(cluster, change(resource)).answer.responses
     assert response.error_code != ErrorCode.NONE
     assert len(response.error_message.encode()) < 5_000
+
+
+def test_a_value_that_cannot_be_is_refused_with_its_key_and_itself(cluster: Cluster) -> None:
+    request = change((TOPIC, "t", [("retention.ms", SET, "soon")]))
+    [response] = decide(cluster, request).answer.responses
+    assert "retention.ms" in response.error_message and "soon" in response.error_message
+
+
+def test_a_groups_configs_are_checked_with_those_of_its_server__kip848(cluster: Cluster) -> None:
+    for key, value, code in (
+        ("consumer.session.timeout.ms", "50000", ErrorCode.NONE),
+        ("consumer.session.timeout.ms", "1", ErrorCode.INVALID_CONFIG),
+        ("consumer.session.timeout.ms", "x", ErrorCode.INVALID_CONFIG),
+        ("no.such.key", "1", ErrorCode.INVALID_CONFIG),
+    ):
+        assert codes(decide(cluster, change((32, "g", [(key, SET, value)])))) == [code]
+
+
+def test_a_description_tells_each_value_that_could_be_in_force_and_its_source(cluster: Cluster) -> None:
+    cluster.config("retention.ms", "9", topic="t")
+    cluster.config("log.retention.ms", "8")
+    asked = DescribeConfigsResource(TOPIC, "t", ("retention.ms", "segment.ms"))
+
+    def described(include_synonyms: bool) -> Any:
+        request = DescribeConfigsRequest([asked], include_synonyms=include_synonyms)
+        [result] = describe_configs(cluster.ctx, request).answer.results
+        return {entry.name: entry for entry in result.configs}
+
+    told = described(True)["retention.ms"]
+    assert (told.value, told.config_source, told.is_sensitive) == ("9", 1, False)
+    assert [(one.name, one.value, one.source) for one in told.synonyms] == [
+        ("retention.ms", "9", 1),
+        ("log.retention.ms", "8", 3),
+        ("log.retention.hours", "168", 5),
+    ]
+    assert described(False)["retention.ms"].synonyms == []
+    assert described(False)["segment.ms"].config_source == 5
+    own = DescribeConfigsResource(BROKER, str(CONTROLLER_ID), ("ssl.keystore.password", "node.id"))
+    [result] = describe_configs(cluster.ctx, DescribeConfigsRequest([own])).answer.results
+    assert {entry.name: entry.is_sensitive for entry in result.configs} == {
+        "ssl.keystore.password": True,
+        "node.id": False,
+    }
+
+
+def test_one_effective_config_of_a_topic_comes_from_the_file_at_last(cluster: Cluster) -> None:
+    assert effective_topic_config(cluster.ctx, "t", "retention.ms") == "604800000"
+    cluster.settings = type(cluster.settings)(
+        cluster_id="c", node_id=CONTROLLER_ID, static_config=NodeConfig({"log.retention.hours": "1"})
+    )
+    assert effective_topic_config(cluster.ctx, "t", "retention.ms") == "3600000"

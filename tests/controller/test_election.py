@@ -149,3 +149,12 @@ def test_the_cluster_may_allow_unclean_elections_for_all_topics(cluster: Cluster
     cluster.config("unclean.leader.election.enable", "true")
     cluster.apply(elect_unclean_leaders(cluster.ctx).records)
     assert leaders(cluster)[3] == 1
+
+
+def test_an_election_names_what_is_missing(cluster: Cluster) -> None:
+    request = ElectLeadersRequest(PREFERRED, [TopicPartitions("a", (9,)), TopicPartitions("none", (0,))])
+    results = cluster.decide(elect_leaders, request, 2).replica_election_results
+    assert {topic.topic: topic.partition_result[0].error_message for topic in results} == {
+        "a": "There is no such partition.",
+        "none": "There is no such topic.",
+    }

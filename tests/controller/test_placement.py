@@ -90,3 +90,18 @@ def test_a_ring_is_placed_as_partition_by_partition_with_the_same_dice(seed: int
             striper = Striper(racks, SeededDice(seed), replication_factor)
             one_by_one = [striper.place() for _ in range(count)]
             assert place(racks, SeededDice(seed), count, replication_factor) == one_by_one
+
+
+class Zeros:
+    """Dice that always fall on 0."""
+
+    def below(self, n: int) -> int:
+        return 0
+
+    def uuid(self) -> bytes:
+        return bytes(16)
+
+
+def test_each_next_partition_begins_one_rack_further_and_goes_on_in_their_order() -> None:
+    racks = Racks([broker(number, rack) for number, rack in enumerate("abcd")])
+    assert place(racks, Zeros(), 4, 3) == [(0, 1, 2), (1, 2, 3), (2, 3, 0), (3, 0, 1)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_context
+
 import pytest
 from msgspec.structs import replace
 
@@ -176,3 +178,13 @@ def test_versions_0_and_1_answer_for_each_feature() -> None:
         ("group.version", 0, "NONE")
     ]
     assert update(Cluster(), ("group.version", 1, UP), version=2).answer.results == []
+
+
+@pytest.mark.parametrize("kind", [SAFE, UNSAFE])
+def test_kraft_version_never_goes_down__kip853(kind: int) -> None:
+    ctx = replace_context(Cluster().ctx, kraft_version=1)
+    request = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey("kraft.version", 0, False, kind)])
+    decision = update_features(ctx, request, 2)
+    assert decision.answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert "it cannot be downgraded" in str(decision.answer.error_message)
+    assert (decision.records, decision.kraft_version) == ([], None)

@@ -129,3 +129,13 @@ def test_configs_are_denied_by_the_kind_of_their_resource(house: House) -> None:
     answer = house.ask(ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(described))
     told = {(one.resource_type, one.resource_name): one.error_code for one in answer.results}
     assert [told[one] for one in resources[:3]] == [0, TOPIC_DENIED, CLUSTER_DENIED]
+
+
+def test_a_config_behind_a_topic_that_is_named_twice_is_still_denied(house: House) -> None:
+    guard(house, allow(TOPIC, "a", AclOperation.ALTER_CONFIGS))
+    config = AlterableConfig("retention.ms", 0, "1000")
+    asked = [AlterConfigsResource(TOPIC, name, [config]) for name in "aab"]
+    answer = house.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, IncrementalAlterConfigsRequest(asked))
+    told = {one.resource_name: one.error_code for one in answer.responses}
+    assert told == {"a": ErrorCode.INVALID_REQUEST, "b": TOPIC_DENIED}
+    assert not house.node.image.config(2, "b")

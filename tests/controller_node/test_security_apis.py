@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
 from kraftd.messages import alter_configs_request, incremental_alter_configs_request
 from kraftd.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
@@ -31,7 +32,10 @@ from kraftd.messages.describe_user_scram_credentials_request import DescribeUser
 from kraftd.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from kraftd.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from kraftd.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftd.metadata.image import Image
+from kraftd.metadata.state import AclState
 from kraftd.requests.refusals import refuse
 from kraftd.security.authorizer import AuthorizerSettings, StandardAuthorizer
 from kraftd.types import Endpoint
@@ -184,6 +188,8 @@ def test_tokens_are_made_and_described_in_every_version(secured: House, version:
 def test_a_refused_token_is_told_in_every_version(house: House, version: int) -> None:
     answer = house.ask(ApiKey.CREATE_DELEGATION_TOKEN, version, CreateDelegationTokenRequest())
     assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    times = (answer.issue_timestamp_ms, answer.expiry_timestamp_ms, answer.max_timestamp_ms)
+    assert times == (-1, -1, -1)
 
 
 def test_a_denied_logger_has_no_config_to_alter_and_levels_that_need_more(secured: House) -> None:
@@ -260,3 +266,30 @@ def test_a_client_beyond_its_mutation_quota_is_told_to_wait(house: House) -> Non
     house.advance(5_000)
     again = house.ask(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest([CreatableTopic("b", 1, 1)], 1_000))
     assert [(topic.name, topic.error_code) for topic in again.topics] == [("b", 0)]
+
+
+def test_a_token_for_another_owner_is_created_by_the_permission_on_that_user__kip373(secured: House) -> None:
+    nobody = StandardAuthorizer(AuthorizerSettings())
+    acl = AclState(
+        AclResourceType.USER,
+        "User:carol",
+        AclPatternType.LITERAL,
+        "User:ANONYMOUS",
+        "*",
+        AclOperation.CREATE_TOKENS,
+        AclPermission.ALLOW,
+    )
+    nobody.change((), [acl])
+    nobody.end_load()
+    secured.node.boundary._authorizer = nobody
+    for owner, code in (("carol", 0), ("dave", ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)):
+        request = CreateDelegationTokenRequest("User", owner)
+        assert secured.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, request).error_code == code
+
+
+def test_a_login_outside_of_an_authentication_is_told_so(house: House) -> None:
+    illegal = ErrorCode.ILLEGAL_SASL_STATE
+    assert house.ask(ApiKey.SASL_HANDSHAKE, 1, SaslHandshakeRequest("PLAIN")).error_code == illegal
+    answer = house.ask(ApiKey.SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(b"token"))
+    assert answer.error_code == illegal
+    assert answer.error_message == "SaslAuthenticate came outside of an authentication."

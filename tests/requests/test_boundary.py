@@ -152,6 +152,7 @@ def test_a_fault_in_a_handler_costs_that_call_alone_and_is_logged_with_its_trace
     error = said.fields["exc_info"]
     assert isinstance(error, ZeroDivisionError) and error.__traceback__ is not None
     assert "UNREGISTER_BROKER" in said.fields["call"]
+    assert said.fields["error"] == "ZeroDivisionError('planted')"
     assert door.boundary.failures == 1
     _, again = door.unregister()
     assert code_of(again) == ErrorCode.UNKNOWN_SERVER_ERROR
