@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import ssl
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +21,7 @@ from kraftd.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftd.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraftd.net.tls.contexts import TlsContexts
+from kraftd.net.token_source import TokenSource
 from kraftd.security.sasl import ClientExchange, SaslFailed
 from kraftd.wire.error_code import ErrorCode
 
@@ -45,14 +48,21 @@ def load_client_security(path: Path) -> ClientSecurity:
 
 
 class Secured:
-    """The setup of every connection of a command. Raises ConfigError for stores that cannot be used."""
+    """The setup of every connection of a command. Raises ConfigError for stores that cannot be used.
+
+    A token is fetched when a connection first needs one, and when it is to be replaced: that blocks the loop.
+    """
 
     def __init__(self, security: ClientSecurity) -> None:
         try:
             self._tls = TlsContexts(security.tls).client if security.tls is not None else None
+            grant = security.grant
+            tokens = TokenSource(grant, _now_ms, random.random) if grant is not None else None
         except ValueError as error:
             raise ConfigError([str(error)]) from None
-        self._login: Callable[[], ClientExchange] | None = client_login(security)
+        self._login: Callable[[], ClientExchange] | None = client_login(
+            security, tokens.fetched_text if tokens is not None else None
+        )
 
     def tls(self, host: str) -> ssl.SSLContext | None:
         """The context of a connection to a host, None for plaintext."""
@@ -81,3 +91,7 @@ class Secured:
 
     def __repr__(self) -> str:
         return f"<Secured {'TLS' if self._tls else 'plaintext'}{', with a login' if self._login else ''}>"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

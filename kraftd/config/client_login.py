@@ -17,15 +17,21 @@ from kraftd.security.scram_client import SaltedPasswords, ScramClient
 from kraftd.security.scram_messages import TOKEN_AUTH
 
 
-def client_login(client: ClientSecurity) -> Callable[[], ClientExchange] | None:
-    """The function that begins a login of this side; None if servers want none."""
+def client_login(
+    client: ClientSecurity, granted: Callable[[], str] | None = None
+) -> Callable[[], ClientExchange] | None:
+    """The function that begins a login of this side; None if servers want none.
+
+    `granted` gives the token of now, for a client with a grant; it may raise SaslFailed.
+    """
     if not client.mechanism or client.jaas is None:
         return None
     options: Mapping[str, Any] = client.jaas.options
     if client.mechanism == PLAIN:
         return partial(PlainClient, options["username"], options["password"])
     if client.mechanism == OAUTHBEARER:
-        return lambda: OAuthBearerClient(_read_token(client.token_url))
+        token = granted or partial(_read_token, client.token_url)
+        return lambda: OAuthBearerClient(token())
     salted: SaltedPasswords = {}
     by_token = str(options.get(TOKEN_AUTH, "")).lower() == "true"
     extensions = {TOKEN_AUTH: "true"} if by_token else {}

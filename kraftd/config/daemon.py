@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from kraftd.config.listeners import parse_ip_overrides, parse_metrics_listener, parse_protocol_map
+from kraftd.config.own_token_keys import OwnTokenKeys
 from kraftd.config.rows import (
     Row,
     as_strings,
@@ -138,9 +139,6 @@ class SecurityKeys:
         "sasl.oauthbearer.sub.claim.name", "the claim that is the principal's name"
     )
     sasl_oauthbearer_scope_claim_name = string("sasl.oauthbearer.scope.claim.name", "the claim of scopes")
-    sasl_oauthbearer_token_endpoint_url = string(
-        "sasl.oauthbearer.token.endpoint.url", "the file of this node's own token, `file:`"
-    )
     sasl_server_callback_handler_class = string(
         "sasl.server.callback.handler.class", "only checked: Kafka's own for OAUTHBEARER"
     )
@@ -449,6 +447,7 @@ SECTIONS: tuple[type, ...] = (
     ListenerKeys,
     ClientKeys,
     SecurityKeys,
+    OwnTokenKeys,
     QuorumKeys,
     MetadataLogKeys,
     TopicKeys,
@@ -464,6 +463,7 @@ class DaemonConfig(
     ListenerKeys,
     ClientKeys,
     SecurityKeys,
+    OwnTokenKeys,
     QuorumKeys,
     MetadataLogKeys,
     TopicKeys,

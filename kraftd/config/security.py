@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
 
 from msgspec import Struct
 
 from kraftd.config.findings import Findings
+from kraftd.config.own_token import read_grant
+from kraftd.config.security_keys import Keys, Settings, plain_text, tls_settings
 from kraftd.config.settings import Setting
-from kraftd.configdef.definition import InvalidValue, broker_def
+from kraftd.configdef.definition import broker_def
 from kraftd.security.authorizer_settings import CLASS_NAME, AuthorizerSettings, parse_super_users
+from kraftd.security.client_credentials import TokenGrant
 from kraftd.security.jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasEntry, parse_jaas
 from kraftd.security.jwt_validation import TokenRules
 from kraftd.security.principal_mapping import PrincipalMapper
 from kraftd.security.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
-from kraftd.security.tls_settings import TLS_1_3, StoreSettings, TlsSettings
+from kraftd.security.tls_settings import TlsSettings
 from kraftd.types import Endpoint
-
-Settings = Mapping[str, Setting]
 
 SSL, SASL_PLAINTEXT, SASL_SSL = 1, 2, 3  # as in Endpoint.security_protocol
 MAX_UNAUTHENTICATED_FRAME_BYTES = 65_536
@@ -67,12 +67,16 @@ class ListenerSecurity(Struct, frozen=True, kw_only=True):
 
 
 class ClientSecurity(Struct, frozen=True, kw_only=True):
-    """This side's authentication: TLS, and one SASL mechanism with its login module."""
+    """This side's authentication: TLS, and one SASL mechanism with its login module.
+
+    OAUTHBEARER's token is either in the file of `token_url`, or what `grant` leads to.
+    """
 
     tls: TlsSettings | None = None
     mechanism: str = ""
     jaas: JaasEntry | None = None
     token_url: str = ""
+    grant: TokenGrant | None = None
 
 
 class SecurityConfig(Struct, frozen=True, kw_only=True):
@@ -87,58 +91,6 @@ class SecurityConfig(Struct, frozen=True, kw_only=True):
     brokers: dict[str, ClientSecurity] = {}
     authorizer_class: str = ""
     authorizer: AuthorizerSettings = AuthorizerSettings()
-
-
-class Keys:
-    """The keys of one listener or client; their faults are noted in `findings`."""
-
-    def __init__(self, settings: Settings, findings: Findings, listener: str = "") -> None:
-        self._settings = settings
-        self._findings = findings
-        self._prefixes = (f"listener.name.{listener.lower()}.", "") if listener else ("",)
-        self._of_listener = bool(listener)
-
-    def found(self, key: str, mechanism: str = "") -> str | None:
-        """The full name under which a key is set; None when it is not."""
-        inner = [f"{mechanism.lower()}."] if mechanism else []
-        if not (self._of_listener and key == "sasl.jaas.config"):  # there, a mechanism has its own or none
-            inner.append("")
-        names = [f"{prefix}{part}{key}" for prefix in self._prefixes for part in inner]
-        return next((name for name in names if name in self._settings), None)
-
-    def value(self, key: str, mechanism: str = "") -> Any:
-        """The typed value of a key; its default if it is not set or malformed."""
-        definition = broker_def()[key]
-        name = self.found(key, mechanism)
-        if name is not None:
-            try:
-                return definition.parse(self._settings[name].text)
-            except InvalidValue as error:
-                self._findings.refuse(name, error.wanted)
-        return broker_def().defaults()[key]
-
-    def text(self, key: str, mechanism: str = "") -> str | None:
-        """The value of a text; None if it is not set or empty."""
-        value = self.value(key, mechanism)
-        return str(value) if value not in (None, "") else None
-
-    def refuse(self, key: str, why: str, mechanism: str = "") -> None:
-        """Note a problem with a key."""
-        self._findings.refuse(self.found(key, mechanism) or f"{self._prefixes[0]}{key}", why)
-
-    def warn(self, key: str, what: str) -> None:
-        """Note a key whose value does not have its effect in Kafka."""
-        text = f"{self._findings.said(self.found(key) or key)}: {what}"
-        if text not in self._findings.warnings:  # the keys of a listener are those of its clients, too
-            self._findings.warnings.append(text)
-
-    def tried(self, key: str, make: Callable[[], Any], mechanism: str = "") -> Any:
-        """The result of `make`; if it raises ValueError, None, with the problem noted."""
-        try:
-            return make()
-        except ValueError as error:
-            self.refuse(key, str(error), mechanism)
-            return None
 
 
 def read_security(
@@ -178,11 +130,6 @@ def read_security(
             allow_if_no_acl=everyone == "true",
         ),
     )
-
-
-def plain_text(settings: Settings, key: str) -> str:
-    """The text of a key that Kafka's definition does not have."""
-    return settings[key].text if key in settings else ""
 
 
 def _listener(endpoint: Endpoint, settings: Settings, findings: Findings) -> ListenerSecurity:
@@ -268,49 +215,15 @@ def _client(
             if option not in options:
                 why = f"{option} is missing: the node itself logs in by {mechanism}"
                 keys.refuse("sasl.jaas.config", why, mechanism)
-    url = keys.text("sasl.oauthbearer.token.endpoint.url", mechanism) or ""
-    if mechanism == OAUTHBEARER:
-        handler = keys.text("sasl.login.callback.handler.class", mechanism)
-        if handler not in (None, *_LOGIN_HANDLERS):
-            why = "kraftd runs no Java classes; remove the key"
-            keys.refuse("sasl.login.callback.handler.class", why, mechanism)
-        if not url.startswith("file:"):
-            why = "must be file:/path of a token, which is read at each login"
-            keys.refuse("sasl.oauthbearer.token.endpoint.url", why, mechanism)
-    return ClientSecurity(tls=tls, mechanism=mechanism, jaas=entry, token_url=url)
-
-
-def tls_settings(keys: Keys) -> TlsSettings:
-    """The ``ssl.*`` keys of a listener or a client."""
-    if keys.text("ssl.engine.factory.class") is not None:
-        keys.refuse("ssl.engine.factory.class", "kraftd runs no Java classes; remove the key")
-    suites = tuple(keys.value("ssl.cipher.suites") or ())
-    if 0 < len(TLS_1_3.intersection(suites)) < len(TLS_1_3):
-        keys.warn("ssl.cipher.suites", "those of TLS 1.3 cannot be chosen one by one: all three are offered")
-    return TlsSettings(
-        keystore=StoreSettings(
-            type=_store_type(keys, "ssl.keystore.type"),
-            location=keys.text("ssl.keystore.location"),
-            password=keys.text("ssl.keystore.password"),
-            key_password=keys.text("ssl.key.password"),
-            key=keys.text("ssl.keystore.key"),
-            certificates=keys.text("ssl.keystore.certificate.chain"),
-        ),
-        truststore=StoreSettings(
-            type=_store_type(keys, "ssl.truststore.type"),
-            location=keys.text("ssl.truststore.location"),
-            password=keys.text("ssl.truststore.password"),
-            certificates=keys.text("ssl.truststore.certificates"),
-        ),
-        client_auth=str(keys.value("ssl.client.auth")),
-        enabled_protocols=tuple(keys.value("ssl.enabled.protocols")),
-        cipher_suites=suites,
-        endpoint_identification=str(keys.value("ssl.endpoint.identification.algorithm") or "").strip(),
-    )
-
-
-def _store_type(keys: Keys, key: str) -> str:
-    return str(keys.value(key)).upper()
+    if mechanism != OAUTHBEARER or entry is None:
+        return ClientSecurity(tls=tls, mechanism=mechanism, jaas=entry)
+    handler = keys.text("sasl.login.callback.handler.class", mechanism)
+    if handler not in (None, *_LOGIN_HANDLERS):
+        why = "kraftd runs no Java classes; remove the key"
+        keys.refuse("sasl.login.callback.handler.class", why, mechanism)
+    url = (keys.text("sasl.oauthbearer.token.endpoint.url", mechanism) or "").strip()
+    grant = read_grant(keys, url, options)
+    return ClientSecurity(tls=tls, mechanism=mechanism, jaas=entry, token_url=url, grant=grant)
 
 
 def _jaas(keys: Keys, mechanism: str, *, needed: bool | None = None) -> JaasEntry | None:

@@ -20,6 +20,7 @@ REPEAT_MS = 60_000
 # A text of the operating system, OpenSSL or `net.outbound`, its meaning, and the remedy.
 _REASONS = (
     (r"name or service|nodename|resolve|name resolution|no address", "the name does not resolve", "names"),
+    (r"^login: there is no token", "this node cannot log in", "token"),
     (r"^login", "this node cannot log in", "login"),
     (r"wrong.version.number|record.layer.failure", "it does not speak TLS, and this node does", "protocol"),
     (r"verify.failed|self.signed|issuer|mismatch|has expired", "its certificate is not accepted", "trust"),
@@ -37,6 +38,7 @@ _REMEDIES = {
     "start": "start the controller there, or correct the address",
     "protocol": "use the security protocol of that listener (listener.security.protocol.map)",
     "login": "look at sasl.jaas.config of this node, and at the users of that one",
+    "token": "look at the token endpoint, and at this node's client id and secret (sasl.oauthbearer.…)",
     "trust": "correct ssl.truststore of this node, or that certificate and its names",
     "keystore": "correct ssl.keystore of this node, or ssl.truststore of that one",
     "denied": "let this node's principal do CLUSTER_ACTION there, or name it in super.users",
@@ -46,7 +48,7 @@ _REMEDIES = {
     "broker": "name controllers, not brokers, in controller.quorum.bootstrap.servers",
     "id": "give this node an id of its own (node.id), and format its directory",
 }
-_WITH_DETAIL = frozenset({"login", "trust", "keystore"})
+_WITH_DETAIL = frozenset({"login", "token", "trust", "keystore"})
 
 
 class Finding(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
+from collections.abc import Callable
 
 from kraftd.config import DaemonConfig
 from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
@@ -115,10 +116,10 @@ def build_node(
     return Node(identity, core, context, bootstrap, storage.snapshot(), authorizer)
 
 
-def make_security(config: DaemonConfig) -> Security:
+def make_security(config: DaemonConfig, now_ms: Callable[[], int] | None = None) -> Security:
     """TLS, logins and the authorizer of a configuration. Raises StartupError."""
     try:
-        return Security(config.security, config.node_config)
+        return Security(config.security, config.node_config, now_ms)
     except SecurityProblem as problem:
         raise StartupError(str(problem)) from None
 

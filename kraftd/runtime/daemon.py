@@ -42,6 +42,7 @@ from kraftd.runtime.policies import PolicyError, load_policies
 from kraftd.runtime.runner import Runner
 from kraftd.runtime.tls_listener import TlsListener
 from kraftd.runtime.tls_watch import TlsWatch
+from kraftd.runtime.token_refresh import TokenRefresh
 from kraftd.types import Endpoint, uuid_text
 
 if TYPE_CHECKING:
@@ -148,7 +149,9 @@ class Daemon:
         self._stopping = False
         self._asked_core = False
         self._end: asyncio.Future[None] = loop.create_future()
-        self.security = make_security(config)
+        self.security = make_security(config, self.clock.now_ms)
+        self.tokens = TokenRefresh(self.security.token_sources, log)
+        self.tokens.start()
         self.storage = self._open_storage()
         try:
             for note in self.storage.notes:
@@ -358,6 +361,7 @@ class Daemon:
         runner = self.runner
         self.snapshots.stop()
         self.tls_watch.stop()
+        self.tokens.stop()
         if self.watch is not None:
             self.watch.close()
         for server in self._servers:

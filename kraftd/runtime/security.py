@@ -5,6 +5,7 @@ Everything is made before the daemon serves, so that an unusable file is refused
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -17,9 +18,12 @@ from kraftd.config.security import (
     SecurityConfig,
 )
 from kraftd.net.tls.source import TlsSource
+from kraftd.net.token_source import TokenSource
+from kraftd.runtime.clock import Clock
 from kraftd.runtime.jwks import Jwks
 from kraftd.security.authorizer import Authorizer, StandardAuthorizer
 from kraftd.security.authorizer_settings import CLASS_NAME
+from kraftd.security.client_credentials import TokenGrant
 from kraftd.security.oauthbearer import OAuthBearerServer
 from kraftd.security.principal_mapping import PrincipalMapper
 from kraftd.security.sasl import OAUTHBEARER, PLAIN, ClientExchange, ServerExchange
@@ -82,9 +86,16 @@ class TlsUse(NamedTuple):
 
 
 class Security:
-    """All security of a daemon. Raises SecurityProblem for unusable settings."""
+    """All security of a daemon. Raises SecurityProblem for unusable settings.
 
-    def __init__(self, config: SecurityConfig, settings: Mapping[str, str]) -> None:
+    `token_sources` are those of the node's own logins, which another has to keep fresh.
+    """
+
+    def __init__(
+        self, config: SecurityConfig, settings: Mapping[str, str], now_ms: Callable[[], int] | None = None
+    ) -> None:
+        """`now_ms` is the node's clock, since the Unix epoch."""
+        self._now_ms = now_ms or Clock().now_ms
         self.listeners: dict[str, ListenerGuard] = {}
         for name, listener in config.listeners.items():
             jwks = Jwks(listener.tokens) if listener.tokens is not None else None
@@ -94,10 +105,32 @@ class Security:
                 except ValueError as error:
                     raise SecurityProblem(str(error)) from None
             self.listeners[name] = ListenerGuard(listener, jwks)
-        self.client_tls, self.login = own_login(config.client)
-        self.at_brokers = {name: own_login(client) for name, client in config.brokers.items()}
+        self.token_sources: list[TokenSource] = []
+        self.client_tls, self.login = self._own_login(config.client)
+        self.at_brokers = {name: self._own_login(client) for name, client in config.brokers.items()}
         self.client_listener = next(iter(config.listeners), "")  # whose keys the node's own connections use
         self.authorizer = make_authorizer(config, settings)
+
+    def _own_login(self, client: ClientSecurity) -> OwnLogin:
+        """The login of the node's own connections. Raises SecurityProblem."""
+        try:
+            tls = TlsSource(client.tls) if client.tls is not None else None
+        except ValueError as error:
+            raise SecurityProblem(str(error)) from None
+        granted = self._tokens(client.grant).text if client.grant is not None else None
+        return OwnLogin(tls, client_login(client, granted))
+
+    def _tokens(self, grant: TokenGrant) -> TokenSource:
+        """The source of a grant's tokens, the same for logins that have the same grant."""
+        for source in self.token_sources:
+            if source.grant == grant:
+                return source
+        try:
+            made = TokenSource(grant, self._now_ms, random.random)
+        except ValueError as error:
+            raise SecurityProblem(f"sasl.jaas.config, for the token endpoint: {error}") from None
+        self.token_sources.append(made)
+        return made
 
     @property
     def tls_sources(self) -> list[TlsUse]:
@@ -122,15 +155,6 @@ class Security:
 
     def __repr__(self) -> str:
         return f"<Security of {', '.join(self.listeners) or 'no listener'}, {self.authorizer!r}>"
-
-
-def own_login(client: ClientSecurity) -> OwnLogin:
-    """The login of the node's own connections. Raises SecurityProblem."""
-    try:
-        tls = TlsSource(client.tls) if client.tls is not None else None
-    except ValueError as error:
-        raise SecurityProblem(str(error)) from None
-    return OwnLogin(tls, client_login(client))
 
 
 def make_authorizer(config: SecurityConfig, settings: Mapping[str, str]) -> Authorizer | None:

@@ -17,7 +17,7 @@ from kraftd.raft.config import RaftConfig
 
 PACKAGE = Path(kraftd.__file__).parent
 # Where keys are named without being used.
-DEFINITIONS = ("config/daemon.py", "config/keys.py", "configdef/facts.py")
+DEFINITIONS = ("config/daemon.py", "config/own_token_keys.py", "config/keys.py", "configdef/facts.py")
 # Settings that are handed on: each field has to be read in turn.
 HANDED_ON = (ControllerSettings, RaftConfig, Limits)
 

@@ -1,10 +1,13 @@
-"""Three controllers that know each other by SCRAM users of the bootstrap alone, or by tokens of an issuer."""
+"""Three controllers that know each other by SCRAM users of the bootstrap alone, or by tokens: of a file, or
+granted to them as clients of an identity provider.
+"""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import jwt
@@ -12,12 +15,18 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
+from kraftd.messages.describe_cluster_response import DescribeClusterResponse
 from kraftd.security.jaas import OAUTHBEARER_MODULE
+from kraftd.security.oauthbearer import OAuthBearerClient
+from kraftd.wire.api import ApiKey
 from testkit.certificates import Authority
+from testkit.identity_provider import IdentityProvider
 from testkit.process import wait_until
 from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess, free_port
 from tests.security.secured_daemon import SCRAM_MODULE, STANDARD_AUTHORIZER, connect, scram
 
+WITHOUT_TOKEN = "this node has no new token for its logins"
 PREFIX = "listener.name.controller."
 IDS = (100, 101, 102)
 
@@ -63,30 +72,39 @@ def by_token(home: Path) -> dict[str, str]:
 
 @pytest.fixture
 def three(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[DaemonProcess]]:
+    with begun(tmp_path, request.param(tmp_path)) as daemons:
+        yield daemons
+
+
+@contextmanager
+def begun(tmp_path: Path, security: dict[str, str]) -> Iterator[list[DaemonProcess]]:
+    """Three daemons, formatted and started, and stopped at the end."""
     ports = [free_port() for _ in IDS]
     keys = {
-        **request.param(tmp_path),
+        **security,
         "controller.quorum.bootstrap.servers": "",
         "controller.quorum.voters": ",".join(
             f"{one}@127.0.0.1:{port}" for one, port in zip(IDS, ports, strict=True)
         ),
         f"{PREFIX}connections.max.reauth.ms": "1500",
     }
-    daemons = []
-    for node_id, port in zip(IDS, ports, strict=True):
-        home = tmp_path / str(node_id)
-        home.mkdir()
-        settings = {**keys, "node.id": str(node_id)}
-        daemon = DaemonProcess(
-            home, port, **{key.replace(".", "__"): value for key, value in settings.items()}
-        )
-        user = "SCRAM-SHA-256=[name=controller,password=secret]"
-        command = ("format", "--config", str(daemon.properties), "--cluster-id", CLUSTER_ID)
-        daemon.kraftd(*command, "--add-scram", user)
-        daemons.append(daemon.begin())
-    yield daemons
-    for daemon in daemons:
-        daemon.stop()
+    daemons: list[DaemonProcess] = []
+    try:
+        for node_id, port in zip(IDS, ports, strict=True):
+            home = tmp_path / str(node_id)
+            home.mkdir()
+            settings = {**keys, "node.id": str(node_id)}
+            daemon = DaemonProcess(
+                home, port, **{key.replace(".", "__"): value for key, value in settings.items()}
+            )
+            user = "SCRAM-SHA-256=[name=controller,password=secret]"
+            command = ("format", "--config", str(daemon.properties), "--cluster-id", CLUSTER_ID)
+            daemon.kraftd(*command, "--add-scram", user)
+            daemons.append(daemon.begin())
+        yield daemons
+    finally:
+        for daemon in daemons:
+            daemon.stop()
 
 
 def leader_count(daemons: list[DaemonProcess], text: str) -> int:
@@ -111,3 +129,78 @@ def test_controllers_elect_by_tokens_of_an_issuer_over_tls(three: list[DaemonPro
     wait_until(lambda: leader_count(three, '"active controller"') == 1, "a controller is active")
     wait_until(lambda: leader_count(three, '"controller registered"') >= 3, "all are registered")
     assert leader_count(three, "login failed") == 0
+
+
+def by_grant(home: Path, provider: IdentityProvider, secret: str) -> dict[str, str]:
+    """SASL_PLAINTEXT, with the client "controller" of an identity provider over TLS."""
+    trust = provider.write_authority(home / "idp-ca.pem")
+    options = f'ssl.truststore.type="PEM" ssl.truststore.location="{trust}"'
+    return {
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "sasl.mechanism.controller.protocol": "OAUTHBEARER",
+        f"{PREFIX}oauthbearer.sasl.jaas.config": f"{OAUTHBEARER_MODULE} required {options};",
+        "sasl.oauthbearer.jwks.endpoint.url": f"file:{provider.write_jwks(home / 'jwks.json')}",
+        "sasl.oauthbearer.expected.issuer": "issuer",
+        "sasl.oauthbearer.clock.skew.seconds": "0",
+        "sasl.oauthbearer.token.endpoint.url": provider.token_url,
+        "sasl.oauthbearer.client.credentials.client.id": "controller",
+        "sasl.oauthbearer.client.credentials.client.secret": secret,
+        "sasl.login.retry.backoff.max.ms": "500",
+    }
+
+
+def test_controllers_elect_once_tokens_are_granted_and_outlive_them(tmp_path: Path) -> None:
+    provider = IdentityProvider(
+        {"controller": "s3cret"}, lifetime_s=4, authority=Authority(), port=free_port()
+    )
+    with begun(tmp_path, by_grant(tmp_path, provider, "s3cret")) as daemons:
+        for daemon in daemons:
+            wait_until(lambda log=daemon.log: WITHOUT_TOKEN in log.read_text(), "its tokens are missed")
+        text = daemons[0].log.read_text()
+        assert f"the token endpoint {provider.token_url}: it does not answer: Connection refused" in text
+        with provider:
+            wait_until(lambda: leader_count(daemons, '"controller registered"') >= 3, "all are registered")
+            assert leader_count(daemons, "there is a token again") == 3
+            asked = len(provider.asked)
+            wait_until(lambda: len(provider.asked) >= asked + 6, "tokens are replaced twice each")
+            token = provider.token("controller")
+            with connect(daemons[0].port, None, lambda: OAuthBearerClient(token)) as one:
+                request = DescribeClusterRequest(endpoint_type=2)
+                described = one.ask(ApiKey.DESCRIBE_CLUSTER, request, DescribeClusterResponse)
+            assert described.controller_id in IDS
+            assert leader_count(daemons, "s3cret") == leader_count(daemons, token[:20]) == 0
+
+
+def test_a_refused_client_is_told_why_without_its_secret(tmp_path: Path) -> None:
+    with IdentityProvider({"controller": "s3cret"}, authority=Authority()) as provider:
+        keys = by_grant(tmp_path, provider, "wr0ng")
+        daemon = DaemonProcess(tmp_path, **{key.replace(".", "__"): value for key, value in keys.items()})
+        daemon.format().begin()
+        try:
+            wait_until(lambda: WITHOUT_TOKEN in daemon.log.read_text(), "its token is missed")
+            assert "it answers with status 401: invalid_client: wrong credentials" in daemon.log.read_text()
+            assert "wr0ng" not in daemon.log.read_text()
+            check_commands(daemon, tmp_path, keys)
+        finally:
+            daemon.stop()
+
+
+def check_commands(daemon: DaemonProcess, home: Path, keys: dict[str, str]) -> None:
+    """A client's file with the credentials among the login module's options, as they were before 4.1."""
+    jaas, file = keys[f"{PREFIX}oauthbearer.sasl.jaas.config"].rstrip(";"), home / "client.properties"
+    text = (
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+        f'sasl.jaas.config={jaas} clientId="controller" clientSecret="{{}}" scope="kafka";\n'
+        f"sasl.oauthbearer.token.endpoint.url={keys['sasl.oauthbearer.token.endpoint.url']}\n"
+    )
+    command = (
+        *("quorum", "describe", "--bootstrap", f"127.0.0.1:{daemon.port}"),
+        *("--command-config", str(file)),
+    )
+    file.write_text(text.format("s3cret"))
+    assert "LeaderId:" in daemon.kraftd(*command).stdout
+    file.write_text(text.format("wr0ng"))
+    refused = daemon.kraftd(*command, check=False)
+    assert "it answers with status 401: invalid_client" in refused.stderr
+    assert (refused.returncode != 0, "wr0ng" in refused.stderr + refused.stdout) == (True, False)

@@ -1,0 +1,63 @@
+"""The node's own tokens while the daemon runs: a thread for each source fetches them before they expire.
+
+A token endpoint that does not answer takes nothing from the event loop, nor from other threads' work. While
+there is no token, logins fail with the reason, and the attempts go on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from kraftd.net.token_source import TokenSource
+
+FIRST_ATTEMPT_S = 5.0
+TELL_AGAIN_S = 60.0
+
+
+class TokenRefresh:
+    """Keeps sources fresh from `start` to `stop`."""
+
+    def __init__(self, sources: list[TokenSource], log: Any) -> None:
+        self._sources = sources
+        self._log = log
+        self._stopping = threading.Event()
+
+    def start(self) -> None:
+        """Fetch a token of each; go on without one that is not there after FIRST_ATTEMPT_S."""
+        attempted = []
+        for source in self._sources:
+            tried = threading.Event()
+            attempted.append(tried)
+            name, arguments = "kraftd-token", (source, tried)
+            threading.Thread(target=self._keep, args=arguments, name=name, daemon=True).start()
+        end_s = time.monotonic() + FIRST_ATTEMPT_S
+        for tried in attempted:
+            tried.wait(max(0.0, end_s - time.monotonic()))
+
+    def stop(self) -> None:
+        """Fetch no more; an attempt that is under way is not waited for."""
+        self._stopping.set()
+
+    def _keep(self, source: TokenSource, tried: threading.Event) -> None:
+        told, told_s = "", 0.0
+        while not self._stopping.is_set():
+            try:
+                granted = source.fetch()
+            except Exception as error:  # a bug: it must not end the attempts
+                self._log.error("a token could not be fetched", error=repr(error))
+                granted, source.due_ms = False, source.now_ms() + int(1000 * TELL_AGAIN_S)
+            tried.set()
+            now_s = time.monotonic()
+            if granted:
+                if told:
+                    self._log.info("there is a token again", by=source.grant.url)
+                told = ""
+            elif source.failure and (source.failure != told or now_s - told_s >= TELL_AGAIN_S):
+                told, told_s = source.failure, now_s
+                self._log.warning("this node has no new token for its logins", why=told)
+            self._stopping.wait(max(0.0, (source.due_ms - source.now_ms()) / 1000))
+
+    def __repr__(self) -> str:
+        return f"<TokenRefresh of {self._sources!r}>"

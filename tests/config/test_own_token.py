@@ -1,0 +1,155 @@
+"""What a file says of the node's own token: a grant by client credentials, by Kafka's keys or options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftd.client.secured import load_client_security
+from kraftd.config import ConfigError, DaemonConfig, load
+from kraftd.security.client_credentials import RefreshRules, TokenGrant
+
+KAFKAS = "org.apache.kafka.common.security.oauthbearer"
+URL = "sasl.oauthbearer.token.endpoint.url"
+CREDENTIALS = "sasl.oauthbearer.client.credentials.client"
+BASE = f"""process.roles=controller
+node.id=7
+listeners=CONTROLLER://127.0.0.1:9093
+controller.listener.names=CONTROLLER
+controller.quorum.bootstrap.servers=127.0.0.1:9093
+listener.security.protocol.map=CONTROLLER:SASL_PLAINTEXT
+sasl.enabled.mechanisms=OAUTHBEARER
+sasl.mechanism.controller.protocol=OAUTHBEARER
+sasl.oauthbearer.jwks.endpoint.url=file:/keys.json
+{URL}=https://idp/token
+listener.name.controller.oauthbearer.sasl.login.callback.handler.class={KAFKAS}.OAuthBearerLoginCallbackHandler
+"""
+JAAS = f"listener.name.controller.oauthbearer.sasl.jaas.config={KAFKAS}.OAuthBearerLoginModule required"
+BY_KEYS = (f"{CREDENTIALS}.id=node", f"{CREDENTIALS}.secret= hush ", f"{JAAS};")
+
+
+def loaded(home: Path, *lines: str) -> DaemonConfig:
+    path = home / "controller.properties"
+    path.write_text(BASE + "\n".join(lines) + "\n")
+    return load(path)
+
+
+def grant(home: Path, *lines: str) -> TokenGrant:
+    made = loaded(home, *lines).security.client.grant
+    assert made is not None
+    return made
+
+
+def test_a_grant_is_made_of_kafkas_keys_and_their_defaults(tmp_path: Path) -> None:
+    made = grant(tmp_path, *BY_KEYS)
+    assert (made.url, made.client_id, made.client_secret, made.scope) == (
+        "https://idp/token",
+        "node",
+        "hush",
+        "",
+    )
+    assert made.tls is not None and not made.tls.truststore.given
+    assert (made.connect_timeout_ms, made.read_timeout_ms) == (10_000, 10_000)
+    assert (made.retry_backoff_ms, made.retry_backoff_max_ms) == (100, 10_000)
+    assert (made.url_encodes, made.subject_claim, made.refresh) == (False, "sub", RefreshRules())
+    of_listener = grant(
+        tmp_path,
+        *BY_KEYS,
+        f"listener.name.controller.oauthbearer.{CREDENTIALS}.id=other",
+        "sasl.oauthbearer.scope=kafka",
+        "sasl.oauthbearer.header.urlencode=true",
+        "sasl.login.connect.timeout.ms=1",
+        "sasl.login.read.timeout.ms=2",
+        "sasl.login.retry.backoff.ms=3",
+        "sasl.login.retry.backoff.max.ms=4",
+        "sasl.login.refresh.window.factor=0.5",
+        "sasl.login.refresh.window.jitter=0.25",
+        "sasl.login.refresh.min.period.seconds=1",
+        "sasl.login.refresh.buffer.seconds=2",
+    )
+    assert of_listener == TokenGrant(
+        url="https://idp/token",
+        client_id="other",
+        client_secret="hush",
+        scope="kafka",
+        url_encodes=True,
+        tls=made.tls,
+        connect_timeout_ms=1,
+        read_timeout_ms=2,
+        retry_backoff_ms=3,
+        retry_backoff_max_ms=4,
+        refresh=RefreshRules(window_factor=0.5, window_jitter=0.25, min_period_ms=1000, buffer_ms=2000),
+    )
+
+
+def test_options_of_the_login_module_do_where_no_key_is_set(tmp_path: Path) -> None:
+    options = 'clientId="old" clientSecret="hush" scope="s" ssl.truststore.type="PEM"'
+    options += ' ssl.truststore.location="/ca.pem"'
+    made = grant(tmp_path, f"{JAAS} {options};")
+    assert (made.client_id, made.client_secret, made.scope) == ("old", "hush", "s")
+    assert made.tls is not None and made.tls.truststore.location == "/ca.pem"
+    config = loaded(tmp_path, f"{JAAS} {options};", f"{CREDENTIALS}.id=new")
+    assert config.security.client.grant is not None
+    assert config.security.client.grant.client_id == "new"
+    assert [one for one in config.warnings if "its clientId has no effect" in one]
+    assert "hush" not in "".join(config.warnings) + repr(config.security)
+
+
+def test_plain_http_serves_on_this_host_alone(tmp_path: Path) -> None:
+    for url in ("http://localhost:8080/token", "http://127.0.0.1/token", "http://[::1]:80/token"):
+        assert grant(tmp_path, *BY_KEYS, f"{URL}={url}").tls is None
+    for url in (
+        "http://idp/token",
+        "http://localhost.idp/t",
+        "https://",
+        "ftp://idp",
+        "https://a:b@idp/",
+        "",
+    ):
+        with pytest.raises(ConfigError, match="must be file:/path of a token"):
+            loaded(tmp_path, *BY_KEYS, f"{URL}={url}")
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ([f"{JAAS};"], f"{CREDENTIALS}.id (not set): set it, or clientId in sasl.jaas.config"),
+        ([f'{JAAS} clientId="a";'], "set it, or clientSecret in sasl.jaas.config"),
+        ([f'{JAAS} clientSecret="hush";', f"{CREDENTIALS}.id="], "it is blank"),
+        ([*BY_KEYS, "sasl.oauthbearer.assertion.file=/a.jwt"], "kraftd shows a token endpoint no assertion"),
+        ([*BY_KEYS, "sasl.oauthbearer.assertion.claim.iss=i"], "kraftd shows a token endpoint no assertion"),
+        (
+            [*BY_KEYS, f"sasl.oauthbearer.jwt.retriever.class={KAFKAS}.JwtBearerJwtRetriever"],
+            "kraftd has no grant by JWT bearer (RFC 7523)",
+        ),
+        (
+            [*BY_KEYS, f"sasl.oauthbearer.jwt.retriever.class={KAFKAS}.FileJwtRetriever"],
+            f"{URL} must be file:/path",
+        ),
+        ([*BY_KEYS, "sasl.oauthbearer.jwt.retriever.class=a.B"], "kraftd runs no Java classes"),
+        ([*BY_KEYS, "sasl.oauthbearer.header.urlencode=perhaps"], "true or false"),
+        ([*BY_KEYS, "sasl.login.connect.timeout.ms=-1"], "must not be negative"),
+        ([*BY_KEYS, "sasl.login.retry.backoff.ms=10001"], "must be between 0 and"),
+        ([*BY_KEYS, "sasl.login.refresh.window.factor=0.1"], "must be between 0.5 and 1.0"),
+        ([*BY_KEYS[:2], f'{JAAS} ssl.engine.factory.class="a.B";'], "kraftd runs no Java classes"),
+    ],
+)
+def test_a_grant_that_cannot_be_is_refused(tmp_path: Path, lines: list[str], says: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        loaded(tmp_path, *lines)
+    text = "\n".join(refused.value.problems)
+    assert says in text
+    assert "hush" not in text
+
+
+def test_a_clients_file_has_the_same_keys(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+        f"sasl.jaas.config={KAFKAS}.OAuthBearerLoginModule required;\n"
+        f"{URL}=https://idp/token\n{CREDENTIALS}.id=a\n{CREDENTIALS}.secret=b\n"
+    )
+    made = load_client_security(path).grant
+    assert made is not None
+    assert (made.client_id, made.client_secret) == ("a", "b")

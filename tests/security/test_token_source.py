@@ -1,0 +1,117 @@
+"""A token endpoint on loopback is asked for tokens: over HTTP and TLS, while it fails and when it is back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from kraftd.net.token_source import TokenSource
+from kraftd.security.client_credentials import TokenGrant
+from kraftd.security.jwt_validation import KeySet, TokenRules, validate
+from kraftd.security.sasl import SaslFailed
+from kraftd.security.tls_settings import StoreSettings, TlsSettings
+from testkit.certificates import Authority
+from testkit.identity_provider import IdentityProvider
+
+AUTHORITY = Authority()
+
+
+class Now:
+    """A clock that is set, and a source of tokens by it."""
+
+    def __init__(self, provider: IdentityProvider, secret: str = "secret", **more: object) -> None:
+        self.ms = time.time_ns() // 1_000_000
+        grant = TokenGrant(
+            url=provider.token_url,
+            client_id="node",
+            client_secret=secret,
+            **more,  # type: ignore[arg-type]
+        )
+        self.source = TokenSource(grant, lambda: self.ms, lambda: 0.0)
+
+
+@pytest.fixture
+def provider() -> Iterator[IdentityProvider]:
+    with IdentityProvider({"node": "secret"}) as made:
+        yield made
+
+
+def test_a_granted_token_is_one_that_servers_take(provider: IdentityProvider) -> None:
+    now = Now(provider, scope="kafka")
+    assert now.source.fetch()
+    login = validate(now.source.text(), KeySet(provider.jwks), TokenRules(issuer="issuer"), now.ms)
+    assert login.name == "node"
+    ((headers, body),) = provider.asked
+    assert body == "grant_type=client_credentials&scope=kafka"
+    assert headers["accept"] == "application/json"
+    assert headers["content-type"] == "application/x-www-form-urlencoded"
+    assert headers["cache-control"] == "no-cache"
+
+
+def test_a_token_is_kept_until_it_is_due(provider: IdentityProvider) -> None:
+    now = Now(provider)
+    first = now.source.fetched_text()
+    assert now.source.fetched_text() == first
+    assert len(provider.asked) == 1
+    now.ms = now.source.due_ms
+    now.source.fetched_text()
+    assert len(provider.asked) == 2
+
+
+def test_a_wrong_secret_is_told_with_the_endpoints_error_and_not_shown(provider: IdentityProvider) -> None:
+    source = Now(provider, "wr0ng").source
+    with pytest.raises(SaslFailed, match="status 401: invalid_client: wrong credentials") as failed:
+        source.fetched_text()
+    assert len(provider.asked) == 1  # Kafka does not ask again either
+    assert provider.token_url in str(failed.value)
+    assert "wr0ng" not in str(failed.value) + repr(source) + source.failure
+
+
+def test_an_endpoint_that_is_away_is_asked_again(provider: IdentityProvider) -> None:
+    now = Now(provider)
+    provider.stop()
+    assert not now.source.fetch()
+    assert now.source.due_ms == now.ms + 100
+    with pytest.raises(SaslFailed, match="it does not answer: Connection refused"):
+        now.source.text()
+    assert not now.source.fetch()
+    assert now.source.due_ms == now.ms + 200
+    provider.start()
+    assert now.source.fetch()
+    assert now.source.text()
+
+
+def test_the_last_token_serves_until_it_expires(provider: IdentityProvider) -> None:
+    now = Now(provider)
+    assert now.source.fetch()
+    provider.answer = 503, b""
+    now.ms = now.source.due_ms
+    assert not now.source.fetch()
+    assert now.source.text()
+    assert now.source.expires_ms is not None
+    now.ms = now.source.expires_ms
+    with pytest.raises(SaslFailed, match="status 503"):
+        now.source.text()
+
+
+def test_no_redirect_is_followed(provider: IdentityProvider) -> None:
+    provider.answer = 307, b""
+    with pytest.raises(SaslFailed, match="status 307, a redirect, which is not followed"):
+        Now(provider, retry_backoff_max_ms=0).source.fetched_text()
+
+
+def test_no_more_than_a_mebibyte_is_read(provider: IdentityProvider) -> None:
+    provider.answer = 200, b" " * 3_000_000
+    with pytest.raises(SaslFailed, match="more than 1048576 bytes"):
+        Now(provider, retry_backoff_max_ms=0).source.fetched_text()
+
+
+def test_over_tls_the_endpoint_has_to_be_trusted() -> None:
+    trusting = TlsSettings(truststore=StoreSettings(type="PEM", certificates=AUTHORITY.pem))
+    with IdentityProvider({"node": "secret"}, authority=AUTHORITY) as provider:
+        assert Now(provider, tls=trusting).source.fetched_text()
+        with pytest.raises(SaslFailed, match=r"it does not answer: .*certificate"):
+            Now(provider, tls=TlsSettings(), retry_backoff_max_ms=0).source.fetched_text()
+        assert len(provider.asked) == 1
