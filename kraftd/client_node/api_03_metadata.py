@@ -105,12 +105,16 @@ def named_topics(
     """The topics that the request names, by name or by id; raises Refusal(INVALID_REQUEST)."""
     reader = TopicReader(node.view.image, listener, call.version)
     found = []
+    known: set[tuple[str | None, bytes]] = set()
     left = PARTITIONS_A_TURN
     for asked in call.message.topics:
         if asked.topic_id != ZERO_UUID and call.version < 12:
             raise Refusal(ErrorCode.INVALID_REQUEST)
         if asked.name is None and asked.topic_id == ZERO_UUID:
             raise Refusal(ErrorCode.INVALID_REQUEST)
+        if (asked.name, asked.topic_id) in known:
+            continue  # told once, however often it is asked for
+        known.add((asked.name, asked.topic_id))
         found.append(named_topic(node, call, reader, asked.name, asked.topic_id))
         left -= len(found[-1].partitions) + 1
         if left <= 0:

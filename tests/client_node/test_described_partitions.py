@@ -14,6 +14,7 @@ from kraftd.messages.describe_topic_partitions_request import (
     TopicRequest,
 )
 from kraftd.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
+from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.wire.api import ApiKey
@@ -99,3 +100,9 @@ def test_very_many_topics_are_described_in_turns(house: ClientHouse, monkeypatch
     turns = house.turns_taken
     assert [name for name, _, _ in told(ask(house))] == ["a", "b", "c", *names]
     assert house.turns_taken - turns == 5 + 10
+
+
+def test_topic_that_metadata_is_asked_of_twice_is_told_once(house: ClientHouse) -> None:
+    asked = [MetadataRequestTopic(name=name) for name in ("a", "b", "a", "nope", "nope")]
+    answer = house.client_ask(ApiKey.METADATA, 12, MetadataRequest(asked))
+    assert [one.name for one in answer.topics] == ["a", "b", "nope"]
