@@ -145,3 +145,10 @@ def test_a_former_leader_that_peers_go_on_naming_is_no_duplicate() -> None:
     troubles.answered(3, "c:9093", naming(1), CONTROLLER)
     assert troubles.fatal(FATAL_AFTER_MS, voters=3) is None
     assert troubles.findings() == []
+
+
+def test_a_peer_that_has_become_one_of_another_cluster_helps_no_more() -> None:
+    troubles = alone()
+    troubles.answered(2, "b:9093", VoteResponse(), CONTROLLER)
+    troubles.answered(2, "b:9093", STRANGER, CONTROLLER)
+    assert "another cluster" in (troubles.fatal(FATAL_AFTER_MS, None) or "")
