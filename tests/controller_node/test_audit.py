@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kraftd.controller_node import audit as audit_module
+from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftd.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftd.messages.controller_registration_request import Listener as ControllerListener
@@ -17,12 +18,15 @@ from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTop
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest
 from kraftd.messages.describe_quorum_request import PartitionData as DescribedPartition
 from kraftd.messages.describe_quorum_request import TopicData as DescribedTopic
+from kraftd.messages.fence_broker_record import FenceBrokerRecord
 from kraftd.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
 from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+from kraftd.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftd.metadata.snapshot_records import broker_record
 from kraftd.metadata.state import TOPIC_RESOURCE
 from kraftd.types import METADATA_TOPIC
@@ -161,3 +165,34 @@ def test_a_registration_in_another_form_is_no_news() -> None:
     cluster = Cluster().broker(1, cordoned=())
     again = broker_record(replace(cluster.image.brokers[1], cordoned_directories=None), 29)
     assert audit_module.audit(cluster.image, [again], 9, None) == []
+
+
+def test_a_brokers_changes_name_it_by_id_and_epoch() -> None:
+    cluster = Cluster().broker(1)
+    named = {"broker": 1, "broker_epoch": 101}
+    silent = {**named, "reason": "no heartbeat within broker.session.timeout.ms"}
+    registered = RegisterBrokerRecord(
+        broker_id=2,
+        broker_epoch=7,
+        incarnation_id=bytes(15) + b"\1",
+        end_points=[BrokerEndpoint("A", "h", 9092), BrokerEndpoint("B", "i", 9093)],
+    )
+    for record, event, fields in (
+        (FenceBrokerRecord(1, 101), "broker fenced", silent),
+        (UnfenceBrokerRecord(1, 101), "broker unfenced", named),
+        (BrokerRegistrationChangeRecord(1, 101, 1), "broker fenced", silent),
+        (BrokerRegistrationChangeRecord(1, 101, -1), "broker unfenced", named),
+        (BrokerRegistrationChangeRecord(1, 101, 0, 1), "broker is shutting down", silent),
+        (
+            registered,
+            "broker registered",
+            {
+                "broker": 2,
+                "broker_epoch": 7,
+                "incarnation": "AAAAAAAAAAAAAAAAAAAAAQ",
+                "listeners": "A://h:9092, B://i:9093",
+            },
+        ),
+    ):
+        (line,) = audit_module.audit(cluster.image, [VersionedRecord(record, 0)], 9, None)
+        assert (line.event, line.fields) == (event, fields)

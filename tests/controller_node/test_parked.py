@@ -51,10 +51,12 @@ def test_answers_leave_with_their_append_in_the_order_of_decisions() -> None:
     desk.parked.expect(2, 20)
     desk.answer("c", 20)
     assert len(desk.parked) == 3
+    assert repr(desk.parked) == "<ParkedAnswers 3, offsets 14 to 20>"
     desk.commit(1, 14)
     assert desk.sent == ["a", "b"] and len(desk.parked) == 1
     desk.commit(2, 20)
     assert desk.sent == ["a", "b", "c"] and not desk.parked
+    assert repr(desk.parked) == "<ParkedAnswers 0>"
 
 
 def test_an_answer_without_records_waits_only_for_what_it_has_seen() -> None:
