@@ -411,6 +411,8 @@ def on_update_voter_response(
     handled = on_common_response(replica, response.error_code, told.leader_epoch, leader_id, listeners)
     if handled is not None:
         return handled
+    if response.error_code == ErrorCode.REQUEST_TIMED_OUT:
+        return True  # another change is under way: this leader is the one to go on fetching from
     if response.error_code not in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
         return False
     if isinstance(replica.role, Follower):

@@ -301,6 +301,14 @@ def test_answer_to_an_update_that_names_a_later_leader_is_followed() -> None:
     assert (lone.core.state, lone.core.epoch, lone.core.leader_id) == (State.FOLLOWER, EPOCH + 1, 3)
 
 
+def test_leader_whose_hands_are_full_is_fetched_from_at_once() -> None:
+    lone = Lone(max_kraft_version=2, fetch_max_wait_ms=10).follow(2)
+    (send,) = serve(lone, 2_100, "UpdateRaftVoter", answer=False)
+    leader = CurrentLeader(2, EPOCH, "n2", 9002)
+    lone.tell(send, UpdateRaftVoterResponse(error_code=ErrorCode.REQUEST_TIMED_OUT, current_leader=leader))
+    assert [one.destination.node_id for one in lone.sent("Fetch")] == [2]
+
+
 def test_a_later_leader_that_is_named_without_an_address_is_found_by_the_log() -> None:
     lone = Lone(max_kraft_version=2, fetch_max_wait_ms=10).follow(2)
     (send,) = serve(lone, 2_100, "UpdateRaftVoter", answer=False)
