@@ -158,9 +158,9 @@ class MemoryDisk:
         inode.rotten = [*inode.rotten, position]
         inode.durably_rotten = [*inode.durably_rotten, position]
 
-    def rotten_paths(self) -> list[str]:
-        """The files with a flipped bit."""
-        return [path for path, inode in self._names.items() if inode.rotten]
+    def rotten_paths(self) -> dict[str, int]:
+        """The files with a flipped bit, and the position of the first."""
+        return {path: min(inode.rotten) for path, inode in self._names.items() if inode.rotten}
 
     def room_for(self, growth_bytes: int) -> int | None:
         """None if the bytes fit, else how many are too many."""

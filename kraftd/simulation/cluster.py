@@ -69,11 +69,12 @@ class Host:
         return ReplicaKey(self.id, self.directory_id)
 
     @property
-    def damaged(self) -> set[str]:
-        """The segments and checkpoints with flipped bits."""
+    def damaged(self) -> dict[str, int]:
+        """The segments and checkpoints in which bits have flipped, with the position of the first."""
         if not self.was_damaged:
-            return set()
-        return {path for path in self.disk.rotten_paths() if path.endswith((LOG_SUFFIX, SUFFIX))}
+            return {}
+        rotten = self.disk.rotten_paths()
+        return {path: at for path, at in rotten.items() if path.endswith((LOG_SUFFIX, SUFFIX))}
 
     @property
     def address(self) -> tuple[str, int]:
