@@ -1,0 +1,147 @@
+"""A controller of Apache Kafka's and one of kraftd's, each a client of one identity provider over TLS."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kraftd.security.jaas import OAUTHBEARER_MODULE
+from testkit.certificates import Authority
+from testkit.cluster import random_uuid
+from testkit.identity_provider import IdentityProvider
+from testkit.java import TOOLS, java_command
+from testkit.node import Controller, Kind, kraftd_command
+from testkit.process import HOST, free_port, wait_until
+from tests.security.secured_daemon import STANDARD_AUTHORIZER
+
+pytestmark = pytest.mark.kafka
+
+KAFKAS = "org.apache.kafka.common.security.oauthbearer"
+OF_OAUTHBEARER = "listener.name.controller.oauthbearer."
+CREDENTIALS = "sasl.oauthbearer.client.credentials.client"
+KINDS: dict[int, Kind] = {100: "kraftd", 101: "apache"}
+NAMES = ("controller-100", "controller-101", "admin")
+
+
+class Granted:
+    """Two voters, neither of which can elect without the other, and a client's file of the admin's."""
+
+    def __init__(self, home: Path) -> None:
+        authority = Authority()
+        self.provider = IdentityProvider({name: f"{name}-s3cret" for name in NAMES}, authority=authority)
+        self.provider.start()
+        trust = authority.write_pem(home / "idp-ca.pem")
+        jaas = f'{OAUTHBEARER_MODULE} required ssl.truststore.type="PEM" ssl.truststore.location="{trust}";'
+        keys = f"file:{self.provider.write_jwks(home / 'jwks.json')}"
+        # Kafka's own asks for URLs to be allowed on the command line.
+        allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={keys},{self.provider.token_url}"
+        self.environment = {"JAVA_TOOL_OPTIONS": allowed}
+        ports = {node_id: free_port() for node_id in KINDS}
+        common: dict[str, object] = {
+            "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+            "controller.quorum.voters": ",".join(f"{one}@{HOST}:{port}" for one, port in ports.items()),
+            "authorizer.class.name": STANDARD_AUTHORIZER,
+            "super.users": ";".join(f"User:{name}" for name in NAMES),
+            "sasl.enabled.mechanisms": "OAUTHBEARER",
+            "sasl.mechanism.controller.protocol": "OAUTHBEARER",
+            f"{OF_OAUTHBEARER}sasl.jaas.config": jaas,
+            f"{OF_OAUTHBEARER}sasl.login.callback.handler.class": f"{KAFKAS}.OAuthBearerLoginCallbackHandler",
+            f"{OF_OAUTHBEARER}sasl.server.callback.handler.class": (
+                f"{KAFKAS}.OAuthBearerValidatorCallbackHandler"
+            ),
+            "sasl.oauthbearer.jwks.endpoint.url": keys,
+            "sasl.oauthbearer.expected.issuer": "issuer",
+            "sasl.oauthbearer.token.endpoint.url": self.provider.token_url,
+            "sasl.oauthbearer.scope": "kafka",
+        }
+        self.controllers = [
+            Controller(
+                kind,
+                node_id,
+                home / str(node_id),
+                ports[node_id],
+                {
+                    **common,
+                    f"{CREDENTIALS}.id": f"controller-{node_id}",
+                    f"{CREDENTIALS}.secret": f"controller-{node_id}-s3cret",
+                },
+            )
+            for node_id, kind in KINDS.items()
+        ]
+        self.client_file = home / "admin.properties"
+        self.client_file.write_text(
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+            f"sasl.jaas.config={jaas}\n"
+            f"sasl.login.callback.handler.class={KAFKAS}.OAuthBearerLoginCallbackHandler\n"
+            f"sasl.oauthbearer.token.endpoint.url={self.provider.token_url}\n"
+            f"{CREDENTIALS}.id=admin\n{CREDENTIALS}.secret=admin-s3cret\n"
+            "sasl.oauthbearer.header.urlencode=true\n"
+        )
+
+    def start(self) -> None:
+        cluster_id = random_uuid()
+        for one in self.controllers:
+            one.environment.update(self.environment)
+            one.format(cluster_id)
+            one.start()
+
+    def stop(self) -> None:
+        for one in self.controllers:
+            one.kill()
+        self.provider.stop()
+
+    def described_by_kraftds_command(self, at: Controller) -> str:
+        """What the command tells of the quorum as the admin; nothing while it fails."""
+        where = ("--bootstrap", at.address, "--command-config", self.client_file)
+        done = subprocess.run(
+            kraftd_command("quorum", "describe", *where), capture_output=True, text=True, check=False
+        )
+        return done.stdout if done.returncode == 0 else ""
+
+    def described_by_kafkas_tool(self, at: Controller) -> str:
+        """What Kafka's tool tells, by the same file."""
+        where = ("--bootstrap-controller", at.address, "--command-config", str(self.client_file))
+        done = subprocess.run(
+            java_command(TOOLS["metadata-quorum"], *where, "describe", "--status"),
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **self.environment},
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def granted(tmp_path: Path) -> Iterator[Granted]:
+    made = Granted(tmp_path)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+def test_kraftd_and_apache_kafka_log_in_at_each_other_as_clients_of_one_provider(granted: Granted) -> None:
+    kraftds, kafkas = granted.controllers
+    for one in (kraftds, kafkas):
+        wait_until(
+            lambda: "LeaderId:" in granted.described_by_kraftds_command(one),  # noqa: B023
+            f"{one!r} knows a leader",
+            timeout_s=120,
+            poll_s=0.5,
+        )
+    assert "LeaderId:" in granted.described_by_kafkas_tool(kraftds)
+    # Both sent what the other does, and the log of kraftd's has no secret.
+    by_client: dict[str, set[tuple[tuple[str, str], ...]]] = {}
+    for headers, body in granted.provider.asked:
+        names = ("accept", "authorization", "cache-control", "content-type", "content-length")
+        told = (*((name, headers.get(name, "")) for name in names), ("body", body))
+        by_client.setdefault(headers["authorization"], set()).add(told)
+    assert len(by_client) == len(NAMES)
+    assert all(len(sent) == 1 for sent in by_client.values()), by_client
+    assert "s3cret" not in kraftds.log.read_text()
