@@ -44,10 +44,10 @@ def post(grant: TokenGrant, tls: TlsSource | None) -> tuple[int, bytes]:
     try:
         try:
             with opener.open(asked, timeout=grant.connect_timeout_ms / 1000) as answer:
-                return answer.status, _read(answer, read_s)
+                return answer.status, read_answer_bytes(answer, read_s)
         except urllib.error.HTTPError as error:
             with error:
-                return error.code, _read(error.fp, read_s)
+                return error.code, read_answer_bytes(error.fp, read_s)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         why = getattr(reason, "verify_message", None) or getattr(reason, "strerror", None) or str(reason)
@@ -71,7 +71,7 @@ def _two_timeouts(kind: Any, read_s: float) -> Any:
     return make
 
 
-def _read(answer: Any, limit_s: float) -> bytes:
+def read_answer_bytes(answer: Any, limit_s: float) -> bytes:
     """The body, up to one byte over the limit; an answer that trickles has the time of one read."""
     end_s = time.monotonic() + limit_s
     data = bytearray()

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from kraftd.net.token_endpoint import read_answer_bytes
 from kraftd.net.token_source import TokenSource
-from kraftd.security.client_credentials import TokenGrant
+from kraftd.security.client_credentials import MAX_ANSWER_BYTES, TokenGrant
 from kraftd.security.jwt_validation import KeySet, TokenRules, validate
 from kraftd.security.sasl import SaslFailed
 from kraftd.security.tls_settings import StoreSettings, TlsSettings
@@ -97,15 +98,22 @@ def test_the_last_token_serves_until_it_expires(provider: IdentityProvider) -> N
 
 
 def test_no_redirect_is_followed(provider: IdentityProvider) -> None:
-    provider.answer = 307, b""
-    with pytest.raises(SaslFailed, match="status 307, a redirect, which is not followed"):
-        Now(provider, retry_backoff_max_ms=0).source.fetched_text()
+    for status in (302, 307):
+        provider.answer = status, b""
+        with pytest.raises(SaslFailed, match=f"status {status}, a redirect, which is not followed"):
+            Now(provider, retry_backoff_max_ms=0).source.fetched_text()
 
 
 def test_no_more_than_a_mebibyte_is_read(provider: IdentityProvider) -> None:
     provider.answer = 200, b" " * 3_000_000
     with pytest.raises(SaslFailed, match="more than 1048576 bytes"):
         Now(provider, retry_backoff_max_ms=0).source.fetched_text()
+
+    class Endless:
+        def read1(self, size: int) -> bytes:
+            return b" " * size
+
+    assert len(read_answer_bytes(Endless(), limit_s=1)) == MAX_ANSWER_BYTES + 1
 
 
 def test_over_tls_the_endpoint_has_to_be_trusted() -> None:
