@@ -260,6 +260,8 @@ def test_what_elections_ask_of_configs_is_answered_typed(cluster: Cluster) -> No
     cluster.config("unclean.leader.election.enable", "TRUE", topic="t")
     assert election_settings(cluster.ctx, "t") == (2, True)
     assert election_settings(cluster.ctx, "another") == (2, False)
+    cluster.apply([VersionedRecord(ConfigRecord(BROKER, str(CONTROLLER_ID), "min.insync.replicas", "3"), 0)])
+    assert election_settings(cluster.ctx, "another") == (3, False)
 
 
 def test_an_unknown_kind_of_resource_refuses_the_whole_description(cluster: Cluster) -> None:

@@ -293,3 +293,15 @@ def test_a_login_outside_of_an_authentication_is_told_so(house: House) -> None:
     answer = house.ask(ApiKey.SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(b"token"))
     assert answer.error_code == illegal
     assert answer.error_message == "SaslAuthenticate came outside of an authentication."
+
+
+def test_only_a_change_that_a_broker_forwards_cordons_its_directories__kip1066(house: House) -> None:
+    house.unfenced(1)
+    config = incremental_alter_configs_request.AlterableConfig("cordoned.log.dirs", 0, "/a")
+    resource = incremental_alter_configs_request.AlterConfigsResource(4, "1", [config])
+    request = IncrementalAlterConfigsRequest([resource])
+    (refused,) = house.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request).responses
+    assert refused.error_code == ErrorCode.INVALID_CONFIG
+    outer = house.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1))
+    _, answer = parse_response(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, bytes(outer.response_data))
+    assert [one.error_code for one in answer.responses] == [0]
