@@ -5,13 +5,12 @@ A key wins over the login module's option that says the same, as in Kafka, where
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from kraftd.config.findings import Findings
 from kraftd.config.security_keys import Keys, tls_settings
 from kraftd.config.settings import Setting
+from kraftd.config.urls import is_protected
 from kraftd.security.client_credentials import RefreshRules, TokenGrant
 from kraftd.security.sasl import OAUTHBEARER
 from kraftd.security.tls_settings import TlsSettings
@@ -84,28 +83,12 @@ def _agrees_with_retriever(keys: Keys, url: str) -> bool:
 
 def _wrong_with(url: str) -> str | None:
     """Why a secret is not sent to a URL; None where it is."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname or "", parts.port
-    except ValueError:
-        parts, host = None, ""
-    if parts is not None and host and parts.username is None:
-        is_safe = parts.scheme == "https" or (parts.scheme == "http" and _is_this_host(host))
-    else:
-        is_safe = False
-    if is_safe:
+    if is_protected(url):
         return None
     return (
         "must be file:/path of a token, which is read at each login, or the token endpoint, https://… or "
         "http://localhost…: over plain HTTP any other host would be sent the client's secret in the clear"
     )
-
-
-def _is_this_host(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _either(keys: Keys, key: str, options: Mapping[str, str], option: str, *, required: bool = True) -> str:

@@ -15,6 +15,7 @@ from kraftd.config.findings import Findings
 from kraftd.config.own_token import read_grant
 from kraftd.config.security_keys import Keys, Settings, plain_text, tls_settings
 from kraftd.config.settings import Setting
+from kraftd.config.urls import is_protected
 from kraftd.configdef.definition import broker_def
 from kraftd.security.authorizer_settings import CLASS_NAME, AuthorizerSettings, parse_super_users
 from kraftd.security.client_credentials import TokenGrant
@@ -249,7 +250,7 @@ def _tokens(keys: Keys) -> TokenSettings | None:
         why = f"kraftd runs no Java classes; use {_VALIDATORS[0]}"
         keys.refuse("sasl.server.callback.handler.class", why, OAUTHBEARER)
     url = keys.text("sasl.oauthbearer.jwks.endpoint.url", OAUTHBEARER)
-    if url is None or not url.startswith(("file:", "https:", "http://localhost", "http://127.0.0.1")):
+    if url is None or not (url.startswith("file:") or is_protected(url)):
         why = "OAUTHBEARER needs the keys of its tokens: file:/path, https://… or http://localhost…; tokens "
         keys.refuse(
             "sasl.oauthbearer.jwks.endpoint.url", why + "without a signature are not taken", OAUTHBEARER

@@ -153,3 +153,13 @@ def test_a_clients_file_has_the_same_keys(tmp_path: Path) -> None:
     made = load_client_security(path).grant
     assert made is not None
     assert (made.client_id, made.client_secret) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://localhost.evil/keys", "http://127.0.0.1.evil/keys", "https:", "ftp://h/k"]
+)
+def test_keys_of_tokens_are_not_fetched_in_the_clear(tmp_path: Path, url: str) -> None:
+    path = tmp_path / "controller.properties"
+    path.write_text(BASE.replace("file:/keys.json", url) + "\n".join(BY_KEYS) + "\n")
+    with pytest.raises(ConfigError, match=r"sasl\.oauthbearer\.jwks\.endpoint\.url"):
+        load(path)

@@ -1,0 +1,25 @@
+"""URLs of what a login trusts: token endpoints and sets of keys."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+
+def is_protected(url: str) -> bool:
+    """Return whether what is exchanged with a URL stays private: by HTTPS, or by HTTP within this host."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    if not host or parts.username is not None:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_this_host(host))
+
+
+def _is_this_host(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
