@@ -15,7 +15,6 @@ from msgspec import Struct
 from kraftd.raft.replica_views import ReplicaView
 from kraftd.requests.call import Call
 from kraftd.requests.outbox import Outbox
-from kraftd.requests.refusal_log import node_id_of
 from kraftd.requests.repeats import MAX_PEERS, Repeats
 from kraftd.types import ZERO_UUID, Uuid, uuid_text
 
@@ -64,18 +63,19 @@ class FetchingDirectories:
         """Note a Fetch that the leader answers without an error."""
         message: Any = call.message
         directory = message.topics[0].partitions[0].replica_directory_id
-        node_id = node_id_of(call)
-        if node_id is None or directory == ZERO_UUID:
+        node_id = message.replica_state.replica_id  # v15; directories are of v17
+        if directory == ZERO_UUID or node_id < 0:
             return
         one = self._fetchers.get(node_id)
+        if one is not None and one.last == directory:  # as nearly always
+            one.directories[directory] = (now_ms, call.host)
+            return
         if one is None:
             if len(self._fetchers) >= MAX_PEERS:
                 del self._fetchers[next(iter(self._fetchers))]
             one = self._fetchers[node_id] = _Fetcher({}, directory)
         before = one.directories.pop(directory, None)
         one.directories[directory] = (now_ms, call.host)
-        if directory == one.last:
-            return
         one.last = directory
         if len(one.directories) > MAX_DIRECTORIES:
             del one.directories[next(iter(one.directories))]
