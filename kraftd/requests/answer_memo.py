@@ -68,12 +68,13 @@ class AnswerMemo:
         place = call.place
         if place is None or place.answers is not self.answers or call.envelope is not None:
             return
-        whole = b"".join(parts)
-        if self._bytes + len(whole) > MAX_BYTES or len(self.answers) >= MAX_ANSWERS:
-            if len(whole) > MAX_BYTES:
-                return
+        size_bytes = sum(map(len, parts))
+        if size_bytes > MAX_BYTES:  # not joined, which would hold the event loop
+            return
+        if self._bytes + size_bytes > MAX_BYTES or len(self.answers) >= MAX_ANSWERS:
             self.forget()
-        self._bytes += len(whole)
+        whole = b"".join(parts)
+        self._bytes += size_bytes
         self.answers[place.key] = KeptAnswer(call.key, call.version, whole[:4], whole[8:])
 
     def __repr__(self) -> str:
