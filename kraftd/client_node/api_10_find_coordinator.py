@@ -75,8 +75,12 @@ def all_of(answer: FindCoordinatorResponse) -> FindCoordinatorResponse:
 
 
 def only_one(answer: FindCoordinatorResponse) -> FindCoordinatorResponse:
-    """The answer in the form for a single key, from before KIP-699."""
+    """The answer in the form for a single key, from before KIP-699.
+
+    Brokers give the error's text in this form alone, and the text NONE where there is none.
+    """
     (one,) = answer.coordinators
+    text = ErrorCode(one.error_code).message if one.error_code else ErrorCode.NONE.name
     return FindCoordinatorResponse(
-        answer.throttle_time_ms, one.error_code, one.error_message, one.node_id, one.host, one.port
+        answer.throttle_time_ms, one.error_code, one.error_message or text, one.node_id, one.host, one.port
     )

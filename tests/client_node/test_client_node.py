@@ -428,6 +428,7 @@ def test_coordinators_are_asked_of_brokers_in_turn(house: ClientHouse) -> None:
     found = FindCoordinatorResponse(coordinators=[Coordinator("group", 2, "127.0.0.1", 9094)])
     house.client_step(Answered(second.ask_id, found))
     assert (house.answer(place).node_id, house.answer(place).port) == (2, 9094)
+    assert house.answer(place).error_message == "NONE"
     assert not len(house.clients.passing_on)
 
 
