@@ -73,6 +73,8 @@ def refuse(
         if build is not None:
             name, builder = build
             setattr(answer, name, builder(request, int(code), message))
+    if key == ApiKey.DESCRIBE_CLIENT_QUOTAS:
+        answer.entries = None  # type: ignore[attr-defined]
     if key == ApiKey.METADATA:
         for topic in answer.topics:  # type: ignore[attr-defined]
             topic.name = topic.name or ""  # as in Kafka: below v12 an answer cannot hold null

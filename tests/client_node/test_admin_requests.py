@@ -93,6 +93,18 @@ def test_client_quotas_are_described_by_any_node__kip546(house: ClientHouse) -> 
     assert quotas_of(house, ComponentData("user", 2, None)) == {"alice": 100.0, None: 5.0}
 
 
+def test_a_description_of_quotas_has_no_text_and_a_refusal_no_entries(house: ClientHouse) -> None:
+    for kind, error, text, entries in (("user", 0, "", []), ("planet", 35, None, None)):
+        request = DescribeClientQuotasRequest([ComponentData(kind, 2, None)])
+        answer = house.client_ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, request)
+        assert (answer.error_code, answer.entries) == (error, entries)
+        assert text is None or answer.error_message == text
+    for asked in ([], None):
+        request = DescribeUserScramCredentialsRequest(asked)
+        answer = house.client_ask(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, request)
+        assert (answer.error_code, answer.error_message) == (0, "")
+
+
 def test_quotas_may_change_between_the_turns_of_their_description(house: ClientHouse) -> None:
     quotas = house.node.image.quotas
     quotas |= {(("user", f"u{number}"),): {"producer_byte_rate": 1.0} for number in range(2_000)}

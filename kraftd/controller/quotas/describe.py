@@ -38,7 +38,7 @@ def describe_client_quotas(
     types = exact.keys() | any_name
     if IP in types and len(types) > 1:
         raise _invalid("An ip goes with no user or client-id in a filter.")
-    answer = DescribeClientQuotasResponse(error_code=ErrorCode.NONE, error_message=None, entries=[])
+    answer = DescribeClientQuotasResponse(entries=[])
     assert answer.entries is not None
     pace = Pace()
     for entity, values in list(ctx.image.quotas.items()):  # a client node lets it change between turns

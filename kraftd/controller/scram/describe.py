@@ -50,7 +50,4 @@ def describe_user_scram_credentials(
         else:
             result.credential_infos = by_user[user]
         results.append(result)
-    answer = DescribeUserScramCredentialsResponse(
-        error_code=ErrorCode.NONE, error_message=None, results=results
-    )
-    return Decision(answer)
+    return Decision(DescribeUserScramCredentialsResponse(results=results))
