@@ -41,16 +41,16 @@ def handle(node: ClientNode, call: Call) -> None:
     if call.key in OF_TOKENS and not is_known_by_more_than_a_token(node, call):
         node.boundary.refuse(call, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         return
-    if view.leader_id == view.node_id:
+    if view.is_active:
         node.outbox.emit(HandToController(call))
         return
 
     def ask(ask_id: int) -> Progress:
-        if view.leader_id == view.node_id:  # since this node was elected
+        if view.is_active:  # since this node was elected
             node.outbox.emit(HandToController(call))
             return Progress.SETTLED
         destination = view.controller_destination()
-        if destination is None:
+        if destination is None or view.leader_id == view.node_id:  # elected, and not active yet
             return Progress.LATER
         node.outbox.emit(Ask(ask_id, destination, envelope_of(call)))
         return Progress.ASKED

@@ -32,6 +32,10 @@ class ClusterView(Protocol):
         """Return whether everything that was committed when the node started is in the image."""
 
     @property
+    def is_active(self) -> bool:
+        """Return whether this node's controller takes decisions; a leader does once it is active."""
+
+    @property
     def image_end_offset(self) -> int:
         """The end of the records in the image: on a leader that has just decided, not all are committed."""
 

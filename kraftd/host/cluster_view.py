@@ -53,6 +53,10 @@ class NodeView:
         return self._high_watermark
 
     @property
+    def is_active(self) -> bool:
+        return self._node.active
+
+    @property
     def log_start_offset(self) -> int:
         return self._log.log_start
 

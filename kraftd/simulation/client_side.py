@@ -36,6 +36,7 @@ class BareNode:
         self.identity = Identity(process.id, CLUSTER_ID, bytes(16), process.config.listeners)
         self.image = Image()
         self.context = None
+        self.active = False
         self.finalized = FinalizedFeatures()
         self.finalized.epoch = 0  # there is nothing to load
         self.following = self

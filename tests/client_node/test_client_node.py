@@ -406,6 +406,7 @@ def test_node_that_is_elected_while_a_write_waits_takes_it_itself(
 ) -> None:
     with monkeypatch.context() as leaderless:
         leaderless.setattr(NodeView, "leader_id", None)
+        leaderless.setattr(NodeView, "is_active", False)
         leaderless.setattr(NodeView, "controller_destination", lambda _view: None)
         request = CreateTopicsRequest([CreatableTopic("by-client", 1, 1)], 1000)
         place = house.client_send(ApiKey.CREATE_TOPICS, 7, request)
@@ -414,6 +415,19 @@ def test_node_that_is_elected_while_a_write_waits_takes_it_itself(
     house.client_advance(RETRY_MS)
     assert house.answer(place).topics[0].error_code == 0
     assert not len(house.clients.passing_on)
+
+
+def test_leader_that_is_not_active_yet_takes_a_write_once_it_is(
+    house: ClientHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as elected:
+        elected.setattr(house.node.standing, "active_epoch", None)
+        request = CreateTopicsRequest([CreatableTopic("by-client", 1, 1)], 1000)
+        place = house.client_send(ApiKey.CREATE_TOPICS, 7, request)
+        house.client_advance(RETRY_MS)
+        assert place not in house.answers and not house.asked
+    house.client_advance(RETRY_MS)
+    assert house.answer(place).topics[0].error_code == 0
 
 
 def test_coordinators_are_asked_of_brokers_in_turn(house: ClientHouse) -> None:
