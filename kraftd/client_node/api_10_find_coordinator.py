@@ -80,7 +80,8 @@ def only_one(answer: FindCoordinatorResponse) -> FindCoordinatorResponse:
     Brokers give the error's text in this form alone, and the text NONE where there is none.
     """
     (one,) = answer.coordinators
-    text = ErrorCode(one.error_code).message if one.error_code else ErrorCode.NONE.name
+    error = ErrorCode(one.error_code)  # type: ignore[call-arg]
+    text = error.message if error else error.name
     return FindCoordinatorResponse(
         answer.throttle_time_ms, one.error_code, one.error_message or text, one.node_id, one.host, one.port
     )
