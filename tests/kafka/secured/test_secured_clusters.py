@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
@@ -26,6 +27,8 @@ from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from testkit.certificates import Authority
 from testkit.cluster import random_uuid
+from testkit.java import tools
+from testkit.java_stores import store_keys, write_key_store
 from testkit.node import Broker, Kind
 from testkit.process import free_port, wait_until
 from tests.kafka.secured.nodes import (
@@ -42,6 +45,7 @@ from tests.security.secured_daemon import connect, scram, tls_of
 
 pytestmark = pytest.mark.kafka
 
+STORES = {100: "PKCS12", 101: "JKS"}  # types of stores, by the controllers of kraftd's that have them
 ACL_FIELDS = (
     "restype",
     "name",
@@ -127,7 +131,9 @@ def test_a_secured_cluster_moves_to_the_other_kind_of_controller_and_back(over_s
 def over_tls(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[list[SecuredController], Broker, int]]:
-    """Two controllers of kraftd's and one of Apache Kafka's, and broker 1, by certificates."""
+    """Two controllers of kraftd's, with stores of the JDK's keytool, one of Apache Kafka's, and broker 1, by
+    certificates.
+    """
     home, authority = tmp_path_factory.mktemp("tls"), Authority()
     ids = (100, 101, 102)
     ports = {node_id: free_port() for node_id in ids}
@@ -142,8 +148,16 @@ def over_tls(
         f"{OF_CONTROLLER}ssl.principal.mapping.rules": "RULE:^CN=([^,]+).*$/$1/,DEFAULT",
     }
     kinds = {100: "kraftd", 101: "kraftd", 102: "apache"}
+    own: dict[int, dict[str, str]] = {
+        **{
+            one: store_keys(home / str(one), authority, f"CN=controller-{one}", form, OF_CONTROLLER)
+            for one, form in STORES.items()
+        },
+        102: {},
+    }
     controllers = [
-        controller(one, home / str(one), ports[one], authority, common, kind=kinds[one]) for one in ids
+        controller(one, home / str(one), ports[one], authority, {**common, **own[one]}, kind=kinds[one])
+        for one in ids
     ]
     outer = free_port()
     stock = broker(1, home / "broker", (free_port(), outer), authority, common)
@@ -206,6 +220,21 @@ def test_a_mixed_quorum_under_mtls_fails_over_and_goes_on(
     leader.wait_ready()
 
 
+@pytest.mark.parametrize("node_id", STORES)
+def test_javas_client_with_such_stores_is_served_by_a_listener_with_such_stores(
+    over_tls: tuple[list[SecuredController], Broker, int], tmp_path: Path, node_id: int
+) -> None:
+    one = next(one for one in over_tls[0] if one.node_id == node_id)
+    keys = {
+        "security.protocol": "SSL",
+        **store_keys(tmp_path, one.authority, "CN=admin", STORES[node_id]),
+    }
+    file = tmp_path / "admin.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
+    where = ("--bootstrap-controller", one.address, "--command-config", file)
+    assert "LeaderId:" in tools().run("metadata-quorum", *where, "describe", "--status").check().out
+
+
 def test_certificates_are_renewed_one_after_the_other_while_topics_are_created(
     over_tls: tuple[list[SecuredController], Broker, int],
 ) -> None:
@@ -214,8 +243,8 @@ def test_certificates_are_renewed_one_after_the_other_while_topics_are_created(
     for number, one in enumerate(controllers):
         if one.kind == "kraftd":
             before = one.log.read_text().count("new certificates are used")
-            path = one.properties_file.parent / "node.pem"
-            one.authority.issue(f"CN=controller-{one.node_id},OU=Renewed").write_pem(path)
+            renewed = one.authority.issue(f"CN=controller-{one.node_id},OU=Renewed")
+            write_key_store(one.properties_file.parent, renewed, STORES[one.node_id])
             wait_until(
                 lambda: one.log.read_text().count("new certificates are used") >= before + 1,  # noqa: B023
                 "the certificate is taken",

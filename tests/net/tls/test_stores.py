@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import ssl
-import subprocess
 from contextlib import suppress
 from pathlib import Path
+from shutil import which
 
 import pytest
 from msgspec import structs
@@ -18,6 +17,7 @@ from kraftd.net.tls.source import TlsSource
 from kraftd.net.tls.stores import load_identity, load_trusted
 from kraftd.security.tls_settings import StoreSettings, TlsSettings
 from testkit.certificates import Authority, Issued
+from testkit.java_stores import keytool
 
 AUTHORITY = Authority()
 NODE = AUTHORITY.issue("CN=node,OU=Lab")
@@ -30,13 +30,6 @@ def pem(tmp_path: Path, issued: Issued = NODE, authority: Authority = AUTHORITY)
         truststore=StoreSettings(type="PEM", location=str(authority.write_pem(tmp_path / "trust.pem"))),
         client_auth="required",
     )
-
-
-def keytool(*arguments: object) -> None:
-    tool = shutil.which("keytool")
-    if tool is None:
-        pytest.skip("no keytool")
-    subprocess.run([tool, *map(str, arguments)], check=True, capture_output=True)
 
 
 def test_pem_in_files_and_inline_is_one_and_the_same(tmp_path: Path) -> None:
@@ -57,6 +50,7 @@ def test_pem_in_files_and_inline_is_one_and_the_same(tmp_path: Path) -> None:
         assert contexts.trusts_itself()
 
 
+@pytest.mark.skipif(which("keytool") is None, reason="no keytool")
 def test_pkcs12_and_jks_written_by_java_are_read(tmp_path: Path) -> None:
     p12 = NODE.write_pkcs12(tmp_path / "node.p12", PASSWORD)
     jks, trust = tmp_path / "node.jks", tmp_path / "trust.jks"
