@@ -193,14 +193,16 @@ def judge_file(file: str, seen: Seen) -> Iterator[Finding]:
     Apache Kafka's nodes end with a fatal error, at the start, where a static quorum is not in their file.
     """
     from kraftd.cli.doctor.findings import note, ok, problem, warning
+    from kraftd.config.load import MAX_FILE_BYTES
     from kraftd.configdef.properties import parse
+    from kraftd.input_file import read_input_file
 
     servers = ",".join(addresses(seen.quorum))
     try:
-        with open(file, encoding="utf-8", errors="replace") as opened:
-            keys = parse(opened.read())
+        keys = parse(read_input_file(file, MAX_FILE_BYTES).decode("utf-8", "replace"))
     except (OSError, ValueError) as error:
-        yield problem("file", file, f"cannot be read: {error}", "correct the path")
+        why = getattr(error, "strerror", None) or error
+        yield problem("file", file, f"cannot be read: {why}", "correct the path")
         return
     lines = {one.key: one for one in keys}
     if seen.kraft_version < DYNAMIC:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from kraftd.config.security import ClientSecurity, file_of_url
+from kraftd.input_file import read_input_file
 from kraftd.security.jwt_validation import MAX_TOKEN_BYTES
 from kraftd.security.oauthbearer import OAuthBearerClient
 from kraftd.security.sasl import OAUTHBEARER, PLAIN, ClientExchange, SaslFailed
@@ -46,9 +46,8 @@ def new_nonce() -> str:
 
 
 def _read_token(url: str) -> str:
-    path = Path(file_of_url(url))
+    path = file_of_url(url)
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_TOKEN_BYTES).decode("ascii").strip()
+        return read_input_file(path, MAX_TOKEN_BYTES, wait_s=0).decode("ascii").strip()  # on the event loop
     except (OSError, UnicodeDecodeError) as error:
         raise SaslFailed(f"the token in {path} cannot be read: {error}") from None

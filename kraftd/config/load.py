@@ -17,8 +17,10 @@ from kraftd.config.unknown import probably_meant
 from kraftd.configdef import properties
 from kraftd.configdef.definition import ConfigDef, ConfigKey, InvalidValue, Value, broker_def
 from kraftd.configdef.node import NodeConfig, server_key
+from kraftd.input_file import read_input_file
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf".decode("latin-1")  # of UTF-8, as Java reads it in such a file
+MAX_FILE_BYTES = 16 << 20
 _MARKED = "the file begins with a UTF-8 byte order mark, which Java reads as a part of its first line"
 # Prefixes under which Kafka hands keys on to plugins, and listeners' own keys.
 OPEN_PREFIXES = ("listener.name.", "rsm.config.", "rlmm.config.", "config.providers.")
@@ -66,7 +68,7 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> DaemonConfig:
 def read(path: Path, warnings: list[str]) -> list[Setting]:
     """The settings of a file. Raises ConfigError when it cannot be read."""
     try:
-        text = path.read_bytes().decode("latin-1")  # the format's own encoding
+        text = read_input_file(path, MAX_FILE_BYTES).decode("latin-1")  # the format's own encoding
         entries = properties.parse(text)
     except FileNotFoundError:
         raise ConfigError([f"{path}: there is no such file; give the path of a .properties file"]) from None

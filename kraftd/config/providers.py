@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kraftd.config.settings import Setting
 from kraftd.configdef import properties
+from kraftd.input_file import read_input_file
 
 _VARIABLE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 _PACKAGE = "org.apache.kafka.common.config.provider."
@@ -118,8 +119,7 @@ def _environment(pattern: str) -> Provider:
 
 def _read(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_FILE_BYTES).decode()
+        return read_input_file(path, MAX_FILE_BYTES).decode()
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -197,7 +197,7 @@ class RealDisk:
 
     def _open_for_reading(self, path: str) -> RealFile:
         try:
-            return RealFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+            return RealFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
         except OSError as error:
             raise _storage_error(error, path, "open") from error
 

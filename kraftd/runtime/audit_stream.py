@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections import deque
 from datetime import UTC, datetime
@@ -14,6 +16,7 @@ from kraftd.requests.effects import AuditLine
 
 OFF = ""
 STDERR = "stderr"
+REMEDY = "name a file that this user may write"
 KEPT_EVENTS = 100  # for the status page
 
 
@@ -29,17 +32,20 @@ class AuditStream:
         self._node_id = node_id
         self._log = log
         self._failed = False
+        self._is_torn = False  # a part of the last line only was written
         self._file: BinaryIO | None = None
         try:
             self.reopen()
         except OSError as error:
-            why = f"it cannot be opened: {error.strerror}. Name a file that this user may write"
+            remedy = "no process reads this pipe: start that first" if error.errno == errno.ENXIO else REMEDY
+            why = f"it cannot be opened: {error.strerror}; {remedy}"
             raise ConfigError([f"kraftd.audit.log={target}: {why}"]) from error
 
     def reopen(self) -> None:
         """Open the file anew, as after a rotation. Raises OSError."""
         if self._target not in (OFF, STDERR):
-            before, self._file = self._file, open(self._target, "ab", buffering=0)  # noqa: SIM115
+            before = self._file
+            self._file = open(self._target, "ab", buffering=0, opener=_open_without_waiting)  # noqa: SIM115
             if before is not None:
                 before.close()
 
@@ -52,7 +58,7 @@ class AuditStream:
         line = msgspec.json.encode({"timestamp": at.replace("+00:00", "Z"), **event}) + b"\n"
         try:
             if self._file is not None:
-                self._file.write(line)
+                self._put(line)
             else:
                 sys.stderr.buffer.write(line)
                 sys.stderr.buffer.flush()
@@ -61,6 +67,15 @@ class AuditStream:
             if not self._failed:
                 self._failed = True
                 self._log.error("the audit stream cannot be written", to=self._target, error=str(error))
+
+    def _put(self, line: bytes) -> None:
+        """Write a line to the file. Raises OSError, also for a pipe that is full, instead of waiting."""
+        assert self._file is not None
+        data = b"\n" + line if self._is_torn else line
+        written = self._file.write(data)
+        if written is None:
+            raise OSError(errno.EAGAIN, "the process that reads this pipe is behind, and lines are lost")
+        self._is_torn = written < len(data)
 
     def recent(self) -> list[dict[str, Any]]:
         """The last events, oldest first, each with a sentence; made on demand of a page, not for
@@ -88,3 +103,8 @@ def sentence(effect: AuditLine) -> str:
     asked = ("principal", "client_id", "host", "api", "incarnation")
     told = (f"{name} {value}" for name, value in effect.fields.items() if name not in asked)
     return f"{effect.event}: {', '.join(told)}"
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """A descriptor that never waits: for a reader of a pipe (ENXIO), or for room in it (EAGAIN)."""
+    return os.open(path, flags | os.O_NONBLOCK, 0o666)

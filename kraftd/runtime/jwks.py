@@ -6,9 +6,9 @@ A token with an unknown key triggers another reading, at most one in MIN_REFRESH
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from kraftd.config.security import TokenSettings, file_of_url
+from kraftd.input_file import read_input_file
 from kraftd.security.jwt_validation import InvalidToken, KeyMissing, KeySet, validate
 from kraftd.security.sasl import Login
 
@@ -33,8 +33,7 @@ class Jwks:
         self.key_missing = False
         try:
             if url.startswith("file:"):
-                with Path(file_of_url(url)).open("rb") as file:
-                    data = file.read(MAX_BYTES)
+                data = read_input_file(file_of_url(url), MAX_BYTES)
             else:
                 import urllib.request
 

@@ -7,7 +7,6 @@ of the configuration to look at, and no secret.
 from __future__ import annotations
 
 import datetime
-from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -20,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
+from kraftd.input_file import read_input_file
 from kraftd.net.tls.jks import MAGIC, JavaKeyStore
 from kraftd.security.tls_settings import StoreSettings
 
@@ -130,12 +130,9 @@ def _check_truststore(settings: StoreSettings) -> None:
 
 def _read(location: str, where: str) -> bytes:
     try:
-        data = Path(location).read_bytes()
+        return read_input_file(location, MAX_STORE_BYTES)
     except OSError as error:
         raise ValueError(f"{where}: cannot be read: {error.strerror}") from None
-    if len(data) > MAX_STORE_BYTES:
-        raise ValueError(f"{where}: it has more than {MAX_STORE_BYTES} bytes")
-    return data
 
 
 def _pem_identity(key: str, chain: str, password: str | None, where: str) -> Identity:
