@@ -55,18 +55,20 @@ async def take(bootstrap: str, directory: str, timeout_s: float) -> Manifest:
     import os
     import time
 
-    from kraftd.cli.leader import ask_leader, parse_addresses
+    from kraftd.cli.leader import ask_leader, explained, parse_addresses
     from kraftd.client.quorum_log import QuorumLog
     from kraftd.log.disk import RealDisk
     from kraftd.metadata_dir.backup import BackupWriter
 
     directory = os.path.abspath(directory)
     quorum = await ask_leader(bootstrap, timeout_s)
-    log = QuorumLog([quorum.address, *parse_addresses(bootstrap)], timeout_s)
+    addresses = [quorum.address, *parse_addresses(bootstrap)]
+    log = QuorumLog(addresses, timeout_s)
     try:
-        bounds = await log.bounds()
-        writer = BackupWriter(RealDisk(), directory)
-        await copy(log, bounds, writer)
+        async with explained(addresses, timeout_s):
+            bounds = await log.bounds()
+            writer = BackupWriter(RealDisk(), directory)
+            await copy(log, bounds, writer)
     finally:
         await log.close()
     return writer.finish(quorum.cluster_id, int(time.time() * 1000))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -142,6 +143,20 @@ async def why_no_leader(addresses: list[tuple[str, int]], timeout_s: float) -> E
     except CommandFailure:
         pass  # a leader that does not let this user ask for the quorum
     return None
+
+
+@asynccontextmanager
+async def explained(addresses: list[tuple[str, int]], timeout_s: float) -> AsyncIterator[None]:
+    """Where no leader answered in time, what each controller says of it takes the failure's place."""
+    from kraftd.client import failures
+
+    try:
+        yield
+    except (failures.NoLeader, failures.Unreachable):
+        why = await why_no_leader(addresses, timeout_s)
+        if why is None:
+            raise
+        raise why from None
 
 
 async def _find_leader(connection: Connection) -> tuple[str, int]:

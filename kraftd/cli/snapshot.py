@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import click
 
+from kraftd.cli.cluster_options import run
 from kraftd.cli.failures import FAILED, OK, UNREACHABLE, CommandFailure
 
+if TYPE_CHECKING:
+    from kraftd.config import DaemonConfig
+
 LOOK_S = 0.1
+ANSWER_S = 4.0  # for controllers that are asked why there is no leader
 
 
 @click.command()
@@ -29,7 +37,8 @@ def snapshot(file: str, timeout_s: int) -> int:
     from kraftd.host.snapshot_request import ask, take_answer
     from kraftd.log.disk import RealDisk
 
-    directory = load(file).metadata_log_dir
+    config = load(file)
+    directory = config.metadata_log_dir
     disk = RealDisk()
     check_running(disk, directory, file)
     name = f"{os.getpid()}-{time.time_ns()}"
@@ -40,9 +49,21 @@ def snapshot(file: str, timeout_s: int) -> int:
             raise CommandFailure(f"no answer in {timeout_s} s: see the controller's log.", UNREACHABLE)
         time.sleep(LOOK_S)
     if answer.error:
-        raise CommandFailure(answer.error, FAILED)
+        raise CommandFailure("\n".join([answer.error, *why_not(config)]), FAILED)
     click.echo(f"{answer.path} ({answer.size_bytes} bytes)")
     return OK
+
+
+def why_not(config: DaemonConfig) -> Iterator[str]:
+    """Why the node has no leader, if it has none: without one nothing more is committed."""
+    from kraftd.cli.doctor.examine import configured_servers, log_in_as
+    from kraftd.cli.leader import why_no_leader
+
+    own = [(one.host or "localhost", one.port) for one in config.advertised_listeners[:1] if one.port]
+    log_in_as(config, [])
+    found = run(why_no_leader([*own, *configured_servers(config)], ANSWER_S))
+    if found is not None:
+        yield str(found)
 
 
 def check_running(disk: object, directory: str, file: str) -> None:

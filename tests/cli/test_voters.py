@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.cli.leader import NO_LEADER, NO_LEADER_REMEDY
+from kraftd.cli import leader
+from kraftd.cli.leader import NO_LEADER, NO_LEADER_REMEDY, Quorum
 from kraftd.cli.voters import was_made
+from kraftd.messages.describe_quorum_response import PartitionData
 from kraftd.wire.api import ApiKey
 from tests.cli.run import Run, command, free_port, run, started, write_config
 
@@ -124,7 +127,9 @@ def test_a_controller_that_does_not_run_yet_is_asked_for_until_it_does(tmp_path:
             assert voters(bootstrap) == [1, 2]
 
 
-def test_a_quorum_without_a_leader_is_asked_until_there_is_one(tmp_path: Path) -> None:
+def test_a_quorum_without_a_leader_is_asked_until_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ports = [free_port(), free_port()]
     initial = ",".join(f"{n}@127.0.0.1:{port}:{DIRECTORY_ID[:-2]}{n}Q" for n, port in enumerate(ports, 1))
     servers = ",".join(f"127.0.0.1:{port}" for port in ports)
@@ -148,6 +153,13 @@ def test_a_quorum_without_a_leader_is_asked_until_there_is_one(tmp_path: Path) -
             assert f"127.0.0.1:{ports[1]}: Connection refused" in lines
             assert re.search(rf"^{bootstrap} says: no leader for \d+ s, since it started$", said.err, re.M)
             assert lines[-1] == NO_LEADER_REMEDY
+        not_made = run("snapshot", first)
+        assert (not_made.code, not_made.err.splitlines()[:2]) == (1, ["nothing is committed yet", NO_LEADER])
+        lost = Quorum("", PartitionData(), ("127.0.0.1", ports[0]), {})
+        monkeypatch.setattr(leader, "ask_leader", lambda *_: asyncio.sleep(0, lost))  # it led until now
+        begun = run("backup", "-o", tmp_path / "begun", "--bootstrap", both, "--timeout", "0.5")
+        assert begun.err.startswith(f"{NO_LEADER}\n")
+        monkeypatch.undo()
         described = ask_in_vain("describe", bootstrap, "--json")
         with started(second):
             told = json.loads(described.communicate(timeout=60)[0])

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from kraftd.cli.failures import DIRECTORY, FAILED, UNREACHABLE, CommandFailure
-from kraftd.cli.leader import parse_addresses, why_no_leader
+from kraftd.cli.leader import explained, parse_addresses
 from kraftd.cli.patience import waiting
 from kraftd.cli.sources.source import Beginning, Limit, not_covered
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
-from kraftd.client.failures import ClientFailure, NoLeader, OutOfRange, Refused, Unreachable
+from kraftd.client.failures import ClientFailure, OutOfRange, Refused, Unreachable
 from kraftd.client.metadata_cache import Address
 from kraftd.client.partition_reader import EARLIEST, PartitionReader
 from kraftd.client.quorum_log import LogBounds, NotCovered, QuorumLog
@@ -120,19 +119,11 @@ class QuorumSource:
         return Beginning(0, 0, -1, iter(()), 0) if bounds.latest is None else await self._earliest(bounds)
 
     async def _bounds(self) -> LogBounds:
-        async with self._explained(), waiting(f"for a leader, {self._timeout_s:g} s at most"):
+        async with (
+            explained(self._controllers, self._timeout_s),
+            waiting(f"for a leader, {self._timeout_s:g} s at most"),
+        ):
             return await self._log.bounds()
-
-    @asynccontextmanager
-    async def _explained(self) -> AsyncIterator[None]:
-        """Where no leader answered in time, what each controller says of it takes the failure's place."""
-        try:
-            yield
-        except (NoLeader, Unreachable):
-            why = await why_no_leader(self._controllers, self._timeout_s)
-            if why is None:
-                raise
-            raise why from None
 
     async def _earliest(self, bounds: LogBounds) -> Beginning:
         assert bounds.latest is not None
@@ -171,7 +162,7 @@ class QuorumSource:
         batches = self._log.batches(start, epoch, follow=follow)
         try:
             while True:
-                async with self._explained():
+                async with explained(self._controllers, self._timeout_s):
                     batch = await anext(batches, None)
                 if batch is None:
                     return
