@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -123,3 +124,15 @@ def test_over_tls_the_endpoint_has_to_be_trusted() -> None:
         with pytest.raises(SaslFailed, match=r"it does not answer: .*certificate"):
             Now(provider, tls=TlsSettings(), retry_backoff_max_ms=0).source.fetched_text()
         assert len(provider.asked) == 1
+
+
+def test_a_new_truststore_is_used_at_the_next_attempt(tmp_path: Path) -> None:
+    trust = Authority("CN=Old").write_pem(tmp_path / "idp-ca.pem")
+    trusting = TlsSettings(truststore=StoreSettings(type="PEM", location=str(trust)))
+    with IdentityProvider({"node": "secret"}, authority=AUTHORITY) as provider:
+        source = Now(provider, tls=trusting).source
+        assert not source.fetch()
+        AUTHORITY.write_pem(trust)
+        assert source.fetch()
+        trust.write_text("no certificate")  # the last that could be read stays in use
+        assert source.fetch()

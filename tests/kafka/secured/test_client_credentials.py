@@ -1,4 +1,4 @@
-"""A controller of Apache Kafka's and one of kraftd's, each a client of one identity provider over TLS."""
+"""Controllers of Apache Kafka's and kraftd's, and a broker: each a client of one identity provider."""
 
 from __future__ import annotations
 
@@ -9,26 +9,37 @@ from pathlib import Path
 
 import pytest
 
+from kraftd.messages.init_producer_id_request import InitProducerIdRequest
+from kraftd.messages.init_producer_id_response import InitProducerIdResponse
 from kraftd.security.jaas import OAUTHBEARER_MODULE
+from kraftd.security.oauthbearer import OAuthBearerClient
+from kraftd.wire.api import ApiKey
 from testkit.certificates import Authority
 from testkit.cluster import random_uuid
 from testkit.identity_provider import IdentityProvider
 from testkit.java import TOOLS, java_command
-from testkit.node import Controller, Kind, kraftd_command
+from testkit.node import Broker, Controller, Kind, kraftd_command
 from testkit.process import HOST, free_port, wait_until
-from tests.security.secured_daemon import STANDARD_AUTHORIZER
+from tests.security.secured_daemon import STANDARD_AUTHORIZER, connect
 
 pytestmark = pytest.mark.kafka
 
 KAFKAS = "org.apache.kafka.common.security.oauthbearer"
-OF_OAUTHBEARER = "listener.name.controller.oauthbearer."
+OF_CONTROLLER, OF_EXTERNAL = (f"listener.name.{name}.oauthbearer." for name in ("controller", "external"))
 CREDENTIALS = "sasl.oauthbearer.client.credentials.client"
 KINDS: dict[int, Kind] = {100: "kraftd", 101: "apache"}
-NAMES = ("controller-100", "controller-101", "admin")
+AT_BROKERS = "at-brokers"  # kraftd's own name where it asks brokers
+PROTOCOLS = {
+    "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT,EXTERNAL:SASL_PLAINTEXT"
+}
+NAMES = ("controller-100", "controller-101", "broker-1", AT_BROKERS, "admin")
 
 
 class Granted:
-    """Two voters, neither of which can elect without the other, and a client's file of the admin's."""
+    """Two voters, neither of which can elect without the other, a broker, and a client's file of the admin's.
+
+    kraftd's serves clients at `clients_port`; they log in there as they do at the broker.
+    """
 
     def __init__(self, home: Path) -> None:
         authority = Authority()
@@ -48,11 +59,7 @@ class Granted:
             "super.users": ";".join(f"User:{name}" for name in NAMES),
             "sasl.enabled.mechanisms": "OAUTHBEARER",
             "sasl.mechanism.controller.protocol": "OAUTHBEARER",
-            f"{OF_OAUTHBEARER}sasl.jaas.config": jaas,
-            f"{OF_OAUTHBEARER}sasl.login.callback.handler.class": f"{KAFKAS}.OAuthBearerLoginCallbackHandler",
-            f"{OF_OAUTHBEARER}sasl.server.callback.handler.class": (
-                f"{KAFKAS}.OAuthBearerValidatorCallbackHandler"
-            ),
+            **logins(OF_CONTROLLER, jaas),
             "sasl.oauthbearer.jwks.endpoint.url": keys,
             "sasl.oauthbearer.expected.issuer": "issuer",
             "sasl.oauthbearer.token.endpoint.url": self.provider.token_url,
@@ -64,14 +71,12 @@ class Granted:
                 node_id,
                 home / str(node_id),
                 ports[node_id],
-                {
-                    **common,
-                    f"{CREDENTIALS}.id": f"controller-{node_id}",
-                    f"{CREDENTIALS}.secret": f"controller-{node_id}-s3cret",
-                },
+                {**common, **credentials(f"controller-{node_id}")},
             )
             for node_id, kind in KINDS.items()
         ]
+        self._serve_clients(jaas)
+        self.broker = self._broker(home / "broker", common, jaas)
         self.client_file = home / "admin.properties"
         self.client_file.write_text(
             "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
@@ -82,15 +87,42 @@ class Granted:
             "sasl.oauthbearer.header.urlencode=true\n"
         )
 
+    def _serve_clients(self, jaas: str) -> None:
+        """Give kraftd's a listener for clients, and a login at brokers' listener of that name."""
+        kraftds = self.controllers[0]
+        self.clients_port = free_port()
+        kraftds.properties |= {
+            **PROTOCOLS,
+            "listeners": f"{kraftds.properties['listeners']},EXTERNAL://{HOST}:{self.clients_port}",
+            "kraftd.client.listener.names": "EXTERNAL",
+            "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+            **logins(OF_EXTERNAL, jaas),
+            **credentials(AT_BROKERS, OF_EXTERNAL),
+        }
+        kraftds.write_properties()
+
+    def _broker(self, home: Path, common: dict[str, object], jaas: str) -> Broker:
+        inner, outer = f"PLAINTEXT://{HOST}:{free_port()}", f"EXTERNAL://{HOST}:{free_port()}"
+        mine: dict[str, object] = {
+            **common,
+            **PROTOCOLS,
+            "listeners": f"{inner},{outer}",
+            "advertised.listeners": f"{inner},{outer}",
+            "inter.broker.listener.name": "PLAINTEXT",
+            **credentials("broker-1"),
+            **logins(OF_EXTERNAL, jaas),
+        }
+        return Broker(1, home, free_port(), {}, mine)
+
     def start(self) -> None:
         cluster_id = random_uuid()
-        for one in self.controllers:
+        for one in (*self.controllers, self.broker):
             one.environment.update(self.environment)
             one.format(cluster_id)
             one.start()
 
     def stop(self) -> None:
-        for one in self.controllers:
+        for one in (self.broker, *self.controllers):
             one.kill()
         self.provider.stop()
 
@@ -116,6 +148,20 @@ class Granted:
         return done.stdout
 
 
+def logins(prefix: str, jaas: str) -> dict[str, str]:
+    """A listener's keys: Kafka's classes of both ends of a login."""
+    return {
+        f"{prefix}sasl.jaas.config": jaas,
+        f"{prefix}sasl.login.callback.handler.class": f"{KAFKAS}.OAuthBearerLoginCallbackHandler",
+        f"{prefix}sasl.server.callback.handler.class": f"{KAFKAS}.OAuthBearerValidatorCallbackHandler",
+    }
+
+
+def credentials(name: str, prefix: str = "") -> dict[str, str]:
+    """The keys of a client of the identity provider."""
+    return {f"{prefix}{CREDENTIALS}.id": name, f"{prefix}{CREDENTIALS}.secret": f"{name}-s3cret"}
+
+
 @pytest.fixture
 def granted(tmp_path: Path) -> Iterator[Granted]:
     made = Granted(tmp_path)
@@ -136,12 +182,25 @@ def test_kraftd_and_apache_kafka_log_in_at_each_other_as_clients_of_one_provider
             poll_s=0.5,
         )
     assert "LeaderId:" in granted.described_by_kafkas_tool(kraftds)
+    assert_asks_the_broker(granted)
     # Both sent what the other does, and the log of kraftd's has no secret.
     by_client: dict[str, set[tuple[tuple[str, str], ...]]] = {}
     for headers, body in granted.provider.asked:
         names = ("accept", "authorization", "cache-control", "content-type", "content-length")
         told = (*((name, headers.get(name, "")) for name in names), ("body", body))
         by_client.setdefault(headers["authorization"], set()).add(told)
-    assert len(by_client) == len(NAMES)
+    assert len(by_client) == len(NAMES)  # that of kraftd's where it asks brokers among them
     assert all(len(sent) == 1 for sent in by_client.values()), by_client
     assert "s3cret" not in kraftds.log.read_text()
+
+
+def assert_asks_the_broker(granted: Granted) -> None:
+    """Through kraftd, which logs in at the broker by a granted token, a client gets a producer id."""
+    token = granted.provider.token("admin")
+
+    def producer_error() -> int:
+        with connect(granted.clients_port, None, lambda: OAuthBearerClient(token)) as client:
+            request = InitProducerIdRequest(None, 60_000)
+            return int(client.ask(ApiKey.INIT_PRODUCER_ID, request, InitProducerIdResponse).error_code)
+
+    wait_until(lambda: producer_error() == 0, "the broker is asked", timeout_s=60)
