@@ -46,6 +46,9 @@ class Only:
         self.asked.append((str(principal), host, operation, resource_type, name))
         return principal == self.allowed
 
+    def allows_on_any(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
+        return self.allows(principal, host, operation, resource_type, "any")
+
     def reason(self, *_: object) -> str:
         return "only one principal may"
 
@@ -85,6 +88,11 @@ def code_of(effect: Answer, key: ApiKey = ApiKey.UNREGISTER_BROKER, version: int
     return int(message.error_code)  # type: ignore[attr-defined]
 
 
+def text_of(effect: Answer, key: ApiKey = ApiKey.UNREGISTER_BROKER) -> str | None:
+    _, message = parse_response(key, response_version(key, 0), memoryview(b"".join(effect.parts))[4:])
+    return message.error_message  # type: ignore[attr-defined, no-any-return]
+
+
 def well(door: Door, call: Call) -> None:
     door.boundary.answer(call, UnregisterBrokerResponse())
 
@@ -113,6 +121,7 @@ def test_an_operation_on_the_cluster_is_authorized_before_its_handler_runs() -> 
     (allowed,) = door.unregister(ALICE)
     assert isinstance(audited[0], AuditLine)
     assert code_of(refused) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert text_of(refused) == "Not authorized for the cluster."
     assert code_of(allowed) == ErrorCode.NONE
     assert len(door.calls) == 1
     asked = (AclOperation.ALTER, AclResourceType.CLUSTER, CLUSTER_NAME)
@@ -156,6 +165,7 @@ def test_a_fault_in_a_handler_costs_that_call_alone_and_is_logged_with_its_trace
     assert door.boundary.failures == 1
     _, again = door.unregister()
     assert code_of(again) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert door.boundary.failures == 2
 
 
 def test_requests_behind_one_that_failed_are_handled() -> None:
@@ -216,9 +226,11 @@ def test_a_fault_in_reading_a_request_closes_its_connection(monkeypatch: pytest.
 
 def test_a_fault_in_refusing_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boundary_module, "refuse", lambda *_: 1 // 0)
-    made = Door(fault).unregister()
-    assert made[-1] == CloseConnection(1, "a request failed")
-    assert sum(isinstance(one, Say) for one in made) == 2
+    first, second, closed = Door(fault).unregister()
+    assert closed == CloseConnection(1, "a request failed")
+    assert (first.text, second.text) == ("a request failed", "a refusal could not be written")
+    assert first.fields["call"] == second.fields["call"] and "UNREGISTER_BROKER" in second.fields["call"]
+    assert second.fields["error"] == repr(second.fields["exc_info"])
 
 
 def test_refusals_and_faults_are_counted_by_api_and_error() -> None:
@@ -234,3 +246,41 @@ def test_refusals_and_faults_are_counted_by_api_and_error() -> None:
 def test_the_quorums_requests_are_refused_in_their_own_response() -> None:
     answer = Door(fault).send(ApiKey.VOTE, 1, VoteRequest())[-1]
     assert code_of(answer, ApiKey.VOTE, 1) == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_errors_that_a_handler_answers_are_counted_by_api() -> None:
+    def handle(door: Door, call: Call) -> None:
+        door.boundary.answer(call, UnregisterBrokerResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED))
+
+    door = Door(handle)
+    (answer,) = door.unregister()
+    assert code_of(answer) == ErrorCode.BROKER_ID_NOT_REGISTERED
+    errors = door.boundary.stats.by_key[ApiKey.UNREGISTER_BROKER].errors
+    assert errors == {ErrorCode.BROKER_ID_NOT_REGISTERED: 1}
+
+
+@pytest.mark.parametrize("ask", ["allows", "allows_quietly", "allows_on_any"])
+@pytest.mark.parametrize("allowances", [False, True])
+def test_a_permission_is_asked_for_the_calls_principal_and_address(ask: str, allowances: bool) -> None:
+    authorizer = Only(ALICE)
+    door = Door(lambda door, call: None, authorizer)
+    door.unregister(ALICE)
+    call = door.calls[0]
+    door.boundary.authorizations.allowances = allowances
+    named = () if ask == "allows_on_any" else ("any",)
+    assert getattr(door.boundary, ask)(call, AclOperation.READ, AclResourceType.GROUP, *named)
+    asked = (AclOperation.READ, AclResourceType.GROUP, "any")
+    assert authorizer.asked[-1] == ("User:alice", "10.0.0.1", *asked)
+    lines = [one.event for one in door.outbox.take() if isinstance(one, AuditLine)]
+    assert lines == (["authorization allowed"] if allowances and ask == "allows" else [])
+
+
+@pytest.mark.parametrize(("code", "outer"), [(ErrorCode.NOT_CONTROLLER, True), (ErrorCode.NONE, False)])
+def test_an_envelope_tells_that_this_is_the_wrong_controller__kip590(code: ErrorCode, outer: bool) -> None:
+    door = Door(lambda door, call: None)
+    envelope = Call(1, 0, "C", "h", ApiKey.ENVELOPE, 0, 1, "c", None)
+    call = Call(1, 0, "C", "h", ApiKey.UNREGISTER_BROKER, 0, 1, "c", None, envelope=envelope)
+    door.boundary.answer(call, UnregisterBrokerResponse(error_code=code))
+    (answer,) = door.outbox.take()
+    assert isinstance(answer, Answer)
+    assert code_of(answer, ApiKey.ENVELOPE) == (code if outer else ErrorCode.NONE)

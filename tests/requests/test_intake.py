@@ -7,7 +7,6 @@ import struct
 import pytest
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
-from kraftd.requests.answer_memo import MAX_REQUEST_BYTES, AnswerMemo
 from kraftd.requests.call import Call
 from kraftd.requests.intake import read_call, read_carried
 from kraftd.wire.api import ApiKey
@@ -37,20 +36,3 @@ def test_an_envelope_carries_known_apis_and_versions_only(key: int, version: int
 def test_an_api_that_is_not_forwardable_is_no_call_whatever_else_is_wrong() -> None:
     outer = Call(1, 0, "CONTROLLER", "10.0.0.1", ApiKey.ENVELOPE, 0, 1, "c", None)
     assert read_carried(outer, header(ApiKey.VOTE, 99) + bytes(1), {ApiKey.CREATE_TOPICS}) is None
-
-
-def test_requests_of_a_full_header_up_to_a_kilobyte_have_a_key_in_the_memo() -> None:
-    memo = AnswerMemo([ApiKey.METADATA])
-    whole = header(ApiKey.METADATA, 12, b"") + bytes(MAX_REQUEST_BYTES)
-    assert [memo.key(9, "CLIENT", whole[:size]) is None for size in (9, 10, 1024, 1025)] == [
-        True,
-        False,
-        False,
-        True,
-    ]
-    key = memo.key(9, "CLIENT", header(ApiKey.METADATA, 12, b"one") + b"same")
-    assert key == memo.key(1, "CLIENT", header(ApiKey.METADATA, 12, b"another") + b"same")
-    assert key != memo.key(2, "CLIENT", header(ApiKey.METADATA, 12) + b"same")
-    assert key != memo.key(9, "EXTERNAL", header(ApiKey.METADATA, 12) + b"same")
-    assert key != memo.key(9, "CLIENT", header(ApiKey.METADATA, 11) + b"same")
-    assert key != memo.key(9, "CLIENT", header(ApiKey.METADATA, 12) + b"other")

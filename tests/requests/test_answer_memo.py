@@ -1,0 +1,142 @@
+"""Which requests share a kept answer, how many are kept, and how the boundary answers from them."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from msgspec.structs import asdict
+
+from kraftd.messages.unregister_broker_response import UnregisterBrokerResponse
+from kraftd.requests import answer_memo
+from kraftd.requests.answer_memo import MAX_REQUEST_BYTES, AnswerMemo, Place
+from kraftd.requests.boundary import Boundary
+from kraftd.requests.call import Call
+from kraftd.requests.effects import Answer
+from kraftd.requests.events import FramesReceived
+from kraftd.requests.outbox import Outbox
+from kraftd.requests.registry import ListenerKind, Registry, Route
+from kraftd.security.principals import Principal
+from kraftd.wire.api import ApiKey
+from kraftd.wire.primitives import Buffer
+
+LISTENER = "CONTROLLER"
+
+
+def frame(
+    client_id: bytes | None = b"c",
+    rest: bytes = b"\0same",
+    version: int = 12,
+    correlation_id: int = 7,
+    key: int = ApiKey.METADATA,
+) -> bytes:
+    length = -1 if client_id is None else len(client_id)
+    return struct.pack(">hhih", key, version, correlation_id, length) + (client_id or b"") + rest
+
+
+def call(place: Place | None, envelope: Call | None = None) -> Call:
+    return Call(1, 0, LISTENER, "h", ApiKey.METADATA, 12, 7, "c", None, envelope=envelope, place=place)
+
+
+def kept(memo: AnswerMemo, *sizes: int) -> list[object]:
+    """The keys that are left after answers of these sizes, with the keys 0, 1 and so on."""
+    for key, size_bytes in enumerate(sizes):
+        memo.keep(call(Place(memo.answers, key)), [bytes(8), bytes(size_bytes - 8)])
+    return list(memo.answers)
+
+
+def test_requests_of_a_full_header_up_to_a_kilobyte_have_a_key() -> None:
+    memo = AnswerMemo([ApiKey.METADATA])
+    whole = frame(b"", bytes(MAX_REQUEST_BYTES))
+    sizes = (9, 10, 1024, 1025)
+    assert [memo.key(9, LISTENER, whole[:size]) is None for size in sizes] == [True, False, False, True]
+
+
+@pytest.mark.parametrize("client_id", [None, b"", b"c", b"another"])
+def test_requests_that_differ_in_client_and_correlation_id_alone_share_a_key(client_id: bytes | None) -> None:
+    memo = AnswerMemo([ApiKey.METADATA])
+    key = memo.key(9, LISTENER, frame(b"one"))
+    assert memo.key(1, LISTENER, frame(client_id)) == key
+    assert memo.key(1, LISTENER, frame(client_id, correlation_id=-(1 << 31))) == key
+    assert memo.key(2, LISTENER, frame(client_id)) != key
+    assert memo.key(9, "EXTERNAL", frame(client_id)) != key
+    assert memo.key(9, LISTENER, frame(client_id, version=11)) != key
+    assert memo.key(9, LISTENER, frame(client_id, b"\1same")) != key
+    assert memo.key(9, LISTENER, frame(client_id, b"\0other")) != key
+
+
+@pytest.mark.parametrize(
+    ("sizes", "left"),
+    [
+        ((100,), [0]),
+        ((101,), []),
+        ((60, 40), [0, 1]),
+        ((60, 41), [1]),
+        ((60, 41, 59), [1, 2]),
+        ((8,) * 4, [0, 1, 2, 3]),
+        ((8,) * 5, [4]),
+    ],
+)
+def test_answers_are_kept_up_to_a_number_of_bytes_and_answers(
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], left: list[int]
+) -> None:
+    monkeypatch.setattr(answer_memo, "MAX_BYTES", 100)
+    monkeypatch.setattr(answer_memo, "MAX_ANSWERS", 4)
+    memo = AnswerMemo([ApiKey.METADATA])
+    assert kept(memo, *sizes) == left
+    memo.forget()
+    assert kept(memo, *sizes) == left
+
+
+def test_an_answer_to_what_no_longer_holds_or_to_an_envelope_is_not_kept() -> None:
+    memo = AnswerMemo([ApiKey.METADATA])
+    before = memo.answers
+    memo.forget()
+    memo.keep(call(Place(before, "old")), [bytes(8)])
+    memo.keep(call(None), [bytes(8)])
+    memo.keep(call(Place(memo.answers, "inner"), envelope=call(None)), [bytes(8)])
+    assert memo.answers == before == {}
+
+
+def test_a_kept_answer_has_the_requests_correlation_id_and_a_call_to_count() -> None:
+    key, principal = ApiKey.UNREGISTER_BROKER, Principal("User", "alice")
+    memo, outbox = AnswerMemo([key]), Outbox()
+
+    def handle(call: Call) -> None:
+        parts: list[Buffer] = call.frame(UnregisterBrokerResponse())
+        memo.keep(call, parts)
+        boundary.send(call, parts)
+
+    registry = Registry(ListenerKind.CONTROLLER, [Route(key, None, None, lambda: handle)])
+    boundary = Boundary(registry, outbox, memo=memo)
+
+    def send(connection_id: int, slot: int, *frames: bytes) -> list[Answer]:
+        views = [memoryview(one) for one in frames]
+        boundary.take_in(FramesReceived(connection_id, slot, views, LISTENER, "10.0.0.1", 5, principal))
+        return outbox.take()  # type: ignore[return-value]
+
+    request = b"\0" + bytes(4) + b"\0"  # no tagged fields in the header, the broker id, none behind it
+    (first,) = send(1, 0, frame(b"one", request, 0, 7, key))
+    again = send(9, 3, frame(b"another", request, 0, 8, key), frame(None, request, 0, 9, key))
+    for at, answer in enumerate(again):
+        expected = b"".join(first.parts)
+        assert b"".join(answer.parts) == expected[:4] + struct.pack(">i", 8 + at) + expected[8:]
+        assert (answer.connection_id, answer.slot) == (9, 3 + at)
+        assert answer.call is not None
+        assert asdict(answer.call) == {
+            "connection_id": 9,
+            "slot": 3 + at,
+            "listener": LISTENER,
+            "host": "10.0.0.1",
+            "key": key,
+            "version": 0,
+            "correlation_id": 0,
+            "client_id": "",
+            "message": None,
+            "principal": principal,
+            "envelope": None,
+            "arrived_ns": 5,
+            "size_bytes": [23, 16][at],
+            "settled": True,
+            "place": None,
+        }

@@ -1,0 +1,74 @@
+"""Lines about authorization: Kafka's fields, one for each denial, and as many a period as are bearable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.requests.authorization_audit import MAX_LINES_PER_PERIOD, AuthorizationAudit
+from kraftd.requests.call import Call
+from kraftd.requests.effects import AuditLine, Say
+from kraftd.requests.outbox import Outbox
+from kraftd.security.principals import Principal
+from kraftd.wire.api import ApiKey
+
+
+class Judge:
+    """Gives what it was asked as its reason."""
+
+    def reason(self, *asked: Any) -> str:
+        return " ".join(map(str, asked))
+
+
+def note(audit: AuthorizationAudit, allowed: bool, key: int = ApiKey.CREATE_TOPICS) -> None:
+    call = Call(1, 0, "C", "10.0.0.1", key, 0, 1, "admin", None, Principal("User", "alice"))
+    audit.note(Judge(), allowed, call, AclOperation.CREATE, AclResourceType.TOPIC, "a")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "result", "level", "event"),
+    [
+        (False, "Denied", "info", "authorization denied"),
+        (True, "Allowed", "debug", "authorization allowed"),
+    ],
+)
+@pytest.mark.parametrize(("key", "api"), [(ApiKey.CREATE_TOPICS, "CREATE_TOPICS"), (999, "999")])
+def test_a_decision_is_audited_and_logged(
+    allowed: bool, result: str, level: str, event: str, key: int, api: str
+) -> None:
+    outbox = Outbox()
+    note(AuthorizationAudit(outbox, allowances=True), allowed, key)
+    fields = {
+        "principal": "User:alice",
+        "result": result,
+        "operation": "CREATE",
+        "host": "10.0.0.1",
+        "resource": "TOPIC:LITERAL:a",
+        "client_id": "admin",
+        "api": api,
+        "rule": f"User:alice 10.0.0.1 {AclOperation.CREATE} {AclResourceType.TOPIC} a",
+    }
+    assert outbox.take() == [AuditLine(event, -1, fields), Say(level, event, fields)]
+
+
+@pytest.mark.parametrize(("allowances", "lines"), [(False, 2), (True, 5)])
+def test_allowances_are_counted_and_have_lines_if_asked_for(allowances: bool, lines: int) -> None:
+    outbox = Outbox()
+    audit = AuthorizationAudit(outbox, allowances=allowances)
+    for allowed in (True, False, True, True, False):
+        note(audit, allowed)
+    assert (audit.allowed, audit.denied) == (3, 2)
+    assert len(outbox.take()) == 2 * lines
+
+
+@pytest.mark.parametrize("beyond", [-1, 0, 1, 7])
+def test_a_period_has_a_limited_number_of_lines_and_tells_how_many_it_omitted(beyond: int) -> None:
+    outbox = Outbox()
+    audit = AuthorizationAudit(outbox)
+    for _ in range(2):
+        for _ in range(MAX_LINES_PER_PERIOD + beyond):
+            note(audit, False)
+        assert len(outbox.take()) == 2 * (MAX_LINES_PER_PERIOD + min(beyond, 0))
+        assert audit.end_period() == max(beyond, 0)
