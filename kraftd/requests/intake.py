@@ -63,13 +63,13 @@ def read_call(
         pass  # the header is too short or no text: diagnosed below
     except struct.error:
         raise ProtocolError("RequestHeader", "", 0, f"{len(frame)} bytes are no header") from None
-    return _unusual(routes, connection_id, slot, listener, host, frame)
+    return _unusual(connection_id, slot, listener, host, frame)
 
 
-def _unusual(
-    routes: Mapping[int, Route], connection_id: int, slot: int, listener: str, host: str, frame: bytes
-) -> Call:
-    """The call of a frame that the fast path does not handle. Raises as read_call."""
+def _unusual(connection_id: int, slot: int, listener: str, host: str, frame: bytes) -> Call:
+    """The call of an ApiVersions in an unknown version; raises as read_call for any other frame, since those
+    that are served take the fast path.
+    """
     header, key, version, at = parse_request_header(frame)
     correlation_id = header.correlation_id
     client_id = header.client_id or ""
@@ -83,9 +83,6 @@ def _unusual(
         return call
     if is_valid(key, version):
         call.message = decode_prefix(request_class(key), version, frame, at)[0]
-        route = routes.get(key)
-        if route is not None and route.first <= version <= route.last:
-            return call
     else:
         first, last = valid_versions(key)
         call.version = min(max(version, first), last)

@@ -140,8 +140,6 @@ class ConnectionLogin:
         try:
             answer, lifetime_ms = self.session.authenticate(bytes(request.auth_bytes), now_ms, wall_ms)
             response = SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=lifetime_ms)
-            if version == 0:
-                response.session_lifetime_ms = 0
         except SaslFailed as failure:
             failed = failure
             text = self.session.failure_text(failure)

@@ -164,6 +164,13 @@ def test_after_a_handshake_of_v0_frames_are_bare_tokens() -> None:
     assert connection.raw(b"hello") == Reply([(13).to_bytes(4, "big"), b"hello at 7000"])
     assert connection.raw(b"done") == Reply([bytes(4), b""])
     assert isinstance(connection.metadata(), PassOn)
+    lasting = Connection(SESSION_MS)
+    lasting.handshake(version=0)
+    lasting.raw(b"done")
+    lasting.now_ms += SESSION_MS - 1
+    assert isinstance(lasting.metadata(), PassOn)
+    lasting.now_ms += 1
+    assert lasting.metadata() == End("its session has expired")
     failing = Connection()
     failing.handshake(version=0)
     assert failing.raw(b"wrong") == Fail([], "the token is wrong")
