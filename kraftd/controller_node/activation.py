@@ -81,6 +81,7 @@ class Leadership:
     def caught_up(self) -> None:
         """Handle that the image holds everything known to be committed. Raises ActivationError."""
         self._claim()
+        self._registration.look_for_a_twin()
         self._registration.attempt()
 
     def _claim(self) -> None:

@@ -9,7 +9,7 @@ from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.core_driver import CoreDriver
 from kraftd.controller_node.effects import AnswerRecords, AnswerSnapshot
 from kraftd.controller_node.replicas_ahead import ReplicasAhead
-from kraftd.controller_node.twins import FetchingDirectories, twins
+from kraftd.controller_node.twins import FetchingReplicas, twins
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
@@ -41,7 +41,7 @@ class CoreAnswers:
         self._outbox = outbox
         self._empty_fetches = FrameMemo()
         self._ahead = ReplicasAhead(outbox)
-        self._fetching = FetchingDirectories(outbox)
+        self._fetching = FetchingReplicas(outbox)
         driver.takers[raft_effects.Respond] = self._on_respond
         driver.takers[raft_effects.RespondRecords] = self._on_respond_records
         driver.takers[raft_effects.RespondSnapshot] = self._on_respond_snapshot

@@ -3,6 +3,8 @@
 Every controller, voter or not, sends ControllerRegistration once per start, and again until its record is in
 the own image. The active controller writes its own record, when it becomes active (`activation`) and when
 another incarnation's record has replaced it.
+
+Two processes under one id replace each other's records: so each of them knows of the other.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from kraftd.controller_node.decisions import Decisions
 from kraftd.controller_node.effects import Effect
 from kraftd.controller_node.identity import Identity
 from kraftd.controller_node.standing import Standing
+from kraftd.controller_node.twins import REMEDY
 from kraftd.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
 from kraftd.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftd.metadata.features import supported_features
@@ -22,6 +25,8 @@ from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import Destination
 from kraftd.raft.events import Event
 from kraftd.requests.outbox import Outbox
+from kraftd.requests.repeats import Repeats
+from kraftd.types import Endpoint
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
@@ -76,6 +81,10 @@ class Registration:
         self._asked: tuple[int, int | None] = (-1, None)  # epoch and leader
         self._failures = 0
         self._not_before_ms = 0
+        self._repeats = Repeats()
+        self._is_in_force = False  # this run's record was the last one of its id
+        self._twin_ms: int | None = None
+        self._twin_at = ""
 
     @property
     def is_due(self) -> bool:
@@ -136,6 +145,40 @@ class Registration:
         destination = Destination(core.leader_id, endpoint.host, endpoint.port)
         self._outbox.emit(AskController(self._ask_id, destination, self.request()))
 
+    def look_for_a_twin(self) -> None:
+        """Note that another process has registered under this node's id since this one did.
+
+        On a standby whose image is complete: what it shows is committed. `forget-controller` registers
+        without listeners.
+        """
+        identity = self._identity
+        known = self._context.image.controllers.get(identity.node_id)
+        if known is None or self._standing.active:
+            return
+        if known.incarnation_id == identity.incarnation_id:
+            self._is_in_force = True
+        elif self._is_in_force and known.listeners:
+            self._is_in_force = False
+            self._twin_ms, self._twin_at = self._context.now_ms, _where(known.listeners)
+            count = self._repeats.due(identity.node_id, self._context.now_ms * 1_000_000)
+            if count:
+                self._outbox.say(
+                    "error",
+                    "another process runs under this node's id",
+                    its_listeners=self._twin_at,
+                    remedy=REMEDY,
+                    seen=count,
+                )
+
+    def twin(self) -> list[str]:
+        """A line for the process that registers under this node's id as well, if one did just now."""
+        if self._twin_ms is None or self._context.now_ms - self._twin_ms >= 3 * UNTIL_SEEN_MS:
+            return []
+        text = (
+            f"node {self._identity.node_id} runs more than once, here and with the listeners {self._twin_at}"
+        )
+        return [f"{text}; {REMEDY}"]
+
     def _write_once_a_while(self) -> None:
         """Write the record, but rarely: two processes with this node's id must not fill the log by
         alternating.
@@ -168,3 +211,7 @@ class Registration:
 
     def __repr__(self) -> str:
         return f"<Registration {'asked' if self._in_flight else 'idle'}, next at {self.deadline_ms} ms>"
+
+
+def _where(listeners: tuple[Endpoint, ...]) -> str:
+    return ", ".join(f"{one.listener}://{one.host}:{one.port}" for one in listeners)

@@ -1,7 +1,8 @@
 """Nodes that run under one id, as the leader sees them: the id was given twice, and their fetches alternate.
 
-Both fetch, each from its own directory. A replaced disk is no twin: the old one no longer fetches. The voters
-of a static quorum have no directory ids in the core, but their fetches do (v17).
+Both fetch, each from its own directory, or from copies of one. A replaced disk is no twin: the old one no
+longer fetches. The voters of a static quorum have no directory ids in the core, but their fetches do (v17).
+Of copies, and of fetches before v17, the connections tell.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from kraftd.requests.outbox import Outbox
 from kraftd.requests.repeats import MAX_PEERS, Repeats
 from kraftd.types import ZERO_UUID, Uuid, uuid_text
 
-MAX_DIRECTORIES = 10  # to remember of one id
+MAX_SEEN = 10  # connections to remember of one id
+MIN_RETURNS, MIN_RETURNS_MS = 4, 1_000  # how often, and for how long, connections take turns
 LIVE_MS = 3_000  # a running replica fetches about twice a second
-REMEDY = "give one of them an id of its own (node.id), and format its directory"
+REMEDY = "give one of them an id of its own (node.id), and format a directory for it"
 
 
 def twins(views: Iterable[ReplicaView], now_ms: int) -> dict[int, str]:
@@ -35,23 +37,37 @@ def twins(views: Iterable[ReplicaView], now_ms: int) -> dict[int, str]:
 
 
 def _line(node_id: int, directories: list[str]) -> str:
-    return f"node {node_id} runs more than once, from the directories {', '.join(directories)}; {REMEDY}"
+    copies = ", copies of one" if len({one.split(" ")[0] for one in directories}) == 1 else ""
+    return (
+        f"node {node_id} runs more than once, from the directories {', '.join(directories)}{copies}; {REMEDY}"
+    )
+
+
+Seen = tuple[int, Uuid]  # a connection and the directory that fetches by it; ZERO_UUID before v17
 
 
 class _Fetcher(Struct):
-    """One id: when, in ms, and from which host each of its directories fetched last.
+    """One id: when, in ms, and from which host each connection and directory fetched last.
 
-    alternated_ms is when a directory fetched again after another one had: one process has one directory.
+    `returns` counts how often since `returned_ms` a connection fetched again after another one had.
+    `alternated_ms` is when that, or the same of directories, showed two processes.
     """
 
-    directories: dict[Uuid, tuple[int, str]]
-    last: Uuid
+    seen: dict[Seen, tuple[int, str]]
+    last: Seen
+    returns: int = 0
+    returned_ms: int = 0
+    changed_ms: int = 0  # another connection or directory than before fetched
     alternated_ms: int | None = None
 
 
-class FetchingDirectories:
-    """Notes the directories that fetch under each id; logs those that alternate, at once and then once a
-    minute with a count.
+class FetchingReplicas:
+    """Notes what fetches under each id; logs ids whose directories or connections alternate, at once and
+    then once a minute with a count.
+
+    One process has one directory. It fetches from a leader by one connection: it opens another when the first
+    is lost, or turns to a bootstrap server while it looks for the leader. So connections that go on taking
+    turns for MIN_RETURNS_MS are of two processes.
     """
 
     def __init__(self, outbox: Outbox) -> None:
@@ -62,43 +78,43 @@ class FetchingDirectories:
     def note(self, call: Call, now_ms: int) -> None:
         """Note a Fetch that the leader answers without an error."""
         message: Any = call.message
-        directory = message.topics[0].partitions[0].replica_directory_id
-        node_id = message.replica_state.replica_id  # v15; directories are of v17
-        if directory == ZERO_UUID or node_id < 0:
-            return
+        key = (call.connection_id, message.topics[0].partitions[0].replica_directory_id)
+        node_id = message.replica_state.replica_id  # v15
+        if node_id < 0:
+            node_id = message.replica_id
+            if node_id < 0:
+                return
         one = self._fetchers.get(node_id)
-        if one is not None and one.last == directory:  # as nearly always
-            one.directories[directory] = (now_ms, call.host)
+        if one is not None and one.last == key:  # as nearly always
+            one.seen[key] = (now_ms, call.host)
             return
         if one is None:
             if len(self._fetchers) >= MAX_PEERS:
                 del self._fetchers[next(iter(self._fetchers))]
-            one = self._fetchers[node_id] = _Fetcher({}, directory)
-        before = one.directories.pop(directory, None)
-        one.directories[directory] = (now_ms, call.host)
-        one.last = directory
-        if len(one.directories) > MAX_DIRECTORIES:
-            del one.directories[next(iter(one.directories))]
-        if before is not None and now_ms - before[0] < LIVE_MS:
+            self._fetchers[node_id] = _Fetcher({key: (now_ms, call.host)}, key)
+            return
+        if now_ms - one.changed_ms >= LIVE_MS:
+            one.returns = 0
+        one.changed_ms = now_ms
+        if _alternates(one, key, now_ms):
             one.alternated_ms = now_ms
+        one.seen.pop(key, None)
+        one.seen[key] = (now_ms, call.host)
+        one.last = key
+        if len(one.seen) > MAX_SEEN:
+            del one.seen[next(iter(one.seen))]
+        if one.alternated_ms == now_ms:
             self._log(call, node_id, one, now_ms)
 
     def lines(self, now_ms: int) -> dict[int, str]:
-        """By id, a line for each whose directories alternated just now."""
+        """By id, a line for each under which several processes fetched just now."""
         return {
             node_id: _line(node_id, live)
             for node_id, one in self._fetchers.items()
             if one.alternated_ms is not None
             and now_ms - one.alternated_ms < LIVE_MS
-            and len(live := self._live(one, now_ms)) > 1
+            and len(live := _live(one, now_ms)) > 1
         }
-
-    def _live(self, one: _Fetcher, now_ms: int) -> list[str]:
-        return [
-            f"{uuid_text(directory)} (at {host})"
-            for directory, (fetched_ms, host) in one.directories.items()
-            if now_ms - fetched_ms < LIVE_MS
-        ]
 
     def _log(self, call: Call, node_id: int, one: _Fetcher, now_ms: int) -> None:
         count = self._repeats.due(node_id, call.arrived_ns)
@@ -107,10 +123,38 @@ class FetchingDirectories:
                 "warning",
                 "a node runs more than once",
                 from_node=node_id,
-                directories=self._live(one, now_ms),
+                directories=_live(one, now_ms),
                 remedy=REMEDY,
                 seen=count,
             )
 
     def __repr__(self) -> str:
-        return f"<FetchingDirectories of {len(self._fetchers)} ids>"
+        return f"<FetchingReplicas of {len(self._fetchers)} ids>"
+
+
+def _alternates(one: _Fetcher, key: Seen, now_ms: int) -> bool:
+    """Return whether a fetch shows that two processes take turns; notes a connection's return."""
+    connection_id, directory = key
+    before = one.seen.get(key)
+    if before is not None and connection_id != one.last[0] and now_ms - before[0] < LIVE_MS:
+        one.returns += 1
+        if one.returns == 1:
+            one.returned_ms = now_ms
+        if one.returns >= MIN_RETURNS and now_ms - one.returned_ms >= MIN_RETURNS_MS:
+            return True
+    if directory in (ZERO_UUID, one.last[1]) or one.last[1] == ZERO_UUID:
+        return False
+    return any(seen[1] == directory and now_ms - at[0] < LIVE_MS for seen, at in one.seen.items())
+
+
+def _live(one: _Fetcher, now_ms: int) -> list[str]:
+    """What fetches now: directory and host. A copied directory is there once for each connection."""
+    return [
+        f"{_name(directory)} (at {host})"
+        for (_, directory), (fetched_ms, host) in one.seen.items()
+        if now_ms - fetched_ms < LIVE_MS
+    ]
+
+
+def _name(directory: Uuid) -> str:
+    return uuid_text(directory) if directory != ZERO_UUID else "unknown"

@@ -125,7 +125,7 @@ class Watch:
             troubles=runner.troubles.lines(),
             refused=node.boundary.refusals.lines(monotonic_ns()),
             ahead=node.core_answers.replicas_ahead(),
-            twins=node.core_answers.twins(now_ms),
+            twins=[*node.core_answers.twins(now_ms), *node.registration.twin()],
             logins=runner.logins.counts(),
             certificates=runner.security.certificate_expiries(),
             authorizations=(

@@ -248,6 +248,49 @@ def test_what_a_commit_made_due_is_undone_when_the_same_commit_ends_the_leadersh
     assert known.incarnation_id == leader.node.identity.incarnation_id, "it asks the new leader"
 
 
+TWIN = "another process runs under this node's id"
+
+
+def intrude(two: Two, incarnation: int, **changes: Any) -> None:
+    """Another process registers at the leader under the follower's id."""
+    request = two.follower.node.registration.request()
+    request.incarnation_id = bytes(15) + bytes([incarnation])
+    for name, value in changes.items():
+        setattr(request, name, value)
+    two.leader.send(ApiKey.CONTROLLER_REGISTRATION, 0, request, connection_id=3)
+    two.talk()
+
+
+def test_a_node_says_that_another_process_registers_under_its_id(two: Two) -> None:
+    follower = two.follower
+    two.wait(1000)
+    assert follower.node.registration.twin() == []
+    intrude(two, 9)
+    two.wait(1000)
+    (line,) = follower.node.registration.twin()
+    assert line.startswith(f"node {follower.node_id} runs more than once, here and with the listeners ")
+    assert "CONTROLLER://127.0.0.1:" in line
+    assert line.rpartition("; ")[2].startswith("give one of them an id of its own")
+    for number in range(3):
+        intrude(two, number)
+        two.wait(6_000)
+    assert follower.said.count(TWIN) == 1, "once a minute"
+    two.wait(60_000)
+    assert follower.node.registration.twin() == []
+
+
+def test_a_node_that_was_forgotten_or_restarted_has_no_twin(two: Two) -> None:
+    follower = two.follower
+    two.wait(1000)
+    intrude(two, 9, listeners=[])
+    two.wait(10_000)
+    follower.node.registration._is_in_force = False  # as of the next run, which sees this in its log
+    intrude(two, 10)
+    follower.node.registration.look_for_a_twin()
+    assert TWIN not in follower.said
+    assert follower.node.registration.twin() == []
+
+
 def test_a_lost_connection_to_the_leader_brings_an_election_at_once(two: Two) -> None:
     follower, gone = two.follower, two.leader
     follower.step(raft_events.ConnectionLost(gone.node_id))

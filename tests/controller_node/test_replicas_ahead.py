@@ -36,6 +36,7 @@ def fetch(
     node_id: int = 7,
     version: int = 18,
     directory: bytes = b"d" * 16,
+    connection: int = 1,
 ) -> None:
     """Send the Fetch of a replica, whose log ends in the leader's epoch."""
     epoch = house.node.core.epoch
@@ -44,7 +45,9 @@ def fetch(
     )
     topics = [FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [asked])]
     request = FetchRequest(CLUSTER_ID, replica_state=ReplicaState(node_id), topics=topics)
-    house.send(ApiKey.FETCH, version, request)
+    if version < 15:
+        request.replica_id, request.replica_state = node_id, ReplicaState()
+    house.send(ApiKey.FETCH, version, request, connection)
 
 
 def told(house: House) -> list[str]:
@@ -171,3 +174,41 @@ def test_a_replaced_disk_and_a_restart_are_no_twins(static: House) -> None:
     fetch(static, end, -1, directory=b"a" * 16)  # the old disk, put back
     assert told(static) == []
     assert TWINS not in static.said
+
+
+@pytest.mark.parametrize(
+    ("version", "directory", "shown"), [(18, b"d" * 16, uuid_text(b"d" * 16)), (14, bytes(16), "unknown")]
+)
+def test_twins_with_copies_of_a_directory_are_named_by_their_connections(
+    house: House, version: int, directory: bytes, shown: str
+) -> None:
+    end = house.node.core.high_watermark
+    for _ in range(3):
+        for connection in (2, 3):
+            fetch(house, end, -1, version=version, directory=directory, connection=connection)
+            house.clock.ms += 400
+    (line,) = told(house)
+    assert line.startswith(f"node 7 runs more than once, from the directories {shown}")
+    assert line.count("(at 127.0.0.1)") == 2 and ", copies of one; give one of them an id" in line
+    assert house.said.count(TWINS) == 1
+    house.clock.ms += 4_000
+    assert told(house) == []
+
+
+@pytest.mark.parametrize(
+    "connections",
+    [
+        (2, 3, 4, 5, 6, 7),  # it reconnects, again and again
+        (2, 2, 3, 2, 2, 2, 3, 3, 2),  # it turns to a bootstrap server, and back
+    ],
+)
+@pytest.mark.parametrize("every_ms", [100, 500])
+def test_a_node_that_reconnects_or_turns_to_a_bootstrap_server_is_no_twin(
+    house: House, connections: tuple[int, ...], every_ms: int
+) -> None:
+    end = house.node.core.high_watermark
+    for connection in connections:
+        fetch(house, end, -1, connection=connection)
+        house.clock.ms += every_ms
+    assert told(house) == []
+    assert TWINS not in house.said
