@@ -42,6 +42,7 @@ def test_parked_fetch_whose_answer_cannot_be_written_costs_itself_alone(
         return data, size
 
     monkeypatch.setattr(LogSource, "read", read)
+    house.may_fail = True
     fetch = consuming(house.view.high_watermark, max_wait_ms=100)
     fetch.topics[0].partitions[0].partition_max_bytes = 1
     failing = house.client_send(ApiKey.FETCH, 17, fetch, connection_id=1001)
@@ -64,6 +65,7 @@ def test_fetch_whose_records_cannot_be_written_is_refused(
         raise ValueError("planted")
 
     monkeypatch.setattr(AnswerFetch, "fill", fill)
+    house.may_fail = True
     answer = house.client_ask(ApiKey.FETCH, 17, consuming(0))
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert "a request failed" in house.said
@@ -75,6 +77,7 @@ def test_fetch_that_cannot_be_begun_is_refused_and_forgotten(
     def look(*_asked: object) -> None:
         raise ValueError("planted")
 
+    house.may_fail = True
     monkeypatch.setattr(LogSource, "look", look)
     assert house.client_ask(ApiKey.FETCH, 17, consuming(0)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert not house.clients._fetch_calls

@@ -63,7 +63,10 @@ class ManualClock:
 
 
 class House:
-    """`sync_by_itself` False leaves syncs to `sync()`, so that a test can look at what waits for them."""
+    """`sync_by_itself` False leaves syncs to `sync()`, so that a test can look at what waits for them.
+
+    An exception in a handler fails the test, unless `may_fail`: its sender would only see an error code.
+    """
 
     seed = 1
 
@@ -83,6 +86,7 @@ class House:
         self.sync_by_itself = True
         self.turns_end_by_themselves = True
         self.turns_come_by_themselves = True
+        self.may_fail = False
         self.syncs_asked = 0
         self.answers: dict[tuple[int, int], bytes] = {}
         self.closed: dict[int, str] = {}
@@ -130,7 +134,7 @@ class House:
                 case AuditLine():
                     self.audited.append(effect)
                 case effects.Say():
-                    self.said.append(effect.text)
+                    self.hear(effect)
                 case effects.TakeTurn():
                     if self.turns_come_by_themselves:
                         self.events.append(events.TurnCame())
@@ -155,6 +159,13 @@ class House:
                     pass
                 case _:
                     raise AssertionError(f"an effect that nobody performs: {effect!r}")
+
+    def hear(self, line: effects.Say) -> None:
+        """Keep a line of the log, or raise the exception that it tells of."""
+        failure = line.fields.get("exc_info")
+        if isinstance(failure, Exception) and not self.may_fail:
+            raise failure
+        self.said.append(line.text)
 
     def sync(self) -> None:
         """One sync ends."""

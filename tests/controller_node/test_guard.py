@@ -34,6 +34,7 @@ class WatchedHouse(House):
     def __init__(self, tmp_path: Path) -> None:
         self.logged: list[BaseException] = []
         super().__init__(tmp_path)
+        self.may_fail = True
 
     def _perform(self, made: list[Any]) -> None:
         self.logged += [
