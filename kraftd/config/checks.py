@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 
 from kraftd.config.daemon import DaemonConfig
 from kraftd.config.errors import ConfigError
@@ -11,17 +13,16 @@ from kraftd.config.listeners import (
     PROTOCOLS,
     WILDCARD,
     advertise,
+    are_apart,
     check_shared_port,
     parse_listeners,
     with_default_protocols,
 )
+from kraftd.config.rows import Unread
 from kraftd.config.security import ClientSecurity, read_broker_login, read_security
 from kraftd.config.settings import Setting
-from kraftd.configdef.definition import Value
-from kraftd.configdef.node import NodeConfig
 from kraftd.types import Endpoint
 
-Values = Mapping[str, Value]
 Settings = Mapping[str, Setting]
 
 # The first must not be greater than the second.
@@ -51,36 +52,35 @@ ORDERED = (
 MIN_DEDUPE_BYTES = 1024 * 1024
 
 
-def check(config: DaemonConfig, values: Values, settings: Settings, warnings: list[str]) -> DaemonConfig:
+def check(config: DaemonConfig, settings: Settings, findings: Findings) -> DaemonConfig:
     """The configuration with its listeners, if all its parts agree.
 
-    ``values`` are those of all keys, typed by Kafka's definition. Raises ConfigError with every disagreement.
+    A check whose values could not be read is left out: the findings tell of them already. Raises ConfigError
+    with these problems and with every disagreement.
     """
-    findings = Findings(settings, values, warnings)
-    check_roles(config, findings)
-    check_listeners(config, settings, findings)
-    check_quorum(config, findings)
-    check_numbers(values, config.node_config, findings)
-    check_broker_session(config, findings)
-    if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
-        why = "nobody could connect; 0 needs max.connections.per.ip.overrides"
-        findings.refuse("max.connections.per.ip", why)
-    check_metrics_listener(config, findings)
+    for attempt in (
+        partial(check_roles, config, findings),
+        partial(check_own_id, config, findings),
+        partial(check_listeners, config, settings, findings),
+        partial(check_quorum, config, findings),
+        partial(check_own_voter, config, findings),
+        *(partial(check_order, low, high, findings) for low, high in ORDERED),
+        *(partial(check_heartbeats, kind, findings) for kind in ("consumer", "share", "streams")),
+        partial(check_topic_defaults, config, findings),
+        partial(check_dedupe_buffer, findings),
+        partial(check_queued_requests, findings),
+        partial(check_idle_connections, findings),
+        partial(check_rebalance_protocols, config, findings),
+        partial(check_broker_session, config, findings),
+        partial(check_connections_per_ip, config, findings),
+        partial(check_metrics_listener, config, findings),
+    ):
+        with suppress(Unread):
+            attempt()
     if findings.problems:
         raise ConfigError(findings.problems)
-    config.warnings = tuple(warnings)
+    config.warnings = tuple(findings.warnings)
     return config
-
-
-def items(values: Values, key: str) -> list[str]:
-    value = values[key]
-    return value if isinstance(value, list) else []
-
-
-def number(values: Values, key: str) -> float:
-    value = values[key]
-    assert isinstance(value, int | float)
-    return value
 
 
 def check_roles(config: DaemonConfig, findings: Findings) -> None:
@@ -89,6 +89,9 @@ def check_roles(config: DaemonConfig, findings: Findings) -> None:
             "kraftd is a controller, and no broker yet; set process.roles=controller, and run Apache Kafka's "
         )
         findings.refuse("process.roles", why + "brokers as processes of their own")
+
+
+def check_own_id(config: DaemonConfig, findings: Findings) -> None:
     if config.node_id != config.broker_id:
         findings.refuse("node.id", f"broker.id={config.broker_id} says otherwise; remove broker.id")
 
@@ -99,13 +102,16 @@ def check_listeners(config: DaemonConfig, settings: Settings, findings: Findings
     protocols: Mapping[str, str] = config.security_protocol_map
     if not findings.is_set("listener.security.protocol.map"):
         protocols = with_default_protocols(protocols, texts, (*names, *config.client_listener_names))
-    key = "listeners"
+    listeners = advertised = None
     try:
-        listeners = parse_listeners(texts, protocols)
-        key = "advertised.listeners"
+        config.listeners = listeners = parse_listeners(texts, protocols)
+    except ValueError as error:
+        findings.refuse("listeners", str(error))
+    try:
         advertised = parse_listeners(config.advertised_listener_texts, protocols, distinct_ports=False)
     except ValueError as error:
-        findings.refuse(key, str(error))
+        findings.refuse("advertised.listeners", str(error))
+    if listeners is None or advertised is None:
         return
     clients = config.client_listener_names
     check_controller_names(names, clients, listeners, findings)
@@ -116,7 +122,7 @@ def check_listeners(config: DaemonConfig, settings: Settings, findings: Findings
     if any(endpoint.host == WILDCARD for endpoint in (*announced, *advertised)):
         why = f"nobody can connect to {WILDCARD}; give a host name or an address that others reach"
         findings.refuse("advertised.listeners", why)
-    config.listeners, config.advertised_listeners = listeners, announced
+    config.advertised_listeners = announced
     config.client_listeners = for_clients
     # The quorum's listener first: the node's own logins are by its keys.
     order = [name.upper() for name in names]
@@ -234,7 +240,6 @@ def check_quorum(config: DaemonConfig, findings: Findings) -> None:
     if config.quorum_voters and config.node_id not in config.quorum_voters:
         why = f"node.id={config.node_id} is not among the voters; add this node, or correct node.id"
         findings.refuse("controller.quorum.voters", why)
-    check_own_voter(config, findings)
 
 
 def check_own_voter(config: DaemonConfig, findings: Findings) -> None:
@@ -247,6 +252,13 @@ def check_own_voter(config: DaemonConfig, findings: Findings) -> None:
     ports = {one.port for one in config.listeners}
     if own is None or 0 in ports or findings.is_set("advertised.listeners"):
         return
+    there = [one for one in config.listeners if one.port == own[1]]
+    if there and all(are_apart(one.host, own[0]) for one in there):
+        findings.warnings.append(
+            f"controller.quorum.voters has this node at {own[0]}:{own[1]}, and it listens on {there[0].host} "
+            "alone: the others will not find it unless that address is forwarded; listen on it, or on every "
+            f"address ({there[0].listener}://:{own[1]})"
+        )
     if own[1] not in ports:
         findings.warnings.append(
             f"controller.quorum.voters has this node at {own[0]}:{own[1]}, and it listens on port "
@@ -254,36 +266,65 @@ def check_own_voter(config: DaemonConfig, findings: Findings) -> None:
         )
 
 
-def check_numbers(values: Values, node_config: NodeConfig, findings: Findings) -> None:
-    """Check numbers against each other."""
-    for low, high in ORDERED:
-        holds = number(values, low) <= number(values, high)
-        key = low if findings.is_set(low) else high
-        findings.require(holds, key, f"{low}={values[low]} must not be greater than {high}={values[high]}")
-    for kind in ("consumer", "share", "streams"):
-        low, high = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
-        holds = number(values, low) < number(values, high)
-        findings.require(holds, low, f"must be less than {high}={values[high]}")
-    topic = node_config.topic_defaults
-    findings.require(number(topic, "segment.ms") >= 1, "log.roll.ms", "must be at least 1")
-    findings.require(number(topic, "segment.jitter.ms") >= 0, "log.roll.jitter.ms", "must be at least 0")
-    holds = number(topic, "retention.ms") != 0
+def check_order(low: str, high: str, findings: Findings) -> None:
+    """Check that the first number is not greater than the second."""
+    least, most = findings.number(low), findings.number(high)
+    key = low if findings.is_set(low) else high
+    findings.require(least <= most, key, f"{low}={least} must not be greater than {high}={most}")
+
+
+def check_heartbeats(kind: str, findings: Findings) -> None:
+    low, high = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
+    most = findings.number(high)
+    findings.require(findings.number(low) < most, low, f"must be less than {high}={most}")
+
+
+def check_topic_defaults(config: DaemonConfig, findings: Findings) -> None:
+    topic = config.node_config.topic_defaults
+
+    def number(key: str) -> float:
+        value = topic[key]
+        assert isinstance(value, int | float)
+        return value
+
+    findings.require(number("segment.ms") >= 1, "log.roll.ms", "must be at least 1")
+    findings.require(number("segment.jitter.ms") >= 0, "log.roll.jitter.ms", "must be at least 0")
+    holds = number("retention.ms") != 0
     findings.require(holds, "log.retention.ms", "must be at least 1, or -1 for no limit")
-    dedupe_bytes = number(values, "log.cleaner.dedupe.buffer.size")
-    holds = dedupe_bytes // number(values, "log.cleaner.threads") > MIN_DEDUPE_BYTES
+
+
+def check_dedupe_buffer(findings: Findings) -> None:
+    dedupe_bytes = findings.number("log.cleaner.dedupe.buffer.size")
+    holds = dedupe_bytes // findings.number("log.cleaner.threads") > MIN_DEDUPE_BYTES
     why = f"must be more than {MIN_DEDUPE_BYTES} bytes for each of log.cleaner.threads"
     findings.require(holds, "log.cleaner.dedupe.buffer.size", why)
-    queued, request = number(values, "queued.max.request.bytes"), number(values, "socket.request.max.bytes")
+
+
+def check_queued_requests(findings: Findings) -> None:
+    queued, request = findings.number("queued.max.request.bytes"), findings.number("socket.request.max.bytes")
     why = f"must hold one request of socket.request.max.bytes={request}, or be -1"
     findings.require(queued <= 0 or queued >= request, "queued.max.request.bytes", why)
-    idle_ms = number(values, "connections.max.idle.ms")
-    delay_ms = number(values, "connection.failed.authentication.delay.ms")
+
+
+def check_idle_connections(findings: Findings) -> None:
+    idle_ms = findings.number("connections.max.idle.ms")
+    delay_ms = findings.number("connection.failed.authentication.delay.ms")
     why = f"must be less than connections.max.idle.ms={idle_ms}"
     holds = idle_ms < 0 or delay_ms < idle_ms
     findings.require(holds, "connection.failed.authentication.delay.ms", why)
-    protocols = [name.lower() for name in items(values, "group.coordinator.rebalance.protocols")]
-    why = "classic must be one of them"
-    findings.require("classic" in protocols, "group.coordinator.rebalance.protocols", why)
+
+
+def check_rebalance_protocols(config: DaemonConfig, findings: Findings) -> None:
+    key = "group.coordinator.rebalance.protocols"
+    protocols = config.node_config.value(key)
+    classic = isinstance(protocols, list) and "classic" in map(str.lower, protocols)
+    findings.require(classic, key, "classic must be one of them")
+
+
+def check_connections_per_ip(config: DaemonConfig, findings: Findings) -> None:
+    if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
+        why = "nobody could connect; 0 needs max.connections.per.ip.overrides"
+        findings.refuse("max.connections.per.ip", why)
 
 
 def check_broker_session(config: DaemonConfig, findings: Findings) -> None:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from kraftd.config.rows import Unread
 from kraftd.config.settings import Setting
 from kraftd.configdef.definition import Value
 
 
 class Findings:
-    """Problems, which prevent the daemon's start, and warnings, which do not."""
+    """Problems, which prevent the daemon's start, and warnings, which do not.
+
+    `problems` may begin with those of single keys, for which `values` has no value.
+    """
 
     def __init__(
-        self, settings: Mapping[str, Setting], values: Mapping[str, Value], warnings: list[str]
+        self,
+        settings: Mapping[str, Setting],
+        values: Mapping[str, Value],
+        warnings: list[str],
+        problems: Sequence[str] = (),
     ) -> None:
-        self.problems: list[str] = []
+        self.problems = list(problems)
         self.warnings = warnings
         self._settings = settings
         self._values = values
@@ -34,6 +42,13 @@ class Findings:
         """A key as set, or its default."""
         setting = self._settings.get(key)
         return setting.shown() if setting else f"{key} (not set)"
+
+    def number(self, key: str) -> float:
+        """The value of a key that is a number. Raises Unread."""
+        value = self._values.get(key)
+        if not isinstance(value, int | float):
+            raise Unread(f"{key} has not been read")
+        return value
 
     def refuse(self, key: str, why: str) -> None:
         """Add a problem with a key: the reason and the remedy."""

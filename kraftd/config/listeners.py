@@ -18,6 +18,7 @@ METRICS_LISTENER = "METRICS"  # its name, whose TLS keys begin with listener.nam
 _METRICS_LISTENER = re.compile(r"(https?://)?(?:\[([0-9a-fA-F:.%]+)]|([0-9a-zA-Z\-._]*)):([0-9]{1,6})/?")
 PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 WILDCARD = "0.0.0.0"
+LOOPBACK = "127.0.0.1"
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
@@ -104,6 +105,22 @@ def check_shared_port(port: int, hosts: Sequence[str]) -> None:
         raise ValueError(
             f"several listeners have port {port}; give each its own, or one an IPv4 and one an IPv6 address"
         )
+
+
+def are_apart(listening: str, called: str) -> bool:
+    """Return whether a socket that listens at one host surely gets nothing for another. What a name means,
+    only a resolver knows; `localhost` is this machine's alone.
+    """
+    try:
+        ours, theirs = (
+            ipaddress.ip_address(LOOPBACK if host.lower() == "localhost" else host.partition("%")[0])
+            for host in (listening, called)
+        )
+    except ValueError:
+        return False
+    if "localhost" in (listening.lower(), called.lower()):  # either family
+        return not (ours.is_loopback and theirs.is_loopback) and not ours.is_unspecified
+    return ours != theirs and not ours.is_unspecified
 
 
 def address_family(host: str) -> int:

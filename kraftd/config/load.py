@@ -10,6 +10,7 @@ from pathlib import Path
 from kraftd.config.checks import check
 from kraftd.config.daemon import ROWS, DaemonConfig
 from kraftd.config.errors import ConfigError
+from kraftd.config.findings import Findings
 from kraftd.config.keys import OWN, OWN_PREFIX, WITHOUT_EFFECT, is_source_of_resource_configs
 from kraftd.config.providers import resolve
 from kraftd.config.settings import OVERRIDE, Setting
@@ -43,8 +44,7 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> DaemonConfig:
         else:
             problems.append(f"{OVERRIDE} {override}: must be key=value, like {OVERRIDE} node.id=2")
     settings = resolve(settings, problems)
-    for setting in settings.values():
-        classify(setting, problems, warnings, meaningless, unknown)
+    meant = {classify(setting, problems, warnings, meaningless, unknown) for setting in settings.values()}
     # One line each: a stock file has dozens of them.
     if meaningless:
         warnings.append(f"these keys have no effect on kraftd: {', '.join(sorted(meaningless))}")
@@ -53,16 +53,18 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> DaemonConfig:
         warnings.append(f"{text}: {', '.join(sorted(unknown))}")
     values = {**parse_all(OWN, settings, problems), **parse_all(broker_def(), settings, problems)}
     share_node_id(settings, values)
+    for wanted in meant - settings.keys():
+        values.pop(wanted or "", None)  # not its default: it was to be set
     targets = parse_rows(values, settings, problems)
     problems += [
         missing(definition, Path(path).name)
         for definition in broker_def().values()
         if definition.required and settings.keys().isdisjoint((definition.name, marked(definition.name)))
     ]
-    if problems:
-        raise ConfigError(problems)
-    node_config = NodeConfig({setting.key: setting.text for setting in settings.values()})
-    return check(DaemonConfig(targets, node_config), values, settings, warnings)
+    refused = (broker_def().keys() | OWN.keys()) - values.keys()
+    node_config = NodeConfig({key: one.text for key, one in settings.items() if key not in refused})
+    config = DaemonConfig(targets, node_config)
+    return check(config, settings, Findings(settings, values, warnings, problems))
 
 
 def read(path: Path, warnings: list[str]) -> list[Setting]:
@@ -88,16 +90,17 @@ def read(path: Path, warnings: list[str]) -> list[Setting]:
 
 def classify(
     setting: Setting, problems: list[str], warnings: list[str], meaningless: list[str], unknown: list[str]
-) -> None:
-    """Note a key that kraftd does not use, and refuse one that is probably a misspelling.
+) -> str | None:
+    """Note a key that kraftd does not use. Refuse one that is probably a misspelling; return what it means.
 
     `meaningless` gets keys of Kafka without a meaning in kraftd, `unknown` all other unused keys.
     """
     key = setting.key
     if key in ROWS or base_key(key) in ROWS or is_source_of_resource_configs(key):
-        return
+        return None
     elif key.startswith(BYTE_ORDER_MARK):
         note_byte_order_mark(setting, problems, warnings)
+        return key.removeprefix(BYTE_ORDER_MARK)
     elif key in WITHOUT_EFFECT:
         warnings.append(f"{key} has no effect on kraftd: {WITHOUT_EFFECT[key]} ({setting.where})")
     elif server_key(key) is not None:
@@ -105,10 +108,12 @@ def classify(
     elif meant := probably_meant(key, (*broker_def(), *OWN)):
         # The text of a misspelt key may be a secret: it is never shown.
         problems.append(f"{key}: there is no such key; did you mean {meant}? ({setting.where})")
+        return meant
     elif key.startswith(OWN_PREFIX):
         problems.append(f"{key}: there is no such key; kraftd's own are {', '.join(OWN)} ({setting.where})")
     elif not key.startswith(OPEN_PREFIXES):
         unknown.append(key)
+    return None
 
 
 def marked(key: str) -> str:

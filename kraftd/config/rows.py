@@ -15,6 +15,10 @@ from kraftd.configdef.definition import Value
 T = TypeVar("T")
 
 
+class Unread(AttributeError):
+    """The file gives no usable value of this key; what needs it cannot be said."""
+
+
 class Row(Generic[T]):
     """One key. ``parse`` gets its typed value, and raises ValueError with the remedy.
 
@@ -41,7 +45,7 @@ class Row(Generic[T]):
         """Return the row itself, on the class; on a configuration the setting is found first."""
         if config is None:
             return self
-        raise AttributeError(f"{self.key} has not been read")
+        raise Unread(f"{self.key} has not been read")
 
     def __repr__(self) -> str:
         return f"<Row {self.key} -> {self.target}>"

@@ -110,6 +110,33 @@ def test_a_voter_that_listens_on_another_port_is_warned_of(load_lines: Load) -> 
     assert load_lines("controller.quorum.voters=7@other-name:9093,2@b:9093").warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("listens", "called", "warned"),
+    [
+        ("127.0.0.1", "10.0.0.5", True),
+        ("localhost", "10.0.0.5", True),
+        ("10.0.0.5", "localhost", True),
+        ("[::1]", "[fd00::1]", True),
+        ("::1", "127.0.0.1", True),
+        ("10.0.0.5", "10.0.0.5", False),
+        ("localhost", "[::1]", False),
+        ("", "10.0.0.5", False),
+        ("0.0.0.0", "10.0.0.5", False),
+        ("[::]", "10.0.0.5", False),
+        ("a-name", "10.0.0.5", False),
+        ("10.0.0.5", "a-name", False),
+    ],
+)
+def test_a_voter_that_listens_on_another_host_is_warned_of(
+    load_lines: Load, listens: str, called: str, warned: bool
+) -> None:
+    lines = (f"controller.quorum.voters=7@{called}:9093,2@b:9093", f"listeners=CONTROLLER://{listens}:9093")
+    warnings = load_lines(*lines, without="listeners").warnings
+    assert len(warnings) == warned
+    if warned:
+        assert f"{called.strip('[]')}:9093, and it listens on {listens.strip('[]')} alone" in warnings[0]
+
+
 def test_the_text_of_a_misspelt_key_is_never_shown(load_lines: Load) -> None:
     for line in ("ssl.keystore.pasword=s3cret", "kraftd.nonsense=s3cret"):
         (problem,) = problems(load_lines, line)
@@ -173,6 +200,33 @@ def test_an_ill_typed_value_is_refused_with_what_would_do(load_lines: Load, line
 
 def test_all_problems_are_told_at_once(load_lines: Load) -> None:
     assert len(problems(load_lines, "num.partitions=x", "delete.topic.enable=y", "num.partitoins=1")) == 3
+
+
+@pytest.mark.parametrize("bad", ["num.partitions=x", "num.partitoins=1"])
+def test_what_cannot_be_together_is_told_beside_what_cannot_be_read(load_lines: Load, bad: str) -> None:
+    more = [
+        "controller.quorum.voters=8@a:1,8@b:1",
+        "broker.id=5",
+        "log.retention.ms=0",
+        "max.connections.per.ip=0",
+        "kraftd.metrics.listener=:9093",
+        "queued.max.request.bytes=10",
+        "advertised.listeners=CONTROLLER://a:b",
+        "group.consumer.heartbeat.interval.ms=45000",
+        "log.cleaner.dedupe.buffer.size=5",
+    ]
+    together = problems(load_lines, *more)
+    assert len(together) == 11  # the voters and the heartbeats have two
+    assert problems(load_lines, *more, bad)[1:] == together
+
+
+def test_what_depends_on_an_unread_value_is_not_judged(load_lines: Load) -> None:
+    """Neither by its default: bootstrap servers that are misspelt are not missing as well."""
+    for line in ("controller.quorum.boostrap.servers=a:1", "controller.quorum.bootstrap.servers=a"):
+        (problem,) = problems(load_lines, line, without="controller.quorum.bootstrap.servers")
+        assert problem.startswith(line.partition("=")[0])
+    for line in ("group.consumer.session.timeout.ms=x", "listener.security.protocol.map=CONTROLLER"):
+        assert len(problems(load_lines, line)) == 1
 
 
 @pytest.mark.parametrize("key", ["process.roles", "node.id", "controller.listener.names"])
