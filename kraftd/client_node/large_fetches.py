@@ -20,14 +20,12 @@ from kraftd.fetch.subscription import unknown_id
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraftd.types import Uuid
-from kraftd.wire.slices import LONG
 
 if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 MAX_PARTITIONS = 1_000  # of a fetch that is answered in one event loop callback, and of a session
-PARTITIONS_A_TURN = 100  # each is authorized, looked up and answered
-ENCODED_A_TURN = 2_000  # partitions
+PARTITIONS_PER_CALLBACK = 100  # each is authorized, looked up and answered
 
 
 def is_large(request: FetchRequest) -> bool:
@@ -37,23 +35,17 @@ def is_large(request: FetchRequest) -> bool:
     )
 
 
-def entries_a_turn(request: FetchRequest) -> int:
-    """How many entries of topics are to be encoded in one turn."""
-    largest = max((len(one.partitions) for one in request.topics), default=1)
-    return min(LONG, ENCODED_A_TURN // max(1, min(largest, PARTITIONS_A_TURN)))
-
-
 def in_turns(source: LogSource, call: Call, reader: Reader) -> Generator[None, None, FetchResponse]:
-    """The answer to a large fetch; no entry of a topic has more than PARTITIONS_A_TURN partitions."""
+    """The answer to a large fetch; no entry of a topic has more than PARTITIONS_PER_CALLBACK partitions."""
     response, done = FetchResponse(), 0
     for topic in call.message.topics:
         name = topic.topic if call.version < 13 else source.topic_name(topic.topic_id)
-        for first in range(0, len(topic.partitions), PARTITIONS_A_TURN):
-            some = topic.partitions[first : first + PARTITIONS_A_TURN]
+        for first in range(0, len(topic.partitions), PARTITIONS_PER_CALLBACK):
+            some = topic.partitions[first : first + PARTITIONS_PER_CALLBACK]
             told = [_answer(source, reader, name, topic, one) for one in some]
             response.responses.append(FetchableTopicResponse(name or "", topic.topic_id, told))
             done += len(some)
-            if done >= PARTITIONS_A_TURN:
+            if done >= PARTITIONS_PER_CALLBACK:
                 done = 0
                 yield
     return response

@@ -21,7 +21,6 @@ from kraftd.client_node.effects import (
 )
 from kraftd.client_node.large_fetches import (
     MAX_PARTITIONS,
-    entries_a_turn,
     in_turns,
     is_large,
 )
@@ -47,7 +46,6 @@ from kraftd.security.authorizer import Authorizer
 from kraftd.wire.api import ApiKey
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
-from kraftd.wire.slices import LONG
 
 PARTITIONS_PER_CALLBACK = 500  # of fetches that are answered in one event loop callback
 FETCH_COST = 10  # what a fetch costs beside its partitions, in partitions
@@ -132,20 +130,15 @@ class ClientNode:
         """Answer with what the image holds now, once that is committed."""
         self.when_committed(call, lambda: self.boundary.answer(call, response))
 
-    def answer_in_turns(
-        self, call: Call, making: Generator[None, None, Message], rows_a_turn: int = LONG
-    ) -> None:
-        """Answer with what is made, and encoded, in as many event loop callbacks as that takes.
-
-        So many rows of its last list are encoded in one of them.
-        """
+    def answer_in_turns(self, call: Call, making: Generator[None, None, Message]) -> None:
+        """Answer with what is made, and encoded, in as many event loop callbacks as that takes."""
         call.settled = True
-        self._go_on(call, self._make(call, making, rows_a_turn))
+        self._go_on(call, self._make(call, making))
 
-    def _make(self, call: Call, making: Generator[None, None, Message], rows_a_turn: int) -> Turns:
+    def _make(self, call: Call, making: Generator[None, None, Message]) -> Turns:
         response = yield from making
         errors = yield from self.boundary.stats.count_errors_in_turns(call.key, response)
-        parts = yield from call.frame_in_turns(response, rows_a_turn)
+        parts = yield from call.frame_in_turns(response)
         self.when_committed(call, lambda: self._send_made(call, parts, bool(errors)))
 
     def _send_made(self, call: Call, parts: list[Buffer], has_errors: bool) -> None:
@@ -173,7 +166,7 @@ class ClientNode:
         """Answer a fetch of very many partitions, which closes the session that it names."""
         self._complete(self.fetches.close_session(call.message.session_id, self.now_ms))
         reader = Reader(isolation_level=call.message.isolation_level, identity=identity)
-        self.answer_in_turns(call, in_turns(self.source, call, reader), entries_a_turn(call.message))
+        self.answer_in_turns(call, in_turns(self.source, call, reader))
 
     def _complete(self, done: list[Completed]) -> None:
         for fetch_id, response in done:

@@ -13,9 +13,9 @@ from typing import Any
 from kraftd.histogram import TIME_BOUNDS_NS, Histogram
 from kraftd.requests.call import Call
 from kraftd.wire.message import Message
+from kraftd.wire.slices import MAX_STRUCTS_PER_TURN, struct_count
 from kraftd.wire.table import FieldRow, StructTable, table_of
 
-MAX_ROWS_PER_TURN = 2_000  # of an answer
 _SHORT_NS = TIME_BOUNDS_NS[0]
 # Whether a struct has an error code, and its lists that contain error codes.
 Places = tuple[bool, tuple[tuple[str, Any], ...]]
@@ -91,13 +91,15 @@ class RequestStats:
         """As `count_errors`, in turns, for an answer that may be very large."""
         has_code, lists = _places(type(message))
         found = [message.error_code] if has_code and message.error_code else []  # type: ignore[attr-defined]
+        left = MAX_STRUCTS_PER_TURN
         for name, places in lists:
-            rows = getattr(message, name) or ()
-            for first in range(0, len(rows), MAX_ROWS_PER_TURN):
-                if first:
+            inner = tuple(one for one, _ in places[1])
+            for row in getattr(message, name) or ():
+                if left <= 0:
                     yield
-                for row in rows[first : first + MAX_ROWS_PER_TURN]:
-                    found += _found(row, places)
+                    left = MAX_STRUCTS_PER_TURN
+                left -= struct_count(row, inner)
+                found += _found(row, places)
         stats = self.by_key.get(key) or self._new(key) if found else None
         for code in found:
             assert stats is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import cache
 
 import msgspec
@@ -10,67 +10,162 @@ import msgspec
 from kraftd.wire.codec import encode
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
-from kraftd.wire.table import MessageTable, table_of
+from kraftd.wire.table import FieldRow, MessageTable, class_of, table_of, within
 
-LONG = 500  # longer lists are encoded in slices
+MAX_STRUCTS_PER_TURN = 2_000  # encoded and freed in about 2 ms
+
+Turns = Generator[None, None, list[Buffer]]
 
 
-def encode_in_turns(
-    message: Message, version: int, rows_a_turn: int = LONG
-) -> Generator[None, None, list[Buffer]]:
-    """The parts of ``encode``, with a pause after each slice of rows of the message's last list.
+def encode_in_turns(message: Message, version: int, structs_per_turn: int = MAX_STRUCTS_PER_TURN) -> Turns:
+    """The parts of ``encode``, with a pause after each slice of the longest list of the message.
 
-    Encoded rows are removed from the message, because freeing very many at once would take as long. Raises
-    EncodeError.
+    A slice has at most so many structs, those in lists of its rows counted; a row with more of them is itself
+    divided. Encoded rows are removed from their lists, because freeing very many at once would take as long.
+    Raises EncodeError.
     """
-    table = table_of(type(message))
-    name = _last_list(type(message), version)
-    rows = getattr(message, name) if name else None
-    if name is None or rows is None or len(rows) <= rows_a_turn or _has_tags(message, version):
+    kind = type(message)
+    place = _longest(kind, table_of(kind).name, version, message, structs_per_turn)
+    if place is None:
         return encode(message, version)
-    frame = msgspec.structs.replace(message, **{name: []})
-    head = b"".join(encode(frame, version))
-    flexible = table.is_flexible(version)
-    tail = head[-1:] if flexible else b""  # no tags
-    before = len(head) - len(tail) - (1 if flexible else 4)
-    parts: list[Buffer] = [head[:before] + _length(len(rows), flexible)]
-    while rows:
-        some = rows[:rows_a_turn]
-        del rows[:rows_a_turn]
-        setattr(frame, name, some)
-        data = b"".join(encode(frame, version))
-        parts.append(data[before + len(_length(len(some), flexible)) : len(data) - len(tail)])
+    slices = _Slices(place, lambda struct: b"".join(encode(struct, version)))
+    return (yield from slices.of(message, structs_per_turn))
+
+
+def struct_count(struct: Message, lists: tuple[str, ...]) -> int:
+    """How many structs these lists of a struct have, with the struct itself."""
+    count = 1
+    for name in lists:
+        rows = getattr(struct, name)
         if rows:
-            yield
-    parts.append(tail)
-    return parts
+            count += len(rows)
+    return count
+
+
+class _Place:
+    """A list of structs in a struct of a message, as a version has it.
+
+    `bare` is such a struct, as short as the version allows: the sizes before and behind its list follow from
+    the table.
+    """
+
+    def __init__(self, kind: type[Message], owner: str, row: FieldRow, version: int) -> None:
+        table = table_of(kind)
+        body = table.structs[owner].body(version)
+        at = body.index(row)
+        self.kind = kind
+        self.version = version
+        self.attribute = row.attribute
+        self.rows_owner = row.type
+        self.rows_lists = tuple(one.attribute for one in _lists(table, row.type, version))
+        self.is_compact = table.is_compact(row, version)
+        self.bytes_before = sum(table.field_bytes(one, version) for one in body[:at])
+        self.bytes_behind = sum(table.field_bytes(one, version) for one in body[at + 1 :])
+        self.bytes_behind += table.is_flexible(version)  # the count of its tagged fields
+        self.bare = _bare(kind, owner, version)
+        behind = [*body[at + 1 :], *table.structs[owner].tags(version)]
+        self.bare_behind = {one.attribute: getattr(self.bare, one.attribute) for one in behind}
+        if table.flexible is not None:
+            self.bare_behind["unknown_tags"] = ()
+
+    def length(self, count: int) -> bytes:
+        """The length of the list as it is encoded before its rows."""
+        if not self.is_compact:
+            return count.to_bytes(4)
+        number, data = count + 1, bytearray()
+        while number > 0x7F:
+            data.append(number & 0x7F | 0x80)
+            number >>= 7
+        data.append(number)
+        return bytes(data)
+
+    def is_longer(self, struct: Message, limit: int) -> bool:
+        """Return whether the rows of a struct's list have more structs than the limit."""
+        for row in getattr(struct, self.attribute) or ():
+            limit -= struct_count(row, self.rows_lists)
+            if limit < 0:
+                return True
+        return False
+
+
+class _Slices:
+    """Encodes structs that have a long list in some place, by an encoder of whole structs."""
+
+    def __init__(self, place: _Place, encode_struct: Callable[[Message], bytes]) -> None:
+        self._place = place
+        self._encode_struct = encode_struct
+
+    def of(self, struct: Message, budget: int) -> Turns:
+        """The parts of a struct; consumes its list."""
+        place = self._place
+        rows: list[Message] = getattr(struct, place.attribute)
+        head, tail = self._around(struct)
+        parts: list[Buffer] = [head + place.length(len(rows))]
+        while rows:
+            some = self._take(rows, budget)
+            inner = _longest(place.kind, place.rows_owner, place.version, some[0], budget)
+            if inner is None:
+                parts.append(self._encode_rows(some))
+            else:  # then it is the only one
+                parts += yield from _Slices(inner, lambda row: self._encode_rows([row])).of(some[0], budget)
+            if rows:
+                yield
+        parts.append(tail)
+        return parts
+
+    def _around(self, struct: Message) -> tuple[bytes, bytes]:
+        """What is encoded before the list and behind it."""
+        place = self._place
+        emptied = msgspec.structs.replace(struct, **{place.attribute: []})
+        data = self._encode_struct(emptied)
+        shortest = self._encode_struct(msgspec.structs.replace(emptied, **place.bare_behind))
+        split = len(shortest) - place.bytes_behind
+        return data[: split - len(place.length(0))], data[split:]
+
+    def _take(self, rows: list[Message], budget: int) -> list[Message]:
+        """Remove the first rows, with together at most so many structs; at least one row."""
+        count = 0
+        for row in rows:
+            budget -= struct_count(row, self._place.rows_lists)
+            if budget < 0 and count:
+                break
+            count += 1
+        some = rows[:count]
+        del rows[:count]
+        return some
+
+    def _encode_rows(self, rows: list[Message]) -> bytes:
+        place = self._place
+        data = self._encode_struct(msgspec.structs.replace(place.bare, **{place.attribute: rows}))
+        return data[place.bytes_before + len(place.length(len(rows))) : len(data) - place.bytes_behind]
+
+
+def _longest(kind: type[Message], owner: str, version: int, struct: Message, limit: int) -> _Place | None:
+    """The longest of those lists of a struct that have more structs than the limit, if one has."""
+    long = [place for place in _places(kind, owner, version) if place.is_longer(struct, limit)]
+    return max(long, key=lambda place: len(getattr(struct, place.attribute)), default=None)
 
 
 @cache
-def _last_list(kind: type[Message], version: int) -> str | None:
-    """The attribute of the list of structs with which a message of that version ends, tags left aside."""
-    table: MessageTable = table_of(kind)
-    body = table.root.body(version)
-    if not body:
-        return None
-    last = body[-1]
-    is_list = bool(last.array) and not last.is_primitive()
-    ordinary = table.is_compact(last, version) == table.is_flexible(version)
-    return last.attribute if is_list and ordinary else None
+def _places(kind: type[Message], owner: str, version: int) -> tuple[_Place, ...]:
+    lists = _lists(table_of(kind), owner, version)
+    return tuple(_Place(kind, owner, row, version) for row in lists)
 
 
-def _has_tags(message: Message, version: int) -> bool:
-    """Return whether a tagged field of the message itself is to be written."""
-    tagged = table_of(type(message)).root.tags(version)
-    return any(getattr(message, row.attribute) != row.default_value() for row in tagged)
+def _lists(table: MessageTable, owner: str, version: int) -> list[FieldRow]:
+    """The lists of structs among the untagged fields of a struct."""
+    return [row for row in table.structs[owner].body(version) if row.array and not row.is_primitive()]
 
 
-def _length(count: int, flexible: bool) -> bytes:
-    if not flexible:
-        return count.to_bytes(4)
-    number, data = count + 1, bytearray()
-    while number > 0x7F:
-        data.append(number & 0x7F | 0x80)
-        number >>= 7
-    data.append(number)
-    return bytes(data)
+def _bare(kind: type[Message], owner: str, version: int) -> Message:
+    """A struct of the least size that the version allows."""
+    struct = class_of(kind, owner)()
+    for row in table_of(kind).structs[owner].body(version):
+        if row.array:
+            setattr(struct, row.attribute, () if row.is_primitive() else [])
+        elif row.type in ("string", "bytes", "records"):
+            setattr(struct, row.attribute, "" if row.type == "string" else b"")
+        elif not row.is_primitive():
+            is_nullable = within(version, row.nullable)
+            setattr(struct, row.attribute, None if is_nullable else _bare(kind, row.type, version))
+    return struct

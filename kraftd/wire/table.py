@@ -124,17 +124,18 @@ class MessageTable(Struct, frozen=True):
             return 1 if self.is_compact(row, version) else 2 if row.type == "string" else 4
         return self.struct_bytes(self.structs[row.type], version)
 
+    def field_bytes(self, row: FieldRow, version: int) -> int:
+        """The least number of bytes of an untagged field."""
+        if row.array:
+            return 1 if self.is_compact(row, version) else 4
+        if not row.is_primitive() and within(version, row.nullable):
+            return 1
+        return self.element_bytes(row, version)
+
     def struct_bytes(self, struct: StructTable, version: int) -> int:
         """The least number of bytes of a struct."""
-        total = 1 if self.is_flexible(version) else 0
-        for row in struct.body(version):
-            if row.array:
-                total += 1 if self.is_compact(row, version) else 4
-            elif not row.is_primitive() and within(version, row.nullable):
-                total += 1
-            else:
-                total += self.element_bytes(row, version)
-        return total
+        tags = 1 if self.is_flexible(version) else 0
+        return tags + sum(self.field_bytes(row, version) for row in struct.body(version))
 
 
 def parse(table: Table) -> MessageTable:

@@ -1,8 +1,11 @@
-"""A long list in slices is the same bytes."""
+"""A long list in slices is the same bytes, whatever stands before and behind it."""
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
+from hypothesis import strategies as st
 
 from kraftd.messages.create_topics_response import (
     CreatableTopicConfigs,
@@ -17,19 +20,42 @@ from kraftd.messages.fetch_response import (
     NodeEndpoint,
     PartitionData,
 )
+from kraftd.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kraftd.wire import slices
+from kraftd.wire.api import message_class
 from kraftd.wire.codec import encode
+from kraftd.wire.errors import EncodeError
 from kraftd.wire.message import Message
 from kraftd.wire.slices import encode_in_turns
+from kraftd.wire.table import table_of
+from tests.wire.strategies import ALL_MESSAGES, for_all, messages, versions
+
+WITH_LISTS = [name for name in ALL_MESSAGES if len(table_of(message_class(name)).structs) > 1]
 
 
-def in_slices(message: Message, version: int, rows: int) -> tuple[bytes, int]:
-    turns, count = encode_in_turns(message, version, rows), 1
+def in_slices(message: Message, version: int, structs: int) -> tuple[bytes, int]:
+    turns, count = encode_in_turns(deepcopy(message), version, structs), 1
     while True:
         try:
             next(turns)
         except StopIteration as end:
             return b"".join(end.value), count
         count += 1
+
+
+def test_any_message_divided_at_every_row() -> None:
+    def check(drawn: tuple[Message, int]) -> None:
+        message, version = drawn
+        for structs in (0, 2):
+            assert in_slices(message, version, structs)[0] == b"".join(encode(message, version))
+
+    drawn = st.sampled_from([(name, version) for name in WITH_LISTS for version in versions(name)])
+    for_all(drawn.flatmap(lambda one: st.tuples(messages(*one), st.just(one[1]))), check, examples=500)
 
 
 def topics(count: int) -> CreateTopicsResponse:
@@ -41,42 +67,74 @@ def topics(count: int) -> CreateTopicsResponse:
 @pytest.mark.parametrize("version", range(2, 8))
 @pytest.mark.parametrize("count", [0, 1, 10, 11, 126, 127, 128, 300])
 def test_topics_in_every_version(version: int, count: int) -> None:
-    whole = b"".join(encode(topics(count), version))
-    data, turns = in_slices(topics(count), version, 10)
-    assert data == whole
-    assert turns == max(1, -(-count // 10))
+    data, turns = in_slices(topics(count), version, 40)
+    assert data == b"".join(encode(topics(count), version))
+    rows_per_turn = 10 if version >= 5 else 40  # older versions have no configs
+    assert turns == max(1, -(-count // rows_per_turn))
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_elections_with_what_stands_before_the_list(version: int) -> None:
-    def answer() -> ElectLeadersResponse:
-        rows = [ReplicaElectionResult(f"topic-{number}", []) for number in range(20_000)]
-        return ElectLeadersResponse(1, 0, rows)
-
-    data, turns = in_slices(answer(), version, 3_000)
-    assert data == b"".join(encode(answer(), version))
-    assert turns == 7
+def test_elections_with_what_is_before_the_list(version: int) -> None:
+    rows = [ReplicaElectionResult(f"topic-{number}", []) for number in range(20_000)]
+    answer = ElectLeadersResponse(1, 0, rows)
+    assert in_slices(answer, version, 3_000) == (b"".join(encode(answer, version)), 7)
 
 
 @pytest.mark.parametrize("version", range(1, 7))
 def test_deletions(version: int) -> None:
-    def answer() -> DeleteTopicsResponse:
-        return DeleteTopicsResponse(0, [DeletableTopicResult(f"t{n}", bytes(16), 3) for n in range(25)])
-
-    assert in_slices(answer(), version, 4) == (b"".join(encode(answer(), version)), 7)
+    answer = DeleteTopicsResponse(0, [DeletableTopicResult(f"t{n}", bytes(16), 3) for n in range(25)])
+    assert in_slices(answer, version, 4) == (b"".join(encode(answer, version)), 7)
 
 
-def test_what_has_no_list_at_its_end_is_encoded_whole() -> None:
+def test_a_message_without_a_long_list_is_encoded_whole() -> None:
     assert in_slices(FetchResponse(), 17, 1) == (b"".join(encode(FetchResponse(), 17)), 1)
 
 
 @pytest.mark.parametrize("version", [11, 12, 15, 16, 18])
-def test_fetch_is_sliced_unless_it_has_tagged_fields(version: int) -> None:
-    def answer(*endpoints: NodeEndpoint) -> FetchResponse:
-        topics = [FetchableTopicResponse("t", bytes(15) + bytes([n]), [PartitionData(n)]) for n in range(25)]
-        return FetchResponse(session_id=7, responses=topics, node_endpoints=list(endpoints))
+@pytest.mark.parametrize("unknown_tags", [(), ((900, b"unknown"),)])
+def test_a_fetch_with_tagged_fields_behind_its_topics(
+    version: int, unknown_tags: tuple[tuple[int, bytes], ...]
+) -> None:
+    endpoints = [NodeEndpoint(1, "host", 9, None)] if version >= 16 else []
+    rows = [FetchableTopicResponse("t", bytes(15) + bytes([n]), [PartitionData(n)]) for n in range(25)]
+    answer = FetchResponse(session_id=7, responses=rows, node_endpoints=endpoints)
+    if version >= 12:
+        answer.unknown_tags = unknown_tags
+    assert in_slices(answer, version, 8) == (b"".join(encode(answer, version)), 7)
 
-    assert in_slices(answer(), version, 4) == (b"".join(encode(answer(), version)), 7)
-    if version >= 16:
-        tagged = b"".join(encode(answer(NodeEndpoint(1, "h", 9, None)), version))
-        assert in_slices(answer(NodeEndpoint(1, "h", 9, None)), version, 4) == (tagged, 1)
+
+def metadata(*partitions: int) -> MetadataResponse:
+    rows = [MetadataResponsePartition(0, n, 1, 7, (1, 2), (1,), (2,)) for n in range(max(partitions))]
+    shown = [MetadataResponseTopic(0, f"t{n}", bytes(16), False, rows[:m]) for n, m in enumerate(partitions)]
+    brokers = [MetadataResponseBroker(n, "host", 9092, None) for n in range(3)]
+    return MetadataResponse(0, brokers, "cluster", 1, shown)
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_no_turn_of_metadata_encodes_more_than_its_share(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether many topics or one topic with many partitions; behind v13's topics is an error code."""
+    sizes: list[int] = []
+
+    def measured(message: Message, version: int) -> list[bytes]:
+        parts = encode(message, version)
+        sizes.append(sum(map(len, parts)))
+        return parts
+
+    answers = [metadata(*[9] * 300), metadata(1, 3_000, 2), metadata(*[1] * 3_000)]
+    whole = [b"".join(encode(answer, version)) for answer in answers]
+    of_100 = len(b"".join(encode(metadata(*[9] * 10), version)))
+    monkeypatch.setattr(slices, "encode", measured)
+    for answer, expected in zip(answers, whole, strict=True):
+        data, turns = in_slices(answer, version, 100)
+        assert data == expected
+        assert 30 <= turns <= 61
+        assert max(sizes) <= 1.5 * of_100
+
+
+def test_a_slice_that_cannot_be_encoded_is_an_error() -> None:
+    answer = metadata(*[1] * 300)
+    answer.topics[250].topic_id = b"short"
+    with pytest.raises(EncodeError):
+        in_slices(answer, 13, 100)
