@@ -13,7 +13,7 @@ Differs from a broker: no topic is created because it is asked for; the metadata
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node import metadata_topic
@@ -25,10 +25,12 @@ from kraftd.client_node.nodes import (
     metadata_partition,
     told_nodes,
 )
-from kraftd.client_node.operations import allowed_operations
+from kraftd.client_node.operations import SUPPORTED, allowed_operations
+from kraftd.client_node.pace import AUTHORIZATION_COST, PARTITIONS_PER_CALLBACK, Pace
 from kraftd.client_node.topics import TopicReader, name_error
 from kraftd.controller.decision import Refusal
 from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
+from kraftd.metadata.state import TopicState
 from kraftd.requests.answer_memo import SPREAD
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from kraftd.messages.metadata_request import MetadataRequest
     from kraftd.requests.call import Call
 
-PARTITIONS_A_TURN = 2_000  # about 3 ms
 CLUSTER_OPERATIONS_VERSIONS = range(8, 11)
 
 
@@ -47,21 +48,24 @@ def handle(node: ClientNode, call: Call) -> None:
         node.answer_in_turns(call, describe(node, call))
 
 
+class Described(NamedTuple):
+    """The topics of an answer, and how many of them are the metadata topic."""
+
+    topics: list[MetadataResponseTopic]
+    of_log: int
+
+
 def describe(node: ClientNode, call: Call) -> Generator[None, None, MetadataResponse]:
-    """The answer, made some topics a turn."""
+    """The answer, made some partitions per event loop callback."""
     request: MetadataRequest = call.message
     wants_all = request.topics is None or (call.version == 0 and not request.topics)
-    listener = broker_listener(node.settings, call.listener)
-    if wants_all:
-        topics = yield from all_topics(node, call, listener)
-    else:
-        topics = yield from named_topics(node, call, listener)
-    response = MetadataResponse(topics=topics, cluster_id=node.view.cluster_id)
-    of_log = [one.name == METADATA_TOPIC and bool(one.partitions) for one in topics]
-    if of_log and all(of_log) and not wants_all:
+    topics = DescribedTopics(node, call)
+    found, of_log = yield from (topics.all() if wants_all else topics.named())
+    response = MetadataResponse(topics=found, cluster_id=node.view.cluster_id)
+    if of_log and of_log == len(found) and not wants_all:
         told = log_nodes(node.view, node.settings, call.listener)
     else:
-        told = told_nodes(node.view, node.settings, call.listener, any(of_log))
+        told = told_nodes(node.view, node.settings, call.listener, of_log > 0)
     response.brokers = [
         MetadataResponseBroker(node_id, endpoint.host, endpoint.port, rack)
         for node_id, (endpoint, rack) in told.nodes.items()
@@ -76,76 +80,107 @@ def of_call(node: ClientNode, call: Call) -> MetadataPartition:
     return metadata_partition(node.view, node.settings, call.listener)
 
 
-def all_topics(
-    node: ClientNode, call: Call, listener: str
-) -> Generator[None, None, list[MetadataResponseTopic]]:
-    """Every topic that the client may describe; the metadata topic comes first."""
-    reader = TopicReader(node.view.image, listener, call.version)
-    found = []
-    if may_see(node, call, METADATA_TOPIC):
-        found.append(metadata_topic.describe(of_call(node, call), is_internal=True))
-    left = PARTITIONS_A_TURN
-    for topic_id in list(node.view.image.topics):
-        topic = node.view.image.topic(topic_id)
-        if topic is None or not may_see(node, call, topic.name):
-            continue
-        found.append(reader.topic(topic))
-        left -= len(topic.partitions) + 1
-        if left <= 0:
-            yield
-            left = PARTITIONS_A_TURN
-            reader = TopicReader(node.view.image, listener, call.version)
-    add_operations(node, call, found)
-    return found
+class DescribedTopics:
+    """Describes the topics of one answer, with a pause after each callback's share."""
 
+    def __init__(self, node: ClientNode, call: Call) -> None:
+        self._node = node
+        self._call = call
+        self._listener = broker_listener(node.settings, call.listener)
+        self._pace = Pace()
+        self._cost = AUTHORIZATION_COST if node.boundary.has_authorizer else 1  # of a topic's name
+        self._tells_operations = call.message.include_topic_authorized_operations and call.version >= 8
+        self._look()
 
-def named_topics(
-    node: ClientNode, call: Call, listener: str
-) -> Generator[None, None, list[MetadataResponseTopic]]:
-    """The topics that the request names, by name or by id; raises Refusal(INVALID_REQUEST)."""
-    reader = TopicReader(node.view.image, listener, call.version)
-    found = []
-    known: set[tuple[str | None, bytes]] = set()
-    left = PARTITIONS_A_TURN
-    for asked in call.message.topics:
-        if asked.topic_id != ZERO_UUID and call.version < 12:
-            raise Refusal(ErrorCode.INVALID_REQUEST)
-        if asked.name is None and asked.topic_id == ZERO_UUID:
-            raise Refusal(ErrorCode.INVALID_REQUEST)
-        if (asked.name, asked.topic_id) in known:
-            continue  # told once, however often it is asked for
-        known.add((asked.name, asked.topic_id))
-        found.append(named_topic(node, call, reader, asked.name, asked.topic_id))
-        left -= len(found[-1].partitions) + 1
-        if left <= 0:
-            yield
-            left = PARTITIONS_A_TURN
-            reader = TopicReader(node.view.image, listener, call.version)
-    add_operations(node, call, found)
-    return found
+    def _look(self) -> None:
+        """Look at the image of this moment."""
+        self._reader = TopicReader(self._node.view.image, self._listener, self._call.version)
 
+    def all(self) -> Generator[None, None, Described]:
+        """Every topic that the client may describe; the metadata topic comes first."""
+        node, call = self._node, self._call
+        found = []
+        if may_see(node, call, METADATA_TOPIC):
+            found.append(self._metadata_topic(is_internal=True))
+        of_log = len(found)
+        pace, cost = self._pace, self._cost
+        for topic_id in list(node.view.image.topics):
+            topic = node.view.image.topic(topic_id)
+            if topic is not None and may_see(node, call, topic.name):
+                found.append((yield from self._topic(topic)))
+            if pace.is_spent(cost):
+                yield
+                self._look()
+        return Described(found, of_log)
 
-def named_topic(
-    node: ClientNode, call: Call, reader: TopicReader, name: str | None, topic_id: bytes
-) -> MetadataResponseTopic:
-    """One topic by its id, or by its name where it has none; or the error for it."""
-    image = node.view.image
-    if topic_id == METADATA_TOPIC_ID:
-        name = METADATA_TOPIC
-    elif topic_id != ZERO_UUID:
-        topic = image.topic(topic_id)
-        if topic is None or not may_describe(node, call, topic.name):
-            # Its name is not to be learned by asking for ids.
-            error = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            return MetadataResponseTopic(error, None, topic_id)
-        return reader.topic(topic)
-    assert name is not None
-    if not may_describe(node, call, name):
-        return MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
-    if name == METADATA_TOPIC:
-        return metadata_topic.describe(of_call(node, call), is_internal=False)
-    topic = image.topic(image.topic_names().get(name, ZERO_UUID))
-    return MetadataResponseTopic(name_error(name), name) if topic is None else reader.topic(topic)
+    def named(self) -> Generator[None, None, Described]:
+        """The topics that the request names, by name or by id; raises Refusal(INVALID_REQUEST)."""
+        found, of_log = [], 0
+        known: set[tuple[str | None, bytes]] = set()
+        for asked in self._call.message.topics:
+            if asked.topic_id != ZERO_UUID and self._call.version < 12:
+                raise Refusal(ErrorCode.INVALID_REQUEST)
+            if asked.name is None and asked.topic_id == ZERO_UUID:
+                raise Refusal(ErrorCode.INVALID_REQUEST)
+            if (asked.name, asked.topic_id) in known:
+                continue  # described once, however often it is named
+            known.add((asked.name, asked.topic_id))
+            topic = yield from self._named(asked.name, asked.topic_id)
+            found.append(topic)
+            of_log += topic.name == METADATA_TOPIC and bool(topic.partitions)
+            if self._pace.is_spent(self._cost):
+                yield
+                self._look()
+        return Described(found, of_log)
+
+    def _named(self, name: str | None, topic_id: bytes) -> Generator[None, None, MetadataResponseTopic]:
+        """One topic by its id, or by its name where it has none; or the error for it."""
+        node, call = self._node, self._call
+        image = node.view.image
+        if topic_id == METADATA_TOPIC_ID:
+            name = METADATA_TOPIC
+        elif topic_id != ZERO_UUID:
+            topic = image.topic(topic_id)
+            if topic is None or not may_describe(node, call, topic.name):
+                # Its name is not to be learned by asking for ids.
+                error = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                return MetadataResponseTopic(error, None, topic_id)
+            return (yield from self._topic(topic))
+        assert name is not None
+        if not may_describe(node, call, name):
+            return MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+        if name == METADATA_TOPIC:
+            return self._metadata_topic(is_internal=False)
+        topic = image.topic(image.topic_names().get(name, ZERO_UUID))
+        if topic is None:
+            return MetadataResponseTopic(name_error(name), name)
+        return (yield from self._topic(topic))
+
+    def _topic(self, topic: TopicState) -> Generator[None, None, MetadataResponseTopic]:
+        described = self._reader.topic(topic, PARTITIONS_PER_CALLBACK)
+        self._pace.spend(len(described.partitions))
+        if len(topic.partitions) > PARTITIONS_PER_CALLBACK:
+            partitions = list(topic.partitions.items())
+            for first in range(PARTITIONS_PER_CALLBACK, len(partitions), PARTITIONS_PER_CALLBACK):
+                yield
+                self._look()
+                some = partitions[first : first + PARTITIONS_PER_CALLBACK]
+                described.partitions += [self._reader.partition(index, state) for index, state in some]
+        if self._tells_operations:
+            self._add_operations(described)
+        return described
+
+    def _metadata_topic(self, *, is_internal: bool) -> MetadataResponseTopic:
+        described = metadata_topic.describe(of_call(self._node, self._call), is_internal=is_internal)
+        if self._tells_operations:
+            self._add_operations(described)
+        return described
+
+    def _add_operations(self, topic: MetadataResponseTopic) -> None:
+        """Add what the client may do with a topic that exists (KIP-430)."""
+        node, call, type, name = self._node, self._call, AclResourceType.TOPIC, topic.name or ""
+        topic.topic_authorized_operations = allowed_operations(node, call, type, name)
+        self._pace.spend(len(SUPPORTED[type]) * self._cost)
 
 
 def may_describe(node: ClientNode, call: Call, name: str) -> bool:
@@ -155,13 +190,3 @@ def may_describe(node: ClientNode, call: Call, name: str) -> bool:
 def may_see(node: ClientNode, call: Call, name: str) -> bool:
     """The same of a topic that the client has not named: left out without a word in the audit."""
     return node.boundary.allows_quietly(call, AclOperation.DESCRIBE, AclResourceType.TOPIC, name)
-
-
-def add_operations(node: ClientNode, call: Call, topics: list[MetadataResponseTopic]) -> None:
-    """What the client may do with each topic, if it asks for that (KIP-430)."""
-    if call.message.include_topic_authorized_operations and call.version >= 8:
-        for topic in topics:
-            if not topic.error_code and topic.name is not None:
-                topic.topic_authorized_operations = allowed_operations(
-                    node, call, AclResourceType.TOPIC, topic.name
-                )

@@ -1,7 +1,7 @@
 """ListConfigResources (74), v0-1: which resources may have configs (KIP-1142).
 
 Authorization: DESCRIBE_CONFIGS on the cluster. Sent by: admin clients. Answered from committed metadata, in
-turns of the loop where it is long. Groups and client metrics subscriptions are those that have configs.
+several event loop callbacks where it is long. Groups and client metrics subscriptions are those with configs.
 Errors: CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION for a type of which there is no list.
 Differs from a broker: the metadata topic exists.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BROKER_LOGGER_RESOURCE = 8
 OF_V0 = (CLIENT_METRICS_RESOURCE,)
 LISTED = (GROUP_RESOURCE, CLIENT_METRICS_RESOURCE, BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, TOPIC_RESOURCE)
-RESOURCES_A_TURN = 5_000  # about 3 ms
+RESOURCES_PER_CALLBACK = 5_000  # about 3 ms
 
 
 def handle(node: ClientNode, call: Call) -> None:
@@ -45,7 +45,7 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, ListConfigRe
         if resource_type in asked:
             for number, name in enumerate(list(names(node, call, resource_type)), 1):
                 found.append(ConfigResource(name, resource_type))
-                if number % RESOURCES_A_TURN == 0:
+                if number % RESOURCES_PER_CALLBACK == 0:
                     yield
     return ListConfigResourcesResponse(config_resources=found)
 

@@ -17,7 +17,8 @@ from kraftd.acl import AclResourceType
 from kraftd.client_node import metadata_topic
 from kraftd.client_node.api_03_metadata import may_describe, may_see, of_call
 from kraftd.client_node.nodes import broker_listener
-from kraftd.client_node.operations import allowed_operations
+from kraftd.client_node.operations import SUPPORTED, allowed_operations
+from kraftd.client_node.pace import AUTHORIZATION_COST, Pace
 from kraftd.client_node.topics import INTERNAL_TOPICS, TopicReader, name_error
 from kraftd.controller.decision import Refusal
 from kraftd.messages.describe_topic_partitions_response import (
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
 
 MAX_PARTITIONS = 2_000  # Kafka's max.request.partition.size.limit
 READER_VERSION = 13  # of Metadata: what its partitions tell
-NAMES_A_TURN = 5_000  # to sort in one turn
-SHOWN_A_TURN = 500  # topics and partitions that one turn examines
+NAMES_PER_CALLBACK = 5_000  # sorted
 
 
 def handle(node: ClientNode, call: Call) -> None:
@@ -46,7 +46,7 @@ def handle(node: ClientNode, call: Call) -> None:
 
 
 def describe(node: ClientNode, call: Call) -> Generator[None, None, DescribeTopicPartitionsResponse]:
-    """The answer, made some topics a turn. Raises Refusal(INVALID_REQUEST)."""
+    """The answer, made some partitions per event loop callback. Raises Refusal(INVALID_REQUEST)."""
     request = call.message
     fetches_all = not request.topics
     names = set(node.view.image.topic_names()) if fetches_all else {one.name for one in request.topics}
@@ -59,14 +59,12 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, DescribeTopi
     reader = TopicReader(node.view.image, listener, READER_VERSION)
     response, denied = DescribeTopicPartitionsResponse(), []
     left = max(1, min(MAX_PARTITIONS, request.response_partition_limit))
-    until_turn = SHOWN_A_TURN
+    pace, cost = Pace(), AUTHORIZATION_COST if node.boundary.has_authorizer else 1
     in_order = yield from in_name_order(list(names), first)
     for name in in_order:
-        if until_turn <= 0:
-            until_turn = SHOWN_A_TURN
+        if pace.is_spent(cost):
             yield
             reader = TopicReader(node.view.image, listener, READER_VERSION)
-        until_turn -= 1
         is_full = response.next_cursor is not None
         if not (may_see if fetches_all else may_describe)(node, call, name):
             if not fetches_all:
@@ -82,7 +80,7 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, DescribeTopi
                 )
                 response.topics.append(shown)
             left -= len(shown.partitions)
-            until_turn -= len(shown.partitions)
+            pace.spend(len(shown.partitions) + cost * len(SUPPORTED[AclResourceType.TOPIC]))
             if not left and is_there(node, name, start + len(shown.partitions)):
                 response.next_cursor = Cursor(name, start + len(shown.partitions))
         if fetches_all and response.next_cursor is not None:
@@ -112,12 +110,12 @@ def is_there(node: ClientNode, name: str, index: int) -> bool:
 
 
 def in_name_order(names: list[str], first: str) -> Generator[None, None, Iterator[str]]:
-    """The names from `first` on; each turn sorts some thousands."""
+    """The names from `first` on; each callback sorts some thousands."""
     sorted_parts = []
-    for begin in range(0, len(names), NAMES_A_TURN):
+    for begin in range(0, len(names), NAMES_PER_CALLBACK):
         if begin:
             yield
-        part = names[begin : begin + NAMES_A_TURN]
+        part = names[begin : begin + NAMES_PER_CALLBACK]
         sorted_parts.append(sorted(name for name in part if name >= first))
     return merge(*sorted_parts)
 

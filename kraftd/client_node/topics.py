@@ -5,6 +5,8 @@ The rules are those of Kafka's KRaftMetadataCache.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from kraftd.controller.topics.names import topic_name_problem
 from kraftd.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
 from kraftd.metadata.image import Image
@@ -35,15 +37,13 @@ class TopicReader:
         self._only_online = version == 0
         self._offline: dict[tuple[tuple[int, ...], tuple[bytes, ...]], tuple[int, ...]] = {}
 
-    def topic(self, topic: TopicState) -> MetadataResponseTopic:
+    def topic(self, topic: TopicState, max_partitions: int | None = None) -> MetadataResponseTopic:
+        """A topic, with no more than its first partitions if so many are enough."""
         partition = self.partition
-        return MetadataResponseTopic(
-            0,
-            topic.name,
-            topic.id,
-            topic.name in INTERNAL_TOPICS,
-            [partition(index, state) for index, state in topic.partitions.items()],
-        )
+        partitions = [
+            partition(index, state) for index, state in islice(topic.partitions.items(), max_partitions)
+        ]
+        return MetadataResponseTopic(0, topic.name, topic.id, topic.name in INTERNAL_TOPICS, partitions)
 
     def partition(self, index: int, state: PartitionState) -> MetadataResponsePartition:
         replicas, isr, leader = state.replicas, state.isr, state.leader

@@ -8,6 +8,7 @@ import pytest
 
 from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
 from kraftd.client_node.effects import Answered
+from kraftd.client_node.pace import AUTHORIZATION_COST, PARTITIONS_PER_CALLBACK
 from kraftd.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
@@ -182,3 +183,18 @@ def test_producer_id_needs_idempotent_write_or_write_on_any_topic(
 def test_delegation_token_is_refused_to_a_client_that_is_nobody__kip48(house: ClientHouse) -> None:
     answer = house.client_ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, CreateDelegationTokenRequest())
     assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+
+
+def test_what_a_client_may_not_see_takes_turns_as_well(
+    house: ClientHouse, authorizer: StandardAuthorizer
+) -> None:
+    """Each topic costs a decision; the operations on a topic cost eight more."""
+    house.create(*[f"hidden-{number}" for number in range(1_000)])
+    before = house.turns_taken
+    assert house.client_ask(ApiKey.METADATA, 12, MetadataRequest(None)).topics == []
+    assert house.turns_taken - before >= 1_000 * AUTHORIZATION_COST // PARTITIONS_PER_CALLBACK
+    grant(authorizer, allow(TOPIC, "*", AclOperation.ALL))
+    before = house.turns_taken
+    request = MetadataRequest(None, include_topic_authorized_operations=True)
+    assert len(house.client_ask(ApiKey.METADATA, 12, request).topics) > 1_000
+    assert house.turns_taken - before >= 9 * 1_000 * AUTHORIZATION_COST // PARTITIONS_PER_CALLBACK

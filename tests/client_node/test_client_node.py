@@ -145,6 +145,14 @@ def test_metadata_of_many_topics_is_made_in_turns(house: ClientHouse) -> None:
     assert house.turns_taken - before >= 4
 
 
+def test_metadata_of_a_topic_with_very_many_partitions_is_made_in_turns(house: ClientHouse) -> None:
+    house.create("wide", partitions=9_000)
+    before = house.turns_taken
+    (topic,) = metadata(house, "wide").topics
+    assert [one.partition_index for one in topic.partitions] == list(range(9_000))
+    assert house.turns_taken - before >= 8  # four to describe them, four to encode them
+
+
 def test_metadata_waits_for_the_commit_of_what_it_tells(house: ClientHouse) -> None:
     house.sync_by_itself = False
     house.create("uncommitted")
