@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from kraftd.messages.registry import APIS
 from kraftd.wire.api import ApiKey, response_class
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
@@ -66,7 +65,7 @@ def refuse(
     whole = "error_code" in fields and _has(response, "error_code", version)
     if whole:
         answer.error_code = int(code)  # type: ignore[attr-defined]
-        if "error_message" in fields and (message is not None or _may_be_none(fields["error_message"])):
+        if "error_message" in fields:
             answer.error_message = message  # type: ignore[attr-defined]
     if request is not None and (not whole or key in _ERRORS_EVERYWHERE):
         build = _elements(type(request), response)
@@ -98,11 +97,6 @@ def _by_topic(request: Any) -> Any:
     if request.topics:
         return request
     return DeleteTopicsRequest([DeleteTopicState(name) for name in request.topic_names])
-
-
-def can_refuse(key: int) -> bool:
-    """Return whether the API is Kafka's: for others no response is known."""
-    return key in APIS
 
 
 @cache

@@ -79,8 +79,6 @@ class Route:
         versions: Range | None = None,
     ) -> None:
         self.key = key
-        self.operation = operation
-        self.resource_type = resource_type
         self.kinds = kinds
         self.first, self.last = versions or valid_versions(key)
         self.flexible: int = APIS[key][7]

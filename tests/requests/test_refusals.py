@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
+from kraftd.messages import alter_client_quotas_request as quotas
+from kraftd.messages import alter_user_scram_credentials_request as scram
+from kraftd.messages import list_offsets_request as offsets
+from kraftd.messages.alter_partition_request import AlterPartitionRequest, TopicData
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.delete_groups_request import DeleteGroupsRequest
+from kraftd.messages.describe_groups_request import DescribeGroupsRequest
+from kraftd.messages.describe_transactions_request import DescribeTransactionsRequest
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.list_partition_reassignments_request import (
@@ -14,6 +21,7 @@ from kraftd.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsTopics,
 )
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.requests.refusals import refuse
 from kraftd.wire.api import ApiKey
 from kraftd.wire.codec import encode_bytes
@@ -24,7 +32,7 @@ DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 @pytest.mark.parametrize(("version", "named"), [(4, True), (12, True), (13, False), (18, False)])
 def test_a_refused_fetch_names_its_session_and_before_v13_its_partitions(version: int, named: bool) -> None:
-    topic = FetchTopic("x", partitions=[FetchPartition(0), FetchPartition(3)])
+    topic = FetchTopic("x", bytes(15) + b"\7", partitions=[FetchPartition(0), FetchPartition(3)])
     answer: Any = refuse(ApiKey.FETCH, version, FetchRequest(session_id=5, topics=[topic]), DENIED)
     assert (answer.error_code, answer.session_id) == (DENIED, 5)
     partitions = [
@@ -33,6 +41,9 @@ def test_a_refused_fetch_names_its_session_and_before_v13_its_partitions(version
         for one in topic.partitions
     ]
     assert partitions == ([(0, DENIED, -1, b""), (3, DENIED, -1, b"")] if named else [])
+    assert [(one.topic, one.topic_id) for one in answer.responses] == (
+        [("x", bytes(15) + b"\7")] if named else []
+    )
     encode_bytes(answer, max(version, 7))
 
 
@@ -67,3 +78,68 @@ def test_a_refusal_without_a_text_says_null_as_kafkas_do() -> None:
     assert (topic.error_code, topic.error_message) == (ErrorCode.REQUEST_TIMED_OUT, None)
     whole: Any = refuse(ApiKey.ELECT_LEADERS, 2, ElectLeadersRequest(0, None), ErrorCode.REQUEST_TIMED_OUT)
     encode_bytes(whole, 2)
+
+
+@pytest.mark.parametrize(
+    ("key", "request_", "listed", "name"),
+    [
+        (ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(("a", "b")), "groups", "group_id"),
+        (ApiKey.DELETE_GROUPS, DeleteGroupsRequest(("a", "b")), "results", "group_id"),
+        (
+            ApiKey.DESCRIBE_TRANSACTIONS,
+            DescribeTransactionsRequest(("a", "b")),
+            "transaction_states",
+            "transactional_id",
+        ),
+    ],
+)
+def test_groups_and_transactions_that_a_request_lists_are_refused_one_by_one(
+    key: ApiKey, request_: Any, listed: str, name: str
+) -> None:
+    answer: Any = refuse(key, 0, request_, DENIED)
+    found = [(getattr(one, name), one.error_code) for one in getattr(answer, listed)]
+    assert found == [("a", DENIED), ("b", DENIED)]
+
+
+def test_partitions_of_topics_are_refused_with_their_index_alone() -> None:
+    rows = [offsets.ListOffsetsPartition(3, 9, 7), offsets.ListOffsetsPartition(0)]
+    request = offsets.ListOffsetsRequest(-1, 0, [offsets.ListOffsetsTopic("a", rows)])
+    answer: Any = refuse(ApiKey.LIST_OFFSETS, 9, request, DENIED)
+    assert [topic.name for topic in answer.topics] == ["a"]
+    assert [
+        (one.partition_index, one.error_code, one.leader_epoch) for one in answer.topics[0].partitions
+    ] == [
+        (3, DENIED, -1),
+        (0, DENIED, -1),
+    ]
+
+
+def test_users_of_scram_are_refused_once_each_and_in_order() -> None:
+    request = scram.AlterUserScramCredentialsRequest(
+        [scram.ScramCredentialDeletion("b", 1), scram.ScramCredentialDeletion("a", 1)],
+        [scram.ScramCredentialUpsertion("b", 2)],
+    )
+    answer: Any = refuse(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, request, DENIED, "no")
+    found = [(one.user, one.error_code, one.error_message) for one in answer.results]
+    assert found == [("a", DENIED, "no"), ("b", DENIED, "no")]
+
+
+def test_entities_of_quotas_are_refused_as_they_were_sent() -> None:
+    parts = [quotas.EntityData("user", "a"), quotas.EntityData("client-id", None)]
+    request = quotas.AlterClientQuotasRequest([quotas.EntryData(parts, [])])
+    answer: Any = refuse(ApiKey.ALTER_CLIENT_QUOTAS, 1, request, DENIED, "no")
+    (entry,) = answer.entries
+    assert (entry.error_code, entry.error_message) == (DENIED, "no")
+    assert [(one.entity_type, one.entity_name) for one in entry.entity] == [
+        ("user", "a"),
+        ("client-id", None),
+    ]
+
+
+@pytest.mark.parametrize("text", [None, "no"])
+def test_a_refusal_as_a_whole_has_its_text_and_names_no_elements(text: str | None) -> None:
+    answer: Any = refuse(ApiKey.UNREGISTER_BROKER, 0, UnregisterBrokerRequest(1), DENIED, text)
+    assert (answer.error_code, answer.error_message) == (DENIED, text)
+    partitions = AlterPartitionRequest(1, 2, [TopicData(bytes(16))])
+    whole: Any = refuse(ApiKey.ALTER_PARTITION, 3, partitions, DENIED, text)
+    assert (whole.error_code, whole.topics) == (DENIED, [])

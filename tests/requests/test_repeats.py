@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from kraftd.requests import repeats as repeats_module
 from kraftd.requests.repeats import REPEAT_NS, Repeats
 
 
@@ -11,3 +14,25 @@ def test_each_line_counts_what_came_since_the_one_before() -> None:
     assert repeats.due("peer", REPEAT_NS) == 3
     assert repeats.due("peer", 2 * REPEAT_NS) == 1
     assert repeats.due("another", 2 * REPEAT_NS) == 1
+
+
+def test_keys_with_a_text_are_listed_for_a_minute_after_they_came_last() -> None:
+    repeats = Repeats()
+    for key, at in (("a", 10), ("b", 20), ("silent", 30)):
+        repeats.due(key, at)
+    repeats.describe("a", "A")
+    repeats.describe("b", "B")
+    repeats.due("a", 40)
+    assert repeats.lately(40) == ["B", "A"]
+    assert repeats.lately(REPEAT_NS + 19) == ["B", "A"]
+    assert repeats.lately(REPEAT_NS + 20) == repeats.lately(REPEAT_NS + 39) == ["A"]
+    assert repeats.lately(REPEAT_NS + 40) == []
+
+
+def test_of_too_many_keys_the_one_that_came_first_of_all_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(repeats_module, "MAX_PEERS", 2)
+    repeats = Repeats()
+    assert [repeats.due(key, 0) for key in ("a", "b", "a", "c")] == [1, 1, 0, 1]
+    assert [repeats.due(key, 1) for key in ("a", "c", "b")] == [0, 0, 1]

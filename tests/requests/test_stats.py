@@ -7,10 +7,13 @@ import pytest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraftd.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
+from kraftd.requests import stats as stats_module
 from kraftd.requests.call import Call
 from kraftd.requests.stats import RequestStats, error_codes
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
 
 
 def call(
@@ -72,3 +75,62 @@ def test_a_request_in_an_envelope_counts_and_so_does_its_envelope() -> None:
     stats.answered([call(ApiKey.CREATE_TOPICS, 7, arrived_ns=5, envelope=outer)], 5, 9)
     for key in (ApiKey.CREATE_TOPICS, ApiKey.ENVELOPE):
         assert (stats.by_key[key].at_once.count, stats.by_key[key].at_once.total) == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("took_ns", "at"), [(0, 0), (50_000, 0), (50_001, 1), (100_000, 1), (10**10 + 1, -1)]
+)
+@pytest.mark.parametrize("began_ns", [1_000, 999])
+def test_a_time_is_in_the_count_of_the_first_bound_that_it_does_not_exceed(
+    took_ns: int, at: int, began_ns: int
+) -> None:
+    stats = RequestStats()
+    for _ in range(2):
+        stats.answered([call(ApiKey.FETCH, arrived_ns=1_000)], began_ns, 1_000 + took_ns)
+    fetch = stats.by_key[ApiKey.FETCH]
+    times, others = (fetch.at_once, fetch.parked) if began_ns == 1_000 else (fetch.parked, fetch.at_once)
+    assert (times.counts[at], times.count, times.total) == (2, 2, 2 * took_ns)
+    assert (others.count, others.total) == (0, 0)
+
+
+CREATED = [CreatableTopicResult("a", error_code=number % 2) for number in range(9)]
+
+
+def partitions(*codes: int) -> FetchableTopicResponse:
+    return FetchableTopicResponse(partitions=[PartitionData(error_code=code) for code in codes])
+
+
+@pytest.mark.parametrize(
+    ("response", "codes", "pauses"),
+    [
+        (FetchResponse(responses=[partitions(74, 0), partitions(), partitions(6, 74)]), [74, 6, 74], (2, 1)),
+        (FetchResponse(error_code=70, responses=[partitions(3)]), [70, 3], (0, 0)),
+        (FetchResponse(), [], (0, 0)),
+        (UpdateFeaturesResponse(0, 0, "", [UpdatableFeatureResult("a", 42, "")]), [42], (0, 0)),
+        (CreateTopicsResponse(topics=CREATED), [1] * 4, (8, 2)),
+    ],
+    ids=["partitions", "whole", "none", "feature", "topics"],
+)
+@pytest.mark.parametrize("structs", [1, 4, 2_000])
+def test_errors_counted_in_turns_are_those_counted_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+    response: Message,
+    codes: list[int],
+    pauses: tuple[int, int],
+    structs: int,
+) -> None:
+    monkeypatch.setattr(stats_module, "MAX_STRUCTS_PER_TURN", structs)
+    at_once, in_turns = RequestStats(), RequestStats()
+    for _ in range(2):
+        assert at_once.count_errors(7, response) == codes
+        turns = in_turns.count_errors_in_turns(7, response)
+        paused = 0
+        try:
+            while True:
+                next(turns)
+                paused += 1
+        except StopIteration as end:
+            assert end.value == codes
+        assert paused == {1: pauses[0], 4: pauses[1], 2_000: 0}[structs]
+    counted = [{key: api.errors for key, api in stats.by_key.items()} for stats in (at_once, in_turns)]
+    assert counted == [{7: {code: 2 * codes.count(code) for code in codes}} if codes else {}] * 2

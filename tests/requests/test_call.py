@@ -1,0 +1,111 @@
+"""The framing of answers: by themselves, in an Envelope, and in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
+from kraftd.messages.envelope_response import EnvelopeResponse
+from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraftd.messages.unregister_broker_response import UnregisterBrokerResponse
+from kraftd.requests.call import Call
+from kraftd.requests.effects import AnswerRecords
+from kraftd.wire.api import ApiKey, response_version
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import encode_response, parse_response
+from kraftd.wire.message import Message
+from kraftd.wire.slices import MAX_STRUCTS_PER_TURN
+
+OUTER_ID, INNER_ID = 5, 7
+RECORDS = bytes(range(256)) * 40
+
+
+def fetched(records: bytes | memoryview) -> FetchResponse:
+    return FetchResponse(responses=[FetchableTopicResponse("t", partitions=[PartitionData(records=records)])])
+
+
+ANSWERS: list[tuple[int, int, Message]] = [
+    (ApiKey.UNREGISTER_BROKER, 0, UnregisterBrokerResponse(0, 42, "no")),
+    (
+        ApiKey.CREATE_TOPICS,
+        7,
+        CreateTopicsResponse(3, [CreatableTopicResult("a")] * 2 * MAX_STRUCTS_PER_TURN),
+    ),
+    (ApiKey.FETCH, 12, fetched(RECORDS)),
+]
+
+
+def call(key: int, version: int, *, carried: bool) -> Call:
+    outer = Call(1, 0, "C", "h", ApiKey.ENVELOPE, 0, OUTER_ID, "broker", None) if carried else None
+    return Call(1, 0, "C", "h", key, version, INNER_ID, "c", None, envelope=outer)
+
+
+def opened(whole: bytes) -> EnvelopeResponse:
+    assert int.from_bytes(whole[:4], "big") == len(whole) - 4
+    header, message = parse_response(ApiKey.ENVELOPE, response_version(ApiKey.ENVELOPE, 0), whole[4:])
+    assert header.correlation_id == OUTER_ID
+    assert isinstance(message, EnvelopeResponse)
+    return message
+
+
+def last(turns: Generator[None, None, Any]) -> Any:
+    while True:
+        try:
+            next(turns)
+        except StopIteration as end:
+            return end.value
+
+
+@pytest.mark.parametrize("in_turns", [False, True])
+@pytest.mark.parametrize(("key", "version", "answer"), ANSWERS, ids=["short", "long", "records"])
+def test_an_answer_in_an_envelope_is_the_one_without_it_but_for_its_size__kip590(
+    key: int, version: int, answer: Any, in_turns: bool
+) -> None:
+    expected = b"".join(encode_response(key, version, INNER_ID, answer))
+    framed = []
+    for carried in (False, True):
+        made = call(key, version, carried=carried)
+        if in_turns:
+            framed.append(b"".join(last(made.frame_in_turns(deepcopy(answer)))))
+        else:
+            framed.append(b"".join(made.frame(answer)))
+    assert framed[0] == expected
+    message = opened(framed[1])
+    assert (message.error_code, bytes(message.response_data or b"")) == (0, expected[4:])
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "wrong"),
+    [
+        (ApiKey.CREATE_TOPICS, ErrorCode.NOT_CONTROLLER, True),
+        (ApiKey.CREATE_TOPICS, ErrorCode.NOT_LEADER_OR_FOLLOWER, False),
+        (ApiKey.DESCRIBE_QUORUM, ErrorCode.NOT_LEADER_OR_FOLLOWER, True),
+        (ApiKey.DESCRIBE_QUORUM, ErrorCode.NOT_CONTROLLER, False),
+    ],
+)
+@pytest.mark.parametrize("carried", [True, False])
+def test_an_envelope_at_the_wrong_controller_is_refused_itself__kip590(
+    key: ApiKey, code: ErrorCode, wrong: bool, carried: bool
+) -> None:
+    answer = DescribeQuorumResponse() if key == ApiKey.DESCRIBE_QUORUM else CreateTopicsResponse()
+    made = call(key, 0 if key == ApiKey.DESCRIBE_QUORUM else 7, carried=carried)
+    whole = b"".join(made.frame_with(answer, [ErrorCode.INVALID_REQUEST, code]))
+    if not carried:
+        assert whole == b"".join(made.frame(answer))
+        return
+    message = opened(whole)
+    if wrong:
+        assert (message.error_code, message.response_data) == (ErrorCode.NOT_CONTROLLER, None)
+    else:
+        assert message.error_code == 0 and message.response_data
+
+
+def test_records_that_were_read_are_filled_into_the_answer() -> None:
+    made = call(ApiKey.FETCH, 12, carried=False)
+    effect = AnswerRecords(made, fetched(b""), 3, 9, 1 << 20)
+    assert b"".join(effect.fill(memoryview(RECORDS))) == b"".join(made.frame(fetched(RECORDS)))
