@@ -31,7 +31,7 @@ _REASONS = (
     (r"no answer in time|timed out", "it does not answer in time", "network"),
     (r"unreachable|no route", "there is no route to it", "network"),
     (r"closed by the other side|reset", "it closes the connection", "protocol"),
-    (r"cannot be read|does not speak Kafka", "it does not speak Kafka's protocol", "address"),
+    (r"cannot be read|does not speak Kafka|speaks \w+", "it does not speak Kafka's protocol", "address"),
 )
 _REMEDIES = {
     "names": "correct the name, or the resolver of this machine",

@@ -8,15 +8,21 @@ _SIZE = Struct(">i")
 _NONE: list[memoryview] = []
 
 
-_HTTP = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"HTTP", b"PRI ")
+_HTTP = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"HTTP", b"PRI ")
+_OTHERS = {
+    **dict.fromkeys(_HTTP, "HTTP"),
+    b"SSH-": "SSH",
+    b"PROX": "the PROXY protocol",  # version 1
+    b"\r\n\r\n": "the PROXY protocol",  # version 2
+}
 _TLS_RECORDS = (0x15, 0x16)  # alert, handshake
 
 
 def other_protocol(head: bytes | memoryview) -> str | None:
-    """The protocol of a stream's first four bytes if it is not Kafka's: TLS or HTTP."""
+    """The protocol of a stream's first four bytes if it is not Kafka's: TLS, HTTP, SSH or a load balancer's."""
     if head[0] in _TLS_RECORDS and head[1] == 3 and head[2] <= 4:
         return "TLS"
-    return "HTTP" if bytes(head) in _HTTP else None
+    return _OTHERS.get(bytes(head).upper())
 
 
 class FrameError(Exception):

@@ -60,9 +60,21 @@ def test_an_answer_tells_for_how_long_there_is_no_leader() -> None:
         ("login by PLAIN: invalid credentials", "cannot log in (login by PLAIN", "sasl.jaas.config"),
         ("the other side speaks TLS on a plaintext connection", "it speaks TLS", "security protocol"),
         ("it does not speak Kafka's protocol", "does not speak Kafka", "correct the address"),
+        ("the other side speaks SSH on a plaintext connection", "does not speak Kafka", "correct the address"),
+        ("the other side speaks HTTP on a plaintext connection", "an HTTP server", "correct the address"),
+        ("[Errno 111] Connection refused", "nothing listens there", "start the controller there"),
+        ("Name or service not known", "does not resolve", "correct the name"),
+        ("Temporary failure in name resolution", "does not resolve", "correct the name"),
+        ("No address associated with hostname", "does not resolve", "correct the name"),
+        ("no answer in time", "does not answer in time", "what is between"),
+        ("Connection timed out", "does not answer in time", "what is between"),
+        ("No route to host", "no route", "what is between"),
+        ("Network is unreachable", "no route", "what is between"),
+        ("Connection reset by peer", "closes the connection", "security protocol"),
+        ("what nobody foresaw", "what nobody foresaw", "what is between"),
     ],
 )
-def test_what_fails_between_secured_nodes_is_named(reason: str, text: str, remedy: str) -> None:
+def test_what_fails_between_nodes_is_named(reason: str, text: str, remedy: str) -> None:
     troubles = alone()
     troubles.unreachable(2, "b:9093", reason)
     (finding,) = troubles.findings()

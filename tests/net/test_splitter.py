@@ -59,6 +59,30 @@ def test_a_size_that_cannot_be_is_an_error_that_keeps_the_frames_before_it(size:
     assert [bytes(frame) for frame in raised.value.frames] == [b"good"]
 
 
+@pytest.mark.parametrize(
+    ("head", "protocol"),
+    [
+        (b"GET / HTTP/1.1", "HTTP"),
+        (b"get / http/1.0", "HTTP"),
+        (b"CONNECT a:1 HTTP/1.1", "HTTP"),
+        (b"TRACE / HTTP/1.1", "HTTP"),
+        (b"PRI * HTTP/2.0", "HTTP"),
+        (b"HTTP/1.1 400 Bad Request", "HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01", "TLS"),
+        (b"\x15\x03\x03\x00\x02\x02", "TLS"),
+        (b"SSH-2.0-OpenSSH_9.2", "SSH"),
+        (b"PROXY TCP4 10.0.0.1 10.0.0.2 5 6\r\n", "the PROXY protocol"),
+        (b"\r\n\r\n\x00\r\nQUIT\n", "the PROXY protocol"),
+    ],
+)
+def test_what_speaks_another_protocol_is_named_by_its_first_bytes(head: bytes, protocol: str) -> None:
+    with pytest.raises(FrameError, match=f"the other side speaks {protocol} on a plaintext connection"):
+        FrameSplitter(100 << 20).feed(head)
+    for size in (0, -1, 1 << 30, 0x16030900):
+        with pytest.raises(FrameError, match="was announced"):
+            FrameSplitter(100 << 20).feed(size.to_bytes(4, "big", signed=True))
+
+
 def test_frames_given_out_stay_as_they_were_when_more_arrives() -> None:
     splitter = FrameSplitter(100)
     splitter.feed(framed(b"first")[:3])
