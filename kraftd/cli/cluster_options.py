@@ -56,6 +56,22 @@ command_config_option = click.option(
 )
 
 
+class ClusterGroup(click.Group):
+    """Commands of a cluster. Their options that name it may stand before the command, as with Kafka's tools:
+    ``quorum --bootstrap-controller HOST:PORT describe``.
+    """
+
+    NAMING = (*BOOTSTRAP_NAMES, "--command-config")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = 0
+        while end < len(args) and args[end].partition("=")[0] in self.NAMING:
+            end += 1 if "=" in args[end] else 2
+        if 0 < end < len(args):
+            args = [args[end], *args[:end], *args[end + 1 :]]
+        return super().parse_args(ctx, args)
+
+
 def of_cluster(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
     """Give a command its cluster, and run it to its end: exactly one of --bootstrap and --directory is given.
 

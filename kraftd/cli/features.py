@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from kraftd.cli.cluster_options import command_config_option, run
+from kraftd.cli.cluster_options import ClusterGroup, command_config_option, run
 from kraftd.cli.failures import FAILED, UNREACHABLE, CommandFailure
 from kraftd.cli.leader import Quorum, ask_leader, check, connect
 from kraftd.cli.voters import bootstrap_option, timeout_option
@@ -40,7 +40,7 @@ class FeatureLevels(NamedTuple):
     finalized: int
 
 
-@click.group()
+@click.group(cls=ClusterGroup)
 def features() -> None:
     """The levels of the cluster's features, metadata.version and kraft.version among them."""
 

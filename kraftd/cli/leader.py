@@ -78,10 +78,11 @@ async def ask_leader(bootstrap: str, timeout_s: float) -> Quorum:
 
 
 def parse_addresses(bootstrap: str) -> list[tuple[str, int]]:
+    """The addresses of HOST:PORT,...; as in Kafka, an empty item, as behind a comma at the end, is none."""
     from kraftd.configdef.addresses import parse_host_port
 
     addresses = []
-    for address in bootstrap.split(","):
+    for address in filter(str.strip, bootstrap.split(",")) if bootstrap.strip(", ") else [bootstrap]:
         try:
             addresses.append(parse_host_port(address.strip()))
         except ValueError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, run
+from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, ClusterGroup, command_config_option, run
 from kraftd.cli.leader import Quorum, ask_leader
 from kraftd.cli.values import SECONDS
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
 
 
-@click.group()
+@click.group(cls=ClusterGroup)
 def quorum() -> None:
     """The controllers' quorum."""
 

@@ -74,6 +74,35 @@ def test_nobody_at_an_address_is_told_with_its_code() -> None:
     assert "Connection refused" in done.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "quorum --bootstrap-controller ADDRESS describe --status",
+        "quorum --bootstrap-server=ADDRESS --command-config FILE describe --replication",
+        "quorum --bootstrap ADDRESS list-controllers",
+        "quorum describe --bootstrap-controller ADDRESS",
+        "features --bootstrap-server ADDRESS describe",
+        "features --bootstrap-controller=ADDRESS upgrade --feature kraft.version=1",
+        "quorum describe --bootstrap ADDRESS,",
+        "quorum describe --bootstrap ,ADDRESS,,ADDRESS",
+    ],
+)
+def test_a_cluster_is_named_as_with_kafkas_tools(tmp_path: Path, words: str) -> None:
+    (tmp_path / "client").write_text("security.protocol=PLAINTEXT\n")
+    where = {"ADDRESS": f"127.0.0.1:{free_port()}", "FILE": str(tmp_path / "client")}
+    for name, text in where.items():
+        words = words.replace(name, text)
+    done = run(*words.split(), "--timeout", "0.2")
+    assert (done.code, f"{where['ADDRESS']}: Connection refused" in done.err) == (5, True)
+
+
+@pytest.mark.parametrize(
+    "words", ["quorum --bootstrap a:1", "quorum --bootstrap", "quorum describe --bootstrap ,"]
+)
+def test_a_cluster_without_a_command_or_an_address_is_a_usage_error(words: str) -> None:
+    assert run(*words.split()).code == 2
+
+
 def test_who_does_not_speak_kafka_is_told_with_the_same_code() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
