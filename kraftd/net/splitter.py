@@ -19,7 +19,7 @@ _TLS_RECORDS = (0x15, 0x16)  # alert, handshake
 
 
 def other_protocol(head: bytes | memoryview) -> str | None:
-    """The protocol of a stream's first four bytes if it is not Kafka's: TLS, HTTP, SSH or a load balancer's."""
+    """The protocol of a stream's first four bytes if it is not Kafka's: TLS, HTTP, SSH or PROXY."""
     if head[0] in _TLS_RECORDS and head[1] == 3 and head[2] <= 4:
         return "TLS"
     return _OTHERS.get(bytes(head).upper())

@@ -11,6 +11,8 @@ from kraftd.messages.fetch_response import (
     LeaderIdAndEpoch,
     PartitionData,
 )
+from kraftd.messages.vote_response import PartitionData as VotedPartition
+from kraftd.messages.vote_response import TopicData as VotedTopic
 from kraftd.messages.vote_response import VoteResponse
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -60,7 +62,7 @@ def test_an_answer_tells_for_how_long_there_is_no_leader() -> None:
         ("login by PLAIN: invalid credentials", "cannot log in (login by PLAIN", "sasl.jaas.config"),
         ("the other side speaks TLS on a plaintext connection", "it speaks TLS", "security protocol"),
         ("it does not speak Kafka's protocol", "does not speak Kafka", "correct the address"),
-        ("the other side speaks SSH on a plaintext connection", "does not speak Kafka", "correct the address"),
+        ("the other side speaks SSH on a plaintext connection", "does not speak Kafka", "the address"),
         ("the other side speaks HTTP on a plaintext connection", "an HTTP server", "correct the address"),
         ("[Errno 111] Connection refused", "nothing listens there", "start the controller there"),
         ("Name or service not known", "does not resolve", "correct the name"),
@@ -87,6 +89,17 @@ def test_a_principal_that_may_not_take_part_is_told_what_it_lacks() -> None:
     denied = VoteResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     troubles.answered(2, "b:9093", denied, CONTROLLER)
     assert "CLUSTER_ACTION" in troubles.lines()[0]
+
+
+def test_the_next_loss_of_a_leader_is_reported_within_seconds_too() -> None:
+    troubles = alone()
+    troubles.unreachable(2, "b:9093", "Connection refused")
+    assert troubles.report(REPORT_AFTER_MS)
+    troubles.poll(3_000, leader_id=2, hears_leader=True)
+    troubles.poll(4_000, leader_id=None, hears_leader=False)
+    troubles.unreachable(2, "b:9093", "Connection refused")
+    assert troubles.report(4_000 + REPORT_AFTER_MS - 1) == []
+    assert len(troubles.report(4_000 + REPORT_AFTER_MS)) == 1
 
 
 def test_nothing_is_wrong_once_there_is_a_leader() -> None:
@@ -144,9 +157,15 @@ def naming(leader_id: int) -> FetchResponse:
     return FetchResponse(responses=[FetchableTopicResponse(partitions=[partition])])
 
 
-def test_a_node_whose_id_leads_at_its_start_ends() -> None:
+def of_a_vote(leader_id: int) -> VoteResponse:
+    """A refused vote that names a leader."""
+    return VoteResponse(topics=[VotedTopic(partitions=[VotedPartition(leader_id=leader_id)])])
+
+
+@pytest.mark.parametrize("answer", [naming(1), of_a_vote(1)], ids=["fetch", "vote"])
+def test_a_node_whose_id_leads_at_its_start_ends(answer: FetchResponse | VoteResponse) -> None:
     troubles = alone()
-    troubles.answered(2, "b:9093", naming(1), CONTROLLER)
+    troubles.answered(2, "b:9093", answer, CONTROLLER)
     assert "has the id of this node" in str(troubles.fatal(FATAL_AFTER_MS, voters=3))
 
 

@@ -95,6 +95,24 @@ def test_refused_registrations_strangers_and_nodes_with_the_own_id_are_noted(
     assert (len(outbox.take()), len(log.lines(0))) == ((2, 1) if noted else (0, 0))
 
 
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (ErrorCode.INCONSISTENT_CLUSTER_ID, "format that node with this cluster's id"),
+        (ErrorCode.DUPLICATE_BROKER_REGISTRATION, "give one of them its own"),
+        (ErrorCode.UNSUPPORTED_VERSION, "upgrade it"),
+        (ErrorCode.INVALID_REGISTRATION, "correct what its registration names"),
+        (ErrorCode.INVALID_REQUEST, "the log of that node says more"),
+    ],
+)
+def test_each_refusal_of_a_registration_has_a_remedy_that_fits(code: ErrorCode, remedy: str) -> None:
+    log = RefusalLog(outbox := Outbox())
+    log.note(call(BROKER, BrokerRegistrationRequest(7)), (code,))
+    said, audited = outbox.take()
+    assert remedy in said.fields["remedy"] and audited.fields["remedy"] == said.fields["remedy"]
+    assert log.lines(0)[0].endswith(said.fields["remedy"])
+
+
 @pytest.mark.parametrize("node_id", [-1, 0, 1, 2])
 def test_before_the_own_id_is_known_no_fetch_has_it(node_id: int) -> None:
     log = RefusalLog(Outbox())

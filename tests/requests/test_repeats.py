@@ -36,3 +36,9 @@ def test_of_too_many_keys_the_one_that_came_first_of_all_is_forgotten(
     repeats = Repeats()
     assert [repeats.due(key, 0) for key in ("a", "b", "a", "c")] == [1, 1, 0, 1]
     assert [repeats.due(key, 1) for key in ("a", "c", "b")] == [0, 0, 1]
+
+
+def test_a_line_is_due_once_a_minute() -> None:
+    repeats, second_ns = Repeats(), 1_000_000_000
+    due_s = [at_s for at_s in range(150) if repeats.due("peer", at_s * second_ns)]
+    assert due_s == [0, 60, 120]
