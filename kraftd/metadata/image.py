@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.metadata import journal as j
 from kraftd.metadata.errors import ReplayError
+from kraftd.metadata.isr_runs import change_run
 from kraftd.metadata.partition_index import HostedPartitions, PartitionWalk, TopicPartition
 from kraftd.metadata.partition_runs import add_run
 from kraftd.metadata.replay import REPLAY
@@ -22,6 +24,7 @@ from kraftd.wire.record_frame import VersionedRecord
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NO_PARTITIONS = HostedPartitions()
+_RUN_KINDS = frozenset({PartitionRecord, PartitionChangeRecord})
 _MAX_ENTRIES_SETTLED_PER_CALL = 4_000  # about 2 ms
 
 # The state that is equal in equal images.
@@ -74,24 +77,27 @@ class Image(Tables):
         step = 0 if of_snapshot else 1
         while at < count:
             message = messages[at]
-            if type(message) is PartitionRecord and not (of_snapshot and self._journal is not None):
-                added = self._apply_run(messages, at, offset, epoch, step)
-                if added:
-                    at += added
-                    offset += added * step
+            if type(message) in _RUN_KINDS and not (of_snapshot and self._journal is not None):
+                applied = self._apply_run(messages, at, offset, epoch, step)
+                if applied:
+                    at += applied
+                    offset += applied * step
                     continue
             self.apply(message, offset, epoch)
             at += 1
             offset += step
 
     def _apply_run(self, messages: Sequence[object], at: int, offset: int, epoch: int, step: int) -> int:
-        """Apply the run of new partitions that begins there; returns how many there are."""
+        """Apply the run of new or changed partitions that begins there; returns how many there are."""
         entries = None
         if self._journal is not None:
             entries = self._journal.entries
             entries.append((offset, j.FIELD, None, "epoch", self.epoch))
             entries.append((offset, j.FIELD, None, "offset", self.offset))
-        count = add_run(self, messages, at, offset, entries)
+        if type(messages[at]) is PartitionRecord:
+            count = add_run(self, messages, at, offset, entries)
+        else:
+            count = change_run(self, messages, at, offset, entries)
         if count:
             self.offset = offset + (count - 1) * step
             self.epoch = epoch

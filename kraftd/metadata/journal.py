@@ -14,8 +14,8 @@ TABLE: Final = 0  # place is a dict of the image
 PARTITION: Final = 1  # place is a TopicState, key a partition
 TOPIC: Final = 2  # place is None, key a topic id
 FIELD: Final = 3  # place is None, key a name of a plain field of the image
-# As PARTITION, for a new partition whose record directly follows that of the previous entry.
-ADDED: Final = 4
+# As PARTITION, for a partition whose record directly follows that of the previous entry.
+FOLLOWING: Final = 4
 
 Entry = tuple[int, int, Any, Any, Any]
 Entries = deque[Entry]

@@ -59,7 +59,7 @@ def add_run(
         if index < 0 or index in partitions:
             break
         if entries is not None:
-            entries.append((offset + count, j.ADDED, topic, index, None))
+            entries.append((offset + count, j.FOLLOWING, topic, index, None))
         partitions[index] = state
         count += 1
         bit = 1 << index

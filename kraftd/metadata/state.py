@@ -71,16 +71,18 @@ class PartitionState(Struct, frozen=True, gc=False):
         leader epoch; every change makes a new partition epoch. Raises ValueError if directories and replicas
         differ in number.
         """
-        replicas = self.replicas if change.replicas is None else change.replicas
+        replicas, directories = self.replicas, self.directories
+        if change.replicas is not None or change.directories is not None:
+            replicas = replicas if change.replicas is None else change.replicas
+            directories = directories if change.directories is None else change.directories
+            directories = replica_directories(directories, replicas)
         leader, leader_epoch = self.leader, self.leader_epoch
         if change.leader != NO_LEADER_CHANGE:
             leader, leader_epoch = change.leader, leader_epoch + 1
         recovery = change.leader_recovery_state
         return PartitionState(
             replicas,
-            replica_directories(
-                self.directories if change.directories is None else change.directories, replicas
-            ),
+            directories,
             self.isr if change.isr is None else change.isr,
             self.removing_replicas if change.removing_replicas is None else change.removing_replicas,
             self.adding_replicas if change.adding_replicas is None else change.adding_replicas,

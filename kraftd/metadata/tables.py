@@ -78,6 +78,8 @@ class Tables:
         self._ended_transactions: list[tuple[int, int]] = []  # began, ended: the end may still be undone
         self.sharing = Sharing()
         self.known_partitions = KnownPartitions()
+        # By the id of a partition: itself, the ISR that it got, and the result, for equal ones.
+        self.known_changes: dict[int, tuple[PartitionState, tuple[int, ...], PartitionState]] = {}
 
     @property
     def metadata_version(self) -> int:
@@ -129,7 +131,7 @@ class Tables:
             while journal.entries and journal.entries[-1][0] > offset:
                 entry = journal.entries.pop()
                 self._put_back(entry)
-                if entry[1] == j.ADDED:
+                if entry[1] == j.FOLLOWING:
                     self.offset = entry[0] - 1
             self._journal = journal
         if self.acl_changes is not None:
@@ -194,7 +196,7 @@ class Tables:
 
     def _put_back(self, entry: j.Entry) -> None:
         _, kind, place, key, before = entry
-        if kind in (j.PARTITION, j.ADDED):
+        if kind in (j.PARTITION, j.FOLLOWING):
             self.set_partition(place, key, before)
         elif kind == j.TABLE:
             self.put(place, key, before)

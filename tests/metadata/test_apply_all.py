@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
@@ -14,6 +15,7 @@ from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
+from kraftd.metadata import isr_runs
 from kraftd.metadata.errors import ReplayError
 from kraftd.metadata.image import Image
 from kraftd.metadata.sharing import KnownPartitions
@@ -35,7 +37,7 @@ def creations(random: Random, topics: int) -> list[Message]:
         there: list[int] = []
         for _ in range(random.randint(0, 12)):
             index = random.choice((len(there), len(there), len(there), 70))
-            replicas = tuple(random.sample(range(1, 6), 3))
+            replicas = (1, 2, 3) if random.random() < 0.7 else tuple(random.sample(range(1, 6), 3))
             record = PartitionRecord(
                 index,
                 topic_id,
@@ -66,6 +68,23 @@ def creations(random: Random, topics: int) -> list[Message]:
             there.append(index)
             if random.random() < 0.1:
                 records.append(PartitionChangeRecord(index, topic_id, leader=replicas[1]))
+        for index in sorted(random.sample(sorted(set(there)), random.randint(0, len(set(there))))):
+            isr = random.choice(((1, 2), (1, 2), (1, 2), (3,), (1, 2, 3, 4, 5), (6, 1)))
+            change = PartitionChangeRecord(index, topic_id, isr=isr)
+            odd = random.random()
+            if odd < 0.1:
+                change.leader = random.choice((-1, 2))
+            elif odd < 0.2:
+                change.eligible_leader_replicas = random.choice(((), (5,)))
+            elif odd < 0.3:
+                change.leader_recovery_state = random.choice((0, 1))
+            elif odd < 0.4:
+                change.directories = (DIRECTORIES[6],) * 3
+            elif odd < 0.5:
+                change.removing_replicas = random.choice(((), (5,)))
+            elif odd < 0.6:
+                change.isr = None
+            records.append(change)
         if random.random() < 0.1:
             records.append(RemoveTopicRecord(topic_id))
     return records
@@ -153,12 +172,15 @@ def test_a_snapshot_leaves_the_offset_of_its_end(seed: int) -> None:
         PartitionRecord(3, b"?" * 16, (1,), (1,), leader=1),
         PartitionRecord(-1, b"t" * 16, (1,), (1,), leader=1),
         PartitionRecord(3, b"t" * 16, (1, 2), (1,), leader=1, directories=(DIRECTORIES[1],)),
+        PartitionChangeRecord(0, b"?" * 16, isr=()),
+        PartitionChangeRecord(3, b"t" * 16, isr=()),
     ],
-    ids=["no topic", "no partition", "a directory is missing"],
+    ids=["no topic", "no partition", "a directory is missing", "no topic changed", "no partition changed"],
 )
-def test_a_contradiction_in_a_run_is_told_as_that_of_a_single_record(wrong: PartitionRecord) -> None:
+def test_a_contradiction_in_a_run_is_told_as_that_of_a_single_record(wrong: Message) -> None:
     good = [PartitionRecord(index, b"t" * 16, (1,), (1,), leader=1) for index in range(3)]
-    records: list[Message] = [TopicRecord("t", b"t" * 16), *good, wrong]
+    change = PartitionChangeRecord(1, b"t" * 16, isr=())
+    records: list[Message] = [TopicRecord("t", b"t" * 16), *good, change, wrong]
     one_by_one, many = Image(), Image()
     with pytest.raises(ReplayError) as told:
         for offset, record in enumerate(records):
@@ -180,6 +202,50 @@ def test_equal_partitions_are_one_object() -> None:
     ]
     image.apply_all([TopicRecord("t", b"t" * 16), *partitions], 0, 1)
     assert len({id(state) for state in image.topics[b"t" * 16].partitions.values()}) == 1
+
+
+def of_one_topic(count: int) -> list[Message]:
+    """A topic of equal partitions."""
+    directories = (DIRECTORIES[1], DIRECTORIES[2])
+    plain = PartitionRecord(
+        0, b"t" * 16, (1, 2), (1, 2), leader=1, partition_epoch=0, directories=directories
+    )
+    return [TopicRecord("t", b"t" * 16), *[replace(plain, partition_id=index) for index in range(count)]]
+
+
+def test_equal_partitions_whose_isr_changes_alike_stay_one_object() -> None:
+    image = Image()
+    image.apply_all(of_one_topic(9), 0, 1)
+    for offset, isr in ((10, (1,)), (19, (1, 2)), (28, (2, 1))):
+        changes = [PartitionChangeRecord(index, b"t" * 16, isr=isr) for index in range(9)]
+        image.apply_all(changes[:5], offset, 1)
+        image.apply_all(changes[5:], offset + 5, 1)
+        assert len({id(state) for state in image.topics[b"t" * 16].partitions.values()}) == 1
+        assert image.topics[b"t" * 16].partitions[8].isr == isr
+
+
+def test_changes_that_hardly_repeat_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isr_runs, "MAX_KNOWN", 8)
+    image = Image()
+    image.apply_all(of_one_topic(1), 0, 1)
+    known = []
+    for number in range(100):
+        change = PartitionChangeRecord(0, b"t" * 16, isr=(1, 2) if number % 2 else (1,))
+        image.apply_all([change], number + 2, 1)
+        known.append(len(image.known_changes))
+    assert max(known) == 8
+    assert image.topics[b"t" * 16].partitions[0].partition_epoch == 100
+
+
+def test_a_run_of_changed_isrs_takes_one_entry_of_the_journal_a_record() -> None:
+    image = Image()
+    image.apply_all(of_one_topic(9), 0, 1)
+    image.mark()
+    image.apply_all([PartitionChangeRecord(index, b"t" * 16, isr=(1,)) for index in range(9)], 10, 1)
+    assert image.uncommitted_change_count == 2 + 9
+    image.undo_to(14)
+    assert image.offset == 14
+    assert [state.isr for state in image.topics[b"t" * 16].partitions.values()] == [(1,)] * 5 + [(1, 2)] * 4
 
 
 def test_replicas_that_hardly_repeat_are_not_remembered_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
