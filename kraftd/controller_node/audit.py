@@ -40,6 +40,7 @@ from kraftd.metadata.state import (
     GROUP_RESOURCE,
     NO_LEADER_CHANGE,
     TOPIC_RESOURCE,
+    PartitionState,
 )
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine, Caller, Detail
@@ -144,10 +145,15 @@ def _created_alone(records: list[VersionedRecord]) -> list[str]:
 def _changed_alone(image: Image, records: list[VersionedRecord]) -> PartitionsChanged | None:
     """The changes of partitions, if the records only change existing ones."""
     changed = PartitionsChanged()
+    topic = None
     for message, _ in records:
         if type(message) is not PartitionChangeRecord:
             return None
-        _count_change(changed, image, message)
+        if topic is None or topic.id != message.topic_id:
+            topic = image.topic(message.topic_id)
+        before = None if topic is None else topic.partitions.get(message.partition_id)
+        if before is not None:
+            _count_change(changed, before, message)
     return changed
 
 
@@ -207,18 +213,19 @@ def _partition(found: _Summary, image: Image, record: PartitionRecord) -> None:
 
 
 def _partition_changed(found: _Summary, image: Image, record: PartitionChangeRecord) -> None:
-    _count_change(found.changed, image, record)
-
-
-def _count_change(changed: PartitionsChanged, image: Image, record: PartitionChangeRecord) -> None:
     before = image.partition(record.topic_id, record.partition_id)
-    if before is None:
-        return
+    if before is not None:
+        _count_change(found.changed, before, record)
+
+
+def _count_change(changed: PartitionsChanged, before: PartitionState, record: PartitionChangeRecord) -> None:
     if record.isr is not None:
-        old, new = set(before.isr), set(record.isr)
-        changed.isr_shrunk += not old <= new
-        changed.isr_expanded += not new <= old
-    if record.leader not in (NO_LEADER_CHANGE, before.leader):
+        ever = len({*before.isr, *record.isr})
+        if ever > len(record.isr):
+            changed.isr_shrunk += 1
+        if ever > len(before.isr):
+            changed.isr_expanded += 1
+    if record.leader != NO_LEADER_CHANGE and record.leader != before.leader:
         changed.leaders_moved += 1
         changed.without_leader += record.leader < 0
     if record.replicas is not None or record.adding_replicas or record.removing_replicas:
