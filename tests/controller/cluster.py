@@ -92,6 +92,11 @@ class Cluster:
         self.apply(decided.records)
         return decided.answer
 
+    def decided(self, decision: Callable[..., Decision[Any]], request: Any, version: int) -> tuple[Any, Any]:
+        """Decide and give the answer and the records, which are not replayed."""
+        made = decision(self.ctx, request, version)
+        return made.answer, made.records
+
     def broker(
         self,
         broker_id: int,

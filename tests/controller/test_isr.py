@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -170,3 +171,76 @@ def test_below_min_insync_replicas_a_replica_that_leaves_stays_eligible__kip966(
     assert state(cluster).elr == (1,)
     propose(cluster, 0, 2)
     assert state(cluster).elr == ()
+
+
+def odd_request(cluster: Cluster, random: Random) -> AlterPartitionRequest:
+    """Proposals for three topics of equal and other partitions; some again, some wrong in one way."""
+    topics = []
+    for topic in list(cluster.image.topics.values()):
+        proposals = []
+        for index, now in topic.partitions.items():
+            members = random.choice(((0, 1), (0, 1), (0,), (0,), (0,), (0, 1, 2), (1, 2), (0, 3)))
+            data = PartitionData(
+                index,
+                now.leader_epoch,
+                (),
+                [BrokerState(member, 100 + member) for member in members],
+                now.leader_recovery_state,
+                now.partition_epoch,
+            )
+            if random.random() < 0.3:
+                name, wrong = random.choice(
+                    (
+                        ("leader_epoch", 9),
+                        ("leader_epoch", -1),
+                        ("partition_epoch", 9),
+                        ("partition_epoch", -1),
+                        ("leader_recovery_state", RECOVERING),
+                        ("partition_index", 77),
+                        ("new_isr_with_epochs", [BrokerState(0, 100), BrokerState(1, 7)]),
+                    )
+                )
+                setattr(data, name, wrong)
+            proposals.append(data)
+        topics.append(TopicData(topic.id, proposals))
+    topics.insert(1, TopicData(b"\7" * 16, [PartitionData(0), PartitionData(3)]))
+    return AlterPartitionRequest(0, 100, topics)
+
+
+@pytest.mark.parametrize("elr", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_many_proposals_at_once_are_decided_as_each_alone(seed: int, elr: bool) -> None:
+    random = Random(seed)
+    cluster = Cluster(elr=elr).brokers(0, 1, 2, 3)
+    cluster.change_broker(3, fenced=1)
+    # Partitions that are one object, also across topics, where the settings are others; and moving ones.
+    moving = partition((1, 2, 0), isr=(0,), leader=0, adding_replicas=(1, 2), removing_replicas=(0,))
+    for name in ("a", "b", "c"):
+        cluster.topic(name, *[random.choice(((0, 1, 2), (0, 1, 2), (0, 2, 1), moving)) for _ in range(40)])
+    states: dict[PartitionState, PartitionState] = {}
+    for topic in cluster.image.topics.values():
+        for index, state in topic.partitions.items():
+            topic.partitions[index] = states.setdefault(state, state)
+    assert len(states) == 3
+    cluster.config("min.insync.replicas", "2", topic="b")
+    request = odd_request(cluster, random)
+    answer, records = cluster.decided(alter_partition, request, 3)
+    alone = [
+        cluster.decided(alter_partition, AlterPartitionRequest(0, 100, [TopicData(topic.topic_id, [one])]), 3)
+        for topic in request.topics
+        for one in topic.partitions
+    ]
+    assert [row for topic in answer.topics for row in topic.partitions] == [
+        row for one, _ in alone for topic in one.topics for row in topic.partitions
+    ]
+    assert records == [record for _, made in alone for record in made]
+
+
+def test_a_request_with_many_equal_proposals_is_left_as_it_came(cluster: Cluster) -> None:
+    topic = cluster.topic("a", *[(0, 1, 2)] * 5)
+    members = [BrokerState(0, 100), BrokerState(1, 101)]
+    proposals = [PartitionData(index, 0, (), members, 0, 0) for index in range(5)]
+    request = AlterPartitionRequest(0, 100, [TopicData(topic.id, proposals)])
+    answer = cluster.decide(alter_partition, request, 3)
+    assert [proposal.partition_index for proposal in proposals] == list(range(5))
+    assert [row.partition_index for row in answer.topics[0].partitions] == list(range(5))

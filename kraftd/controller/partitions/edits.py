@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
+from msgspec.structs import replace
+
 from kraftd.controller.configs.elr import elr_enabled
 from kraftd.controller.configs.values import election_settings
 from kraftd.controller.context import Context
@@ -157,6 +159,11 @@ class PartitionEdits:
         if change is not None:
             self.records.append(VersionedRecord(change, self.rules.record_version))
         return change
+
+    def repeat(self, change: PartitionChangeRecord, topic: TopicState, index: int) -> None:
+        """Collect the record of an equal change to an equal partition, if the topic's settings are equal."""
+        again = replace(change, partition_id=index, topic_id=topic.id)
+        self.records.append(VersionedRecord(again, self.rules.record_version))
 
     def __repr__(self) -> str:
         return f"<PartitionEdits {len(self.records)} records>"

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from functools import cache, partial
 from itertools import repeat
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kraftd.controller.brokers.registration import check_broker_epoch
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
@@ -16,6 +19,7 @@ from kraftd.messages.alter_partition_request import AlterPartitionRequest, Parti
 from kraftd.messages.alter_partition_response import AlterPartitionResponse
 from kraftd.messages.alter_partition_response import PartitionData as PartitionAnswer
 from kraftd.messages.alter_partition_response import TopicData as TopicAnswer
+from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.state import (
     NO_LEADER_CHANGE,
@@ -28,6 +32,20 @@ from kraftd.wire.error_code import ErrorCode
 
 ANY_EPOCH = -1  # of a member whose broker epoch the leader does not know: not checked
 PROPOSAL_US = 5  # microseconds, for the pace
+EQUAL_US = 2  # of one that equals another
+MAX_DECIDED = 1_000  # to remember, of one request
+
+
+class Decided(Struct, gc=False):
+    """What became of a proposal for a partition; the same becomes of an equal one for an equal partition."""
+
+    partition: PartitionState
+    proposal: PartitionData
+    row: PartitionAnswer
+    change: PartitionChangeRecord | None
+
+
+Known = dict[int, Decided]  # by the id of the partition, which it keeps
 
 
 @InTurns
@@ -48,20 +66,43 @@ def alter_partition(
     edits, pace = PartitionEdits(ctx), Pace()
     answer = AlterPartitionResponse(topics=[])
     may_join = cache(partial(may_join_isr, image))  # the same few brokers are in most ISRs of a request
+    known: dict[tuple[int, bool], Known] = {}
     for wanted in request.topics:
+        rows: list[PartitionAnswer] = []
+        answer.topics.append(TopicAnswer(wanted.topic_id, rows))
         topic = image.topic(wanted.topic_id)
-        election = Election.ONLINE if topic is None else edits.election(topic)
-        rows = []
+        if topic is None:
+            for proposal in wanted.partitions:
+                if pace.spent(EQUAL_US):
+                    yield
+                rows.append(PartitionAnswer(proposal.partition_index, ErrorCode.UNKNOWN_TOPIC_ID))
+            continue
+        election, partitions = edits.election(topic), topic.partitions
+        decided = known.setdefault(edits.settings(topic), {})
         for proposal in wanted.partitions:
+            index = proposal.partition_index
+            partition = partitions.get(index)
+            found = decided.get(id(partition))
+            if found is not None:
+                found.proposal.partition_index = index
+                if found.proposal == proposal:
+                    if pace.spent(EQUAL_US):
+                        yield
+                    rows.append(replace(found.row, partition_index=index))
+                    if found.change is not None:
+                        edits.repeat(found.change, topic, index)
+                    continue
             if pace.spent(PROPOSAL_US):
                 yield
-            if topic is None:
-                rows.append(PartitionAnswer(proposal.partition_index, ErrorCode.UNKNOWN_TOPIC_ID))
-            else:
-                isr, epochs = _members(proposal, version)
-                active = all(map(may_join, isr, epochs))
-                rows.append(_alter(edits, request.broker_id, topic, election, proposal, isr, active))
-        answer.topics.append(TopicAnswer(wanted.topic_id, rows))
+            if partition is None:
+                rows.append(PartitionAnswer(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                continue
+            isr, epochs = _members(proposal, version)
+            active = all(map(may_join, isr, epochs))
+            row, change = _alter(edits, request.broker_id, topic, election, proposal, partition, isr, active)
+            rows.append(row)
+            if len(decided) < MAX_DECIDED:
+                decided[id(partition)] = Decided(partition, replace(proposal), row, change)
     return Decision(answer, edits.records, atomic=False)
 
 
@@ -79,19 +120,17 @@ def _alter(
     topic: TopicState,
     election: Election,
     proposal: PartitionData,
+    partition: PartitionState,
     isr: Replicas,
     may_join: bool,
-) -> PartitionAnswer:
+) -> tuple[PartitionAnswer, PartitionChangeRecord | None]:
     """Make one change, if it is acceptable. `may_join` tells whether every member may be in sync."""
     index = proposal.partition_index
-    partition = topic.partitions.get(index)
-    if partition is None:
-        return PartitionAnswer(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     error = _proposal_error(partition, sender, proposal, isr)
     if error is ErrorCode.NONE and not may_join:
         error = ErrorCode.INELIGIBLE_REPLICA
     if error is not ErrorCode.NONE:
-        return PartitionAnswer(index, error)
+        return PartitionAnswer(index, error), None
     change = edits.change(
         topic,
         index,
@@ -104,9 +143,9 @@ def _alter(
         if change.leader not in (sender, NO_LEADER_CHANGE):
             # The new ISR completed a reassignment that removes the sender: it must first learn of its
             # successor.
-            return PartitionAnswer(index, ErrorCode.NEW_LEADER_ELECTED)
+            return PartitionAnswer(index, ErrorCode.NEW_LEADER_ELECTED), change
         partition = partition.merged(change)
-    return PartitionAnswer(
+    row = PartitionAnswer(
         index,
         ErrorCode.NONE,
         partition.leader,
@@ -115,6 +154,7 @@ def _alter(
         partition.leader_recovery_state,
         partition.partition_epoch,
     )
+    return row, change
 
 
 def _proposal_error(
