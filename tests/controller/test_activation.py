@@ -7,13 +7,16 @@ import pytest
 from kraftd.controller.activation import ActivationError, activate, write_no_op
 from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
 from kraftd.controller.context import Context, ControllerSettings
+from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
 from kraftd.messages.config_record import ConfigRecord
+from kraftd.messages.end_transaction_record import EndTransactionRecord
 from kraftd.messages.feature_level_record import FeatureLevelRecord
+from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.features import bootstrap_records, default_bootstrap_records, format_levels
 from kraftd.metadata.image import Image
-from kraftd.wire.record_frame import VersionedRecord
+from kraftd.wire.record_frame import VersionedRecord, decode_record, encode_record
 from tests.controller.cluster import SeededDice
 
 
@@ -26,7 +29,7 @@ def led(image: Image, bootstrap: list[VersionedRecord]) -> list[str]:
     """What a new leader writes, applied; by kind."""
     decision = activate(context(image), bootstrap)
     for record in decision.records:
-        image.apply(record.message, image.offset + 1, 1)
+        image.apply(decode_record(encode_record(record)).message, image.offset + 1, 1)
     return [type(record.message).__name__.removesuffix("Record") for record in decision.records]
 
 
@@ -96,15 +99,54 @@ def test_any_other_transaction_left_open_is_aborted_and_no_more() -> None:
 
 
 def test_a_node_whose_bootstrap_names_no_metadata_version_cannot_lead() -> None:
-    with pytest.raises(ActivationError, match=r"metadata\.version"):
+    with pytest.raises(ActivationError) as caught:
         activate(context(Image()), [])
+    assert str(caught.value) == "neither the log nor the bootstrap records name a metadata.version"
+
+
+def test_a_transaction_in_a_log_of_a_release_without_transactions_is_an_error() -> None:
+    image = Image()
+    image.apply(FeatureLevelRecord("metadata.version", 12), 0, 1)
+    image.apply(BeginTransactionRecord("t"), 1, 1)
+    with pytest.raises(ActivationError) as caught:
+        activate(context(image), [])
+    assert str(caught.value) == (
+        "a metadata transaction is open at offset 1, which metadata.version 12 does not know"
+    )
+
+
+def test_transactions_of_a_leader_have_the_names_that_kafkas_tools_show() -> None:
+    image = Image()
+    image.apply(BeginTransactionRecord("cut short"), 0, 1)
+    decision = activate(context(image), bootstrap())
+    first, second, *_, last = decision.records
+    assert first == VersionedRecord(AbortTransactionRecord("Controller failover"), 0)
+    assert second == VersionedRecord(BeginTransactionRecord("Bootstrap records"), 0)
+    assert last == VersionedRecord(EndTransactionRecord(), 0)
+    assert decision.atomic is False
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_a_leader_gives_every_broker_a_new_session_once_its_records_are_written(is_empty: bool) -> None:
+    image = Image()
+    if not is_empty:
+        led(image, bootstrap())
+        led(image, bootstrap())
+    ctx = context(image)
+    ctx.heartbeats.heard(1, 7, 0)
+    decision = activate(ctx, bootstrap())
+    assert ctx.heartbeats.has_valid_session(1, 7, 0)
+    assert decision.after is not None
+    decision.after(image.offset + 1)
+    assert not ctx.heartbeats.has_valid_session(1, 7, 0)  # no broker of the image
 
 
 def test_the_idle_record_changes_nothing() -> None:
     image = Image()
     led(image, bootstrap())
-    for record in write_no_op(context(image)).records:
-        image.apply(record.message, image.offset + 1, 1)
+    [record] = write_no_op(context(image)).records
+    assert record == VersionedRecord(NoOpRecord(), 0)
+    image.apply(record.message, image.offset + 1, 1)
     once = Image()
     led(once, bootstrap())
     assert image == once

@@ -10,18 +10,21 @@ import pytest
 from kraftd.controller.activation import activate
 from kraftd.controller.brokers import states as broker_states
 from kraftd.controller.brokers.states import (
+    begin_heartbeat,
     broker_heartbeat,
     fence_stale_broker,
     hear_heartbeat,
     leave_partitions,
 )
-from kraftd.controller.decision import Refusal
+from kraftd.controller.decision import Decision, Refusal
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.topic_record import TopicRecord
+from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.metadata import image as image_module
-from tests.controller.cluster import Cluster, directory
+from kraftd.wire.record_frame import VersionedRecord
+from tests.controller.cluster import Cluster, directory, partition
 
 
 def beat(cluster: Cluster, broker_id: int, now_ms: int = 1_000, **wanted: Any) -> BrokerHeartbeatResponse:
@@ -88,8 +91,87 @@ def test_strangers_leave_no_trace() -> None:
 
 def test_a_heartbeat_of_an_unregistered_broker_is_stale() -> None:
     cluster = Cluster()
-    with pytest.raises(Refusal, match="STALE_BROKER_EPOCH"):
+    with pytest.raises(Refusal, match="STALE_BROKER_EPOCH: Broker 1 is not registered"):
         broker_heartbeat(cluster.ctx, BrokerHeartbeatRequest(1, 5))
+
+
+@pytest.mark.parametrize(
+    ("wants", "is_fenced", "should_shut_down"),
+    [
+        ({}, False, False),
+        ({"want_fence": True}, True, False),
+        ({"want_fence": True, "want_shut_down": True}, True, True),
+        ({"want_shut_down": True}, False, False),
+    ],
+)
+def test_a_leader_that_wants_a_fence_gets_it_and_does_not_wait_to_shut_down(
+    wants: dict[str, bool], is_fenced: bool, should_shut_down: bool
+) -> None:
+    cluster = Cluster().brokers(1, 2)
+    cluster.topic("t", (1, 2))
+    answer = beat(cluster, 1, **wants)
+    assert (answer.is_fenced, answer.should_shut_down) == (is_fenced, should_shut_down)
+    assert cluster.image.brokers[1].fenced == is_fenced
+
+
+def test_one_heartbeat_may_change_a_brokers_state_and_its_directories() -> None:
+    cluster = Cluster().broker(1, fenced=True, directories=3)
+    first, second, third = (directory(1, number) for number in range(3))
+    beat(cluster, 1, offline_log_dirs=(first,), cordoned_log_dirs=(second,))
+    broker = cluster.image.brokers[1]
+    assert (broker.fenced, broker.directories) == (False, (second, third))
+    assert broker.cordoned_directories == (second,)
+
+
+def test_an_answer_without_records_names_the_last_record_of_the_broker() -> None:
+    cluster = Cluster().broker(1)
+    about_it = cluster.image.offset
+    cluster.topic("t", (1,))
+    asked = BrokerHeartbeatRequest(1, 101, cluster.image.offset)
+    decision = broker_heartbeat(cluster.ctx, asked)
+    assert (decision.records, decision.seen_offset) == ([], about_it)
+
+
+def test_the_records_of_a_brokers_state_may_be_many_batches() -> None:
+    cluster = Cluster().brokers(1, 2)
+    cluster.topic("t", (1, 2))
+    assert broker_heartbeat(cluster.ctx, BrokerHeartbeatRequest(1, 101, 99, want_fence=True)).atomic is False
+    cluster.heartbeats.heard(1, 101, 1_000)
+    assert fence_stale_broker(replace(cluster.ctx, now_ms=20_000)).atomic is False
+
+
+@pytest.mark.parametrize(("read_more", "may_stop"), [(-1, False), (0, True)])
+def test_a_broker_stops_when_the_others_have_read_its_last_change_to_the_record(
+    read_more: int, may_stop: bool
+) -> None:
+    cluster = Cluster().brokers(1, 2)
+    cluster.topic("t", (1, 2))
+    beat(cluster, 2)
+    beat(cluster, 1, want_shut_down=True)
+    moved = cluster.image.offset  # its leadership
+    cluster.topic("another", (2,))
+    beat(cluster, 1, want_shut_down=True)  # again: what was written since does not count
+    beat(cluster, 2, current_metadata_offset=moved + read_more)
+    assert beat(cluster, 1, want_shut_down=True).should_shut_down == may_stop
+
+
+def test_a_broker_that_has_just_changed_has_read_nothing_until_its_next_heartbeat() -> None:
+    cluster = Cluster().broker(1)
+    beat(cluster, 1, want_fence=True)
+    assert cluster.heartbeats.of(cluster.image.brokers[1]).metadata_offset == -1
+    beat(cluster, 1, want_fence=True)
+    assert cluster.heartbeats.of(cluster.image.brokers[1]).metadata_offset == cluster.image.offset
+
+
+def test_directories_may_be_cordoned_while_their_broker_shuts_down() -> None:
+    cluster = Cluster().brokers(1, 2)
+    cluster.topic("t", (1, 2))
+    beat(cluster, 2)
+    beat(cluster, 1, want_shut_down=True)
+    assert not beat(cluster, 1, want_shut_down=True, cordoned_log_dirs=(directory(1),)).should_shut_down
+    assert cluster.heartbeats.departures == {}
+    beat(cluster, 2)
+    assert beat(cluster, 1, want_shut_down=True).should_shut_down
 
 
 def test_a_broker_that_leads_nothing_may_shut_down_at_once() -> None:
@@ -233,6 +315,96 @@ def test_what_a_load_noted_of_a_silent_broker_is_put_in_its_place_before_it_leav
     assert not any(calls[:-1])
 
 
+@pytest.mark.parametrize(("partitions", "calls"), [(6, [7]), (7, [0, 6, 2])])
+def test_a_broker_leaves_at_once_what_is_not_too_much_for_one_call(
+    partitions: int, calls: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_states, "MAX_PARTITIONS_PER_CALL", 6)
+    cluster = Cluster().brokers(1, 2)
+    cluster.topic("t", *[(1, 2)] * partitions)
+    beat(cluster, 1)
+    made = []
+    for _ in calls:
+        decision = fence_stale_broker(replace(cluster.ctx, now_ms=20_000))
+        made.append(len(decision.records))
+        assert not decision.records or decision.atomic is False
+        cluster.apply(decision.records)
+        assert decision.after is not None
+        decision.after(cluster.image.offset + 1)
+    assert made == calls
+    assert cluster.image.brokers[1].fenced
+    assert cluster.heartbeats.departures == {}
+    assert cluster.heartbeats.of(cluster.image.brokers[1]).metadata_offset == -1
+
+
+def test_a_broker_passes_over_any_number_of_partitions_that_do_not_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(broker_states, "MAX_PARTITIONS_PER_CALL", 1)
+    cluster = Cluster().brokers(1, 2)
+    cluster.topic("t", *[partition((2, 1), isr=(2,))] * 10, (1, 2))
+    cluster.heartbeats.heard(1, 101, 1_000)
+    assert expire(cluster, 20_000) == [1]
+    assert not list(cluster.image.partitions_led_by(1))
+
+
+def test_a_silent_broker_that_is_heard_again_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_states, "MAX_PARTITIONS_PER_CALL", 1)
+    cluster = Cluster().brokers(1, 2, 3, 4)
+    cluster.topic("t", *[(1, 2)] * 3, *[(3, 2)] * 3, *[(4, 2)] * 3)
+    for broker_id in (1, 2):
+        beat(cluster, broker_id)
+    beat(cluster, 3, want_shut_down=True)
+    begun = fence_stale_broker(replace(cluster.ctx, now_ms=10_001))
+    assert begun.answer is True and begun.records == [] and begun.after is not None
+    begun.after(cluster.image.offset + 1)
+    assert set(cluster.heartbeats.departures) == {1, 3}
+    cluster.heartbeats.departures[4] = cluster.heartbeats.departures[1]  # of a broker that is gone then
+    cluster.apply([VersionedRecord(UnregisterBrokerRecord(4, 104), 0)])
+    answer = beat(cluster, 1, 10_001)
+    assert (answer.is_fenced, answer.should_shut_down) == (False, False)
+    for broker_id in (2, 3):
+        cluster.heartbeats.heard(broker_id, 100 + broker_id, 10_001)
+    none = fence_stale_broker(replace(cluster.ctx, now_ms=10_001))
+    assert none.answer is False and none.after is not None
+    none.after(cluster.image.offset + 1)
+    assert set(cluster.heartbeats.departures) == {3}  # that one shuts down
+
+
+def test_what_a_load_noted_of_a_broker_is_put_in_its_place_before_its_state_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(image_module, "_MAX_ENTRIES_SETTLED_PER_CALL", 2)
+    cluster = Cluster().brokers(1, 2)
+    records: list[object] = []
+    for number in range(10):
+        topic_id = bytes(15) + bytes([number + 1])
+        records += [
+            TopicRecord(f"t{number}", topic_id),
+            PartitionRecord(0, topic_id, (1, 2), (1, 2), (), (), 1),
+        ]
+    cluster.image.apply_all(records, cluster.image.offset + 1, 1)
+    deciding = begin_heartbeat(cluster.ctx, BrokerHeartbeatRequest(1, 101, 99, want_fence=True))
+    assert not isinstance(deciding, Decision)
+    turns = 0
+    while next(deciding, deciding) is None:
+        turns += 1
+    assert 3 < turns < 7
+
+
+def test_of_brokers_that_all_shut_down_none_stops_before_it_has_left_its_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(broker_states, "MAX_PARTITIONS_PER_CALL", 1)
+    cluster = Cluster().brokers(1, 2)
+    cluster.topic("t", (1, 2), *[(2, 1)] * 3)
+    for broker_id in (1, 2):
+        beat(cluster, broker_id, want_shut_down=True)
+    cluster.apply(leave_partitions(cluster.ctx).records)
+    assert not list(cluster.image.partitions_led_by(1))
+    assert not beat(cluster, 1, want_shut_down=True).should_shut_down
+
+
 @pytest.mark.parametrize("elr", [False, True])
 def test_a_broker_that_shuts_down_leaves_a_few_partitions_a_call_until_all_know(
     elr: bool, monkeypatch: pytest.MonkeyPatch
@@ -253,6 +425,8 @@ def test_a_broker_that_shuts_down_leaves_a_few_partitions_a_call_until_all_know(
     for _ in range(10):
         assert not beat(in_parts, 1, want_shut_down=True).should_shut_down
         decision = leave_partitions(in_parts.ctx)
+        assert decision.answer is (not in_parts.heartbeats.departures[1].is_over)
+        assert decision.records == [] or decision.atomic is False
         calls.append(len(decision.records))
         in_parts.apply(decision.records)
         if decision.after is not None:
@@ -260,6 +434,10 @@ def test_a_broker_that_shuts_down_leaves_a_few_partitions_a_call_until_all_know(
         if not decision.answer:
             break
     assert calls == [6, 6, 6, 2, 0]
+    beat(in_parts, 2)
+    left = in_parts.image.offset
+    noted = in_parts.heartbeats.of(in_parts.image.brokers[1])
+    assert (noted.metadata_offset, noted.shutdown_offset) == (left, left)
     assert in_parts.applied[before:] == at_once.applied[before:]
     for broker_id in (2, 3):
         assert not beat(in_parts, 1, want_shut_down=True).should_shut_down

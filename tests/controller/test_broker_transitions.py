@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kraftd.controller.brokers import transitions
+from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftd.metadata.state import NO_LEADER, RECOVERING, PartitionState
+from kraftd.wire.record_frame import VersionedRecord
 from tests.controller.cluster import Cluster, directory, partition
 
 
@@ -37,6 +39,33 @@ def test_a_fenced_broker_leaves_every_isr_and_the_next_replica_in_sync_leads(clu
     assert [p.leader for p in partitions] == [1, 1, 1, 1]
     assert [p.leader_epoch for p in partitions] == [1, 0, 1, 0]
     assert [p.partition_epoch for p in partitions] == [1, 1, 1, 0]
+
+
+def test_only_partitions_with_the_fenced_broker_in_sync_change(cluster: Cluster) -> None:
+    cluster.topic("a", partition((0, 2), isr=(2,), leader=NO_LEADER))  # 2 could lead
+    [record] = transitions.handle_broker_fenced(cluster.ctx, 0)
+    assert record == VersionedRecord(BrokerRegistrationChangeRecord(0, 100, fenced=1), 0)
+
+
+def test_a_broker_that_ends_leaves_an_isr_without_a_leader_too(cluster: Cluster) -> None:
+    cluster.topic("a", partition((0, 1), isr=(0, 1), leader=NO_LEADER))
+    cluster.change_broker(1, fenced=1)
+    cluster.apply(transitions.handle_broker_unregistered(cluster.ctx, 0, 100))
+    assert (only(cluster).isr, only(cluster).leader) == ((1,), NO_LEADER)
+
+
+def test_an_unfenced_broker_leads_what_it_can(cluster: Cluster) -> None:
+    cluster.change_broker(1, fenced=1)
+    uncleanly = cluster.topic("uncleanly", partition((0, 1), isr=(1,), leader=NO_LEADER))
+    cluster.config("unclean.leader.election.enable", "true", topic="uncleanly")
+    cleanly = cluster.topic("cleanly", partition((0, 1), isr=(1,), leader=NO_LEADER))
+    # That is complete, but a partition without a leader has no leader to say so.
+    moving = partition((1, 0), isr=(1,), leader=NO_LEADER, removing_replicas=(0,))
+    moved = cluster.topic("moved", moving)
+    unfence(cluster, 0)
+    assert (uncleanly.partitions[0].leader, uncleanly.partitions[0].isr) == (0, (0,))
+    assert (cleanly.partitions[0].leader, cleanly.partitions[0].partition_epoch) == (NO_LEADER, 0)
+    assert (moved.partitions[0].replicas, moved.partitions[0].is_reassigning) == ((1,), False)
 
 
 def test_the_last_in_sync_stays_so_while_there_is_no_leader_and_leads_again(cluster: Cluster) -> None:
@@ -129,6 +158,13 @@ def test_after_unclean_shutdowns_of_all_the_last_known_leader_may_lead_again__ki
     unfence(elr, 0)
     now = only(elr)
     assert (now.leader, now.isr, now.leader_recovery_state) == (0, (0,), RECOVERING)
+
+
+def test_an_unregistered_broker_that_is_eligible_stays_so_as_in_kafka__kip966(elr: Cluster) -> None:
+    elr.topic("a", (0, 1))
+    fence(elr, 1)
+    elr.apply(transitions.handle_broker_unregistered(elr.ctx, 1, 101))
+    assert (only(elr).isr, only(elr).elr) == ((0,), (1,))
 
 
 def test_a_clean_shutdown_keeps_a_broker_eligible_an_unclean_one_does_not__kip966(elr: Cluster) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kraftd.controller.brokers.registration import check_broker_epoch, register_broker, unregister_broker
+from kraftd.controller.brokers.transitions import handle_broker_fenced
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Refusal
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
@@ -16,6 +17,9 @@ from kraftd.messages.register_broker_record import RegisterBrokerRecord
 from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.metadata.features import supported_features
+from kraftd.metadata.image import Image
+from kraftd.metadata.state import NO_LEADER
+from kraftd.types import uuid_text
 from kraftd.wire.error_code import ErrorCode
 from tests.controller.cluster import Cluster, directory
 
@@ -52,9 +56,13 @@ def register(
 
 
 def refusal(cluster: Cluster, asked: BrokerRegistrationRequest) -> ErrorCode:
+    return refused(cluster, asked)[0]
+
+
+def refused(cluster: Cluster, asked: BrokerRegistrationRequest) -> tuple[ErrorCode, str | None]:
     with pytest.raises(Refusal) as caught:
         register_broker(at(cluster), asked, 4)
-    return caught.value.code
+    return caught.value.code, caught.value.message
 
 
 def test_the_broker_epoch_is_the_offset_of_the_first_record() -> None:
@@ -86,7 +94,11 @@ def test_another_incarnation_waits_for_the_end_of_the_session() -> None:
     cluster = Cluster()
     epoch = register(cluster, request())
     cluster.heartbeats.heard(1, epoch, 1_000)
-    assert refusal(cluster, request(incarnation=2)) == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert refused(cluster, request(incarnation=2)) == (
+        ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+        "Broker 1 is registered and alive with another incarnation; "
+        "after a restart, its old session ends by itself.",
+    )
     with pytest.raises(Refusal):
         register(cluster, request(incarnation=2), now_ms=10_000)
     assert register(cluster, request(incarnation=2), now_ms=10_001) > epoch
@@ -98,25 +110,83 @@ def test_another_incarnation_need_not_wait_where_no_heartbeat_ever_came() -> Non
     assert register(cluster, request(incarnation=2)) > epoch
 
 
+RESERVED = bytes(15) + b"\x63"
+INVALID, UNSUPPORTED = ErrorCode.INVALID_REGISTRATION, ErrorCode.UNSUPPORTED_VERSION
+ELR_TEXT = "eligible.leader.replicas.version is finalized at 1; the broker supports {} to {}."
+SUPPORTED = [Feature("metadata.version", 7, 30)]
+
+
 @pytest.mark.parametrize(
-    ("change", "code"),
+    ("change", "code", "text"),
     [
-        ({"cluster_id": "another"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
-        ({"is_migrating_zk_broker": True}, ErrorCode.BROKER_ID_NOT_REGISTERED),
-        ({"log_dirs": ()}, ErrorCode.INVALID_REGISTRATION),
-        ({"log_dirs": (directory(1), directory(1))}, ErrorCode.INVALID_REGISTRATION),
-        ({"log_dirs": (bytes(15) + b"\x63",)}, ErrorCode.INVALID_REGISTRATION),
-        ({"log_dirs": (directory(2),)}, ErrorCode.INVALID_REGISTRATION),
-        ({"features": []}, ErrorCode.INVALID_REGISTRATION),
-        ({"features": [Feature("metadata.version", 7, 29)]}, ErrorCode.UNSUPPORTED_VERSION),
-        ({"features": [Feature("metadata.version", 7, 30)]}, ErrorCode.UNSUPPORTED_VERSION),
-        ({"listeners": [Listener("X", "h", 1, 4)]}, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (
+            {"cluster_id": "another"},
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            "Broker 1 is of cluster another, not kraftd-tests-0123456789.",
+        ),
+        (
+            {"is_migrating_zk_broker": True},
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+            "Brokers of a ZooKeeper cluster cannot register.",
+        ),
+        ({"log_dirs": ()}, INVALID, "The registration names no log directory."),
+        (
+            {"log_dirs": (directory(1), directory(1))},
+            INVALID,
+            "The registration names a log directory twice.",
+        ),
+        ({"log_dirs": (RESERVED,)}, INVALID, f"Directory id {uuid_text(RESERVED)} is a reserved one."),
+        (
+            {"log_dirs": (directory(2),)},
+            INVALID,
+            f"Directory {uuid_text(directory(2))} belongs to broker 2 already.",
+        ),
+        ({"features": []}, INVALID, "The registration has no range for metadata.version."),
+        (
+            {"features": [Feature("metadata.version", 7, 29)]},
+            UNSUPPORTED,
+            "metadata.version is finalized at 30; the broker supports 7 to 29.",
+        ),
+        ({"features": SUPPORTED}, UNSUPPORTED, ELR_TEXT.format(0, 0)),
+        (
+            {"features": [*SUPPORTED, Feature("eligible.leader.replicas.version", 2, 3)]},
+            UNSUPPORTED,
+            ELR_TEXT.format(2, 3),
+        ),
+        (
+            {"features": [*SUPPORTED, Feature("a.new.feature", 1, 2)]},
+            UNSUPPORTED,
+            "a.new.feature is finalized at 0; the broker supports 1 to 2.",
+        ),
+        ({"listeners": [Listener("X", "h", 1, 4)]}, ErrorCode.UNKNOWN_SERVER_ERROR, None),
     ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else value.name,
 )
-def test_what_does_not_fit_is_refused(change: dict[str, Any], code: ErrorCode) -> None:
+def test_what_does_not_fit_is_refused(change: dict[str, Any], code: ErrorCode, text: str | None) -> None:
     cluster = Cluster(elr=True).broker(2)
-    assert refusal(cluster, request(**change)) == code
+    told = refused(cluster, request(**change))
+    assert told[0] == code
+    assert text is None or told[1] == text
+
+
+@pytest.mark.parametrize(
+    ("directory_id", "is_reserved"),
+    [
+        (bytes(16), True),
+        (bytes(15) + b"\x63", True),
+        (bytes(15) + b"\x64", False),
+        (bytes(8) + b"\x80" + bytes(7), True),  # as signed numbers the low halves are negative
+        (bytes(8) + b"\x80" + bytes(6) + b"\x70", True),
+        (bytes(8) + b"\x01" + bytes(7), False),
+        (b"\x01" + bytes(15), False),
+        (bytes(7) + b"\x01" + bytes(8), False),
+    ],
+)
+def test_directory_ids_below_a_hundred_are_reserved__kip858(directory_id: bytes, is_reserved: bool) -> None:
+    asked = request(log_dirs=(directory_id,))
+    if is_reserved:
+        assert refusal(Cluster(), asked) == INVALID
+    else:
+        register(Cluster(), asked)
 
 
 def test_directories_may_be_missing_before_metadata_version_3_7_iv2__kip858() -> None:
@@ -162,13 +232,39 @@ def test_an_unregistered_broker_is_forgotten_and_its_partitions_moved() -> None:
     cluster.apply(decision.records)
     assert list(cluster.image.brokers) == [2]
     assert topic.partitions[0].leader == 2
-    with pytest.raises(Refusal, match="BROKER_ID_NOT_REGISTERED"):
+    with pytest.raises(Refusal, match="BROKER_ID_NOT_REGISTERED: Broker 1 is not registered"):
         unregister_broker(cluster.ctx, UnregisterBrokerRequest(1))
 
 
 def test_requests_with_another_broker_epoch_are_stale() -> None:
     cluster = Cluster().broker(1)
     assert check_broker_epoch(cluster.ctx, 1, 101).id == 1
-    for broker_id, epoch in ((1, 100), (1, 102), (2, 101)):
-        with pytest.raises(Refusal, match="STALE_BROKER_EPOCH"):
+    for broker_id, epoch, text in (
+        (1, 100, "Broker 1 is registered with broker epoch 101, not 100."),
+        (1, 102, "Broker 1 is registered with broker epoch 101, not 102."),
+        (2, 101, "Broker 2 is not registered."),
+    ):
+        with pytest.raises(Refusal) as caught:
             check_broker_epoch(cluster.ctx, broker_id, epoch)
+        assert str(caught.value) == f"STALE_BROKER_EPOCH: {text}"
+
+
+def test_a_cluster_without_a_finalized_metadata_version_is_of_the_least__kip778() -> None:
+    cluster = Cluster()
+    cluster.image = Image()
+    kraft = Feature("kraft.version", 0, 1)
+    asked = request(log_dirs=(), features=[Feature("metadata.version", 8, 30), kraft])
+    text = "metadata.version is finalized at 7; the broker supports 8 to 30."
+    assert refused(cluster, asked) == (UNSUPPORTED, text)
+    register(cluster, request(log_dirs=(), features=[Feature("metadata.version", 7, 30), kraft]))
+
+
+@pytest.mark.parametrize("fenced", [False, True])
+def test_a_new_incarnation_leaves_every_isr_of_its_last_life(fenced: bool) -> None:
+    cluster = Cluster().broker(1).broker(2)
+    led, alone = cluster.topic("led", (1, 2)), cluster.topic("alone", (1,))
+    if fenced:
+        cluster.apply(handle_broker_fenced(cluster.ctx, 1))
+    register(cluster, request(incarnation=9))
+    assert (led.partitions[0].leader, led.partitions[0].isr) == (2, (2,))
+    assert (alone.partitions[0].leader, alone.partitions[0].isr) == (NO_LEADER, (1,))

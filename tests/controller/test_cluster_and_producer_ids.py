@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kraftd.controller.brokers.producer_ids import allocate_producer_ids
@@ -19,11 +21,17 @@ from tests.controller.cluster import Cluster
 
 
 def described(
-    cluster: Cluster, endpoint_type: int = 2, version: int = 2, leader_id: int | None = 1, listener: str = "C"
+    cluster: Cluster,
+    endpoint_type: int = 2,
+    version: int = 2,
+    leader_id: int | None = 1,
+    listener: str = "C",
+    asks: bool = False,
+    **more: Any,
 ) -> DescribeClusterResponse:
-    request = DescribeClusterRequest(endpoint_type=endpoint_type)
+    request = DescribeClusterRequest(endpoint_type=endpoint_type, include_cluster_authorized_operations=asks)
     return describe_cluster(
-        cluster.image, request, version, cluster_id="id", listener=listener, leader_id=leader_id
+        cluster.image, request, version, cluster_id="id", listener=listener, leader_id=leader_id, **more
     )
 
 
@@ -53,25 +61,35 @@ def test_a_leader_that_is_not_among_the_nodes_is_not_told(leader_id: int | None)
 
 
 @pytest.mark.parametrize(
-    ("endpoint_type", "version", "code"),
+    ("endpoint_type", "version", "code", "text"),
     [
-        (1, 2, ErrorCode.MISMATCHED_ENDPOINT_TYPE),
-        (1, 0, ErrorCode.INVALID_REQUEST),
-        (3, 1, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE),
-        (3, 0, ErrorCode.INVALID_REQUEST),
+        (1, 2, ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This is a controller; the request is for brokers."),
+        (1, 0, ErrorCode.INVALID_REQUEST, "This is a controller; the request is for brokers."),
+        (3, 1, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "There is no endpoint type 3."),
+        (3, 0, ErrorCode.INVALID_REQUEST, "There is no endpoint type 3."),
     ],
 )
-def test_brokers_are_asked_for_elsewhere(endpoint_type: int, version: int, code: ErrorCode) -> None:
+def test_brokers_are_asked_for_elsewhere(
+    endpoint_type: int, version: int, code: ErrorCode, text: str
+) -> None:
     answer = described(controllers(1), endpoint_type, version)
-    assert (answer.error_code, answer.brokers) == (code, [])
+    assert (answer.error_code, answer.error_message, answer.brokers) == (code, text, [])
+
+
+def test_authorized_operations_are_told_to_clients_that_ask_for_them() -> None:
+    told = [described(controllers(1), asks=asks, authorized_operations=5) for asks in (False, True)]
+    assert [answer.cluster_authorized_operations for answer in told] == [-(2**31), 5]
 
 
 def test_controllers_neither_register_nor_tell_before_metadata_version_3_7_iv0() -> None:
     cluster = Cluster(metadata_version=14)
     with pytest.raises(Refusal, match="UNSUPPORTED_VERSION"):
         register_controller(cluster.ctx, ControllerRegistrationRequest(1))
-    with pytest.raises(Refusal, match="UNSUPPORTED_VERSION"):
+    with pytest.raises(Refusal) as caught:
         described(cluster)
+    assert str(caught.value) == (
+        "UNSUPPORTED_VERSION: Controllers cannot be asked directly at metadata.version 14."
+    )
 
 
 def test_blocks_of_producer_ids_are_disjoint_and_follow_each_other() -> None:
@@ -90,8 +108,15 @@ def test_a_stale_broker_gets_no_producer_ids() -> None:
         allocate_producer_ids(Cluster().broker(1).ctx, AllocateProducerIdsRequest(1, 100))
 
 
-def test_producer_ids_do_not_wrap_around() -> None:
+@pytest.mark.parametrize("left", [1_000, 999])
+def test_producer_ids_do_not_wrap_around(left: int) -> None:
     cluster = Cluster().broker(1)
-    cluster.apply([VersionedRecord(ProducerIdsRecord(1, 101, (1 << 63) - 1_000), 0)])
-    with pytest.raises(Refusal, match="UNKNOWN_SERVER_ERROR"):
-        allocate_producer_ids(cluster.ctx, AllocateProducerIdsRequest(1, 101))
+    last = (1 << 63) - 1
+    cluster.apply([VersionedRecord(ProducerIdsRecord(1, 101, last - left), 0)])
+    asked = AllocateProducerIdsRequest(1, 101)
+    if left == 1_000:
+        cluster.apply(allocate_producer_ids(cluster.ctx, asked).records)
+        assert cluster.image.next_producer_id == last
+    with pytest.raises(Refusal) as caught:
+        allocate_producer_ids(cluster.ctx, asked)
+    assert str(caught.value) == "UNKNOWN_SERVER_ERROR: All producer ids are used up."
