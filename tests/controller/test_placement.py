@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftd.controller.decision import Refusal
-from kraftd.controller.topics.placement import Racks, Striper, place
+from kraftd.controller.topics.placement import Racks, Striper, place, rounds, shuffled
 from kraftd.metadata.state import BrokerState
 from kraftd.wire.error_code import ErrorCode
 from tests.controller.cluster import SeededDice, directory
@@ -105,3 +105,85 @@ class Zeros:
 def test_each_next_partition_begins_one_rack_further_and_goes_on_in_their_order() -> None:
     racks = Racks([broker(number, rack) for number, rack in enumerate("abcd")])
     assert place(racks, Zeros(), 4, 3) == [(0, 1, 2), (1, 2, 3), (2, 3, 0), (3, 0, 1)]
+
+
+def test_brokers_without_a_rack_come_first_then_racks_by_name() -> None:
+    rows = [(3, "b"), (2, "a"), (1, None), (0, "a")]
+    racks = Racks([broker(number, rack) for number, rack in rows])
+    assert racks.unfenced == [[1], [0, 2], [3]]
+    assert place(racks, Zeros(), 1, 4) == [(1, 0, 3, 2)]
+
+
+def test_a_broker_that_does_not_count_hides_no_other() -> None:
+    cordoned = {"directories": (directory(2),), "cordoned_directories": (directory(2),)}
+    unusable = [broker(0, in_controlled_shutdown=True), broker(1, **cordoned)]
+    racks = Racks([*unusable, broker(2), broker(3, fenced=True)])
+    assert (racks.unfenced, racks.fenced) == ([[2]], [[3]])
+    assert (racks.unfenced_count, racks.broker_count) == (1, 2)
+
+
+class Asked:
+    """Dice that fall on the highest number and note what was asked of them."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def below(self, n: int) -> int:
+        self.asked.append(n)
+        return n - 1
+
+    def uuid(self) -> bytes:
+        return bytes(16)
+
+
+def test_a_list_is_shuffled_from_its_end_as_java_does() -> None:
+    dice = Asked()
+    assert shuffled([1, 2, 3, 4], dice) == [1, 2, 3, 4]
+    assert dice.asked == [4, 3, 2]
+    assert shuffled([1, 2, 3, 4], Zeros()) == [2, 3, 4, 1]
+    assert shuffled([1, 2], Zeros()) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("racks", "asked"),
+    [
+        ([broker(0), broker(1), broker(2)], [3, 1]),  # the first broker of the rack, the first rack
+        ([broker(0, "a"), broker(1, "b"), broker(2, "b", fenced=True)], [1, 1, 1, 2]),
+    ],
+)
+def test_the_dice_fall_in_the_order_in_which_kafkas_do(racks: list[BrokerState], asked: list[int]) -> None:
+    dice = Asked()
+    place(Racks(racks), dice, 1, 1)
+    assert dice.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("brokers", "factor", "problem"),
+    [
+        ([broker(0)], 0, "a replication factor of 0 is not positive"),
+        ([broker(0)], -1, "a replication factor of -1 is not positive"),
+        ([], 1, "every broker is fenced, shutting down or has all its log directories cordoned"),
+        (
+            [broker(0, fenced=True)],
+            1,
+            "every broker is fenced, shutting down or has all its log directories cordoned",
+        ),
+        (
+            [broker(0), broker(1, fenced=True)],
+            3,
+            "a replication factor of 3 needs as many brokers, but only 2 are registered and not shutting "
+            "down or cordoned",
+        ),
+    ],
+)
+def test_why_replicas_cannot_be_placed_is_told(brokers: list[BrokerState], factor: int, problem: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        place(Racks(brokers), Zeros(), 1, factor)
+    assert (refused.value.code, refused.value.message) == (ErrorCode.INVALID_REPLICATION_FACTOR, problem)
+
+
+def test_a_long_round_is_placed_in_parts_that_are_the_same_together() -> None:
+    racks = Racks([broker(0, "a"), broker(1, "b")])
+    parts = list(rounds(racks, SeededDice(3), 250, 2))
+    assert [len(part) for part in parts] == [100, 100, 50]
+    assert Counter(replicas[0] for part in parts for replicas in part) == {0: 125, 1: 125}
