@@ -64,8 +64,7 @@ class Replay:
         if not self._reading or offset != self.next_offset or not data:
             return  # from a log that was replaced since
         self._reading = False
-        if offset == self.next_offset:
-            self._slices = self._apply(data)
+        self._slices = self._apply(data)
 
     def turn(self, high_watermark: int) -> Effect | None:
         """Apply one slice; returns the next effect, if there is more."""

@@ -1,0 +1,107 @@
+"""What is logged and audited of committed changes, and in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftd.controller_node.sayings import Sayings
+from kraftd.messages.fence_broker_record import FenceBrokerRecord
+from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.messages.partition_record import PartitionRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.metadata.image import Image
+from kraftd.requests.effects import AuditLine, Say
+from kraftd.requests.outbox import Outbox
+from kraftd.wire.message import Message
+from kraftd.wire.record_frame import VersionedRecord
+from tests.controller.cluster import Cluster
+
+
+class Desk:
+    def __init__(self, image: Image | None = None) -> None:
+        self.outbox = Outbox()
+        self.sayings = Sayings(self.outbox)
+        self.image = image or Image()
+
+    def note(self, end_offset: int, *messages: Message) -> None:
+        records = [VersionedRecord(message, 0) for message in messages]
+        self.sayings.note(self.image, end_offset, records, None)
+
+    def release(self, high_watermark: int) -> list[Any]:
+        """Events in the order in which they leave; lines of the log with their fields."""
+        self.sayings.release(high_watermark)
+        return [
+            one.event if isinstance(one, AuditLine) else (one.level, one.text, one.fields)
+            for one in self.outbox.take()
+            if isinstance(one, AuditLine | Say)
+        ]
+
+
+def created(*names: str) -> list[Message]:
+    return [TopicRecord(name, name.encode().rjust(16, b"\0")) for name in names]
+
+
+def line(count: int, topics: str) -> tuple[str, str, dict[str, Any]]:
+    return "info", "topics created", {"count": count, "topics": topics}
+
+
+SESSION_OVER = "no heartbeat within broker.session.timeout.ms"
+
+
+def test_changes_are_told_once_the_high_watermark_has_passed_them() -> None:
+    desk = Desk()
+    desk.note(5, *created("a"))
+    desk.note(7, FenceBrokerRecord(1, 9))
+    assert desk.release(4) == []
+    assert desk.release(5) == ["topics created", line(1, "a")]
+    assert desk.release(6) == []
+    fenced = ("info", "broker fenced", {"broker": 1, "broker_epoch": 9, "reason": SESSION_OVER})
+    assert desk.release(7) == ["broker fenced", fenced]
+    assert desk.release(99) == []
+
+
+def test_topics_that_are_committed_together_share_a_line_up_to_the_next_other_change() -> None:
+    desk = Desk()
+    desk.note(1, *created("a"))
+    desk.note(3, *created("b", "c"))
+    desk.note(4, FenceBrokerRecord(1, 9))
+    desk.note(5, *created("d"))
+    fenced = ("info", "broker fenced", {"broker": 1, "broker_epoch": 9, "reason": SESSION_OVER})
+    assert desk.release(5) == [
+        "topics created",
+        "topics created",
+        "broker fenced",
+        line(3, "a, b, c"),
+        fenced,
+        "topics created",
+        line(1, "d"),
+    ]
+
+
+def test_a_shared_line_names_the_topics_of_ten_requests() -> None:
+    for count in (10, 11):
+        desk = Desk()
+        names = [f"t{number}" for number in range(count)]
+        for number, name in enumerate(names, 1):
+            desk.note(number, *created(name))
+        assert desk.release(count)[-1] == line(count, ", ".join(names[:10]) + (", …" if count > 10 else ""))
+
+
+def test_changes_of_partitions_are_audited_and_not_logged() -> None:
+    cluster = Cluster().brokers(1, 2)
+    topic = cluster.topic("a", (1, 2))
+    desk = Desk(cluster.image)
+    desk.note(5, PartitionChangeRecord(0, topic.id, isr=(1,)))
+    desk.note(6, PartitionRecord(0, topic.id, (1,), (1,), leader=1))
+    assert desk.release(6) == [
+        "partitions changed",
+        "partitions added",
+        ("info", "partitions added", {"topic": "a", "count": 1}),
+    ]
+
+
+def test_what_a_lost_leadership_undoes_is_never_told() -> None:
+    desk = Desk()
+    desk.note(5, *created("a"))
+    desk.sayings.forget()
+    assert desk.release(9) == []
