@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kraftd import simulation
 from tests.simulation.mutants import consensus, control, sessions, snapshots, storage
 from tests.simulation.mutants.planted import Planted
 
@@ -17,11 +20,11 @@ MUTANTS: dict[Any, Planted] = {
     **sessions.ALL,
 }
 SEEDS = 40
+# Those that the simulator's code names when one is broken.
 INVARIANTS = {
-    *(f"S{number}" for number in range(1, 22)),
-    *(f"C{number}" for number in range(1, 11)),
-    *(f"L{number}" for number in range(1, 7)),
-    *(f"D{number}" for number in range(1, 5)),
+    name
+    for file in Path(simulation.__path__[0]).rglob("*.py")
+    for name in re.findall(r'"([SCLD]\d+)"', file.read_text())
 }
 
 
