@@ -142,7 +142,11 @@ def rows_of(disk: Any, files: list[str], verify: bool) -> Iterator[Row]:
     from kraftd.metadata_dir import dump as storage
 
     for path in files:
-        yield from storage.verify(disk, path) if verify else storage.dump(disk, path)
+        try:
+            yield from storage.verify(disk, path) if verify else storage.dump(disk, path)
+        except OSError as error:  # the other files are told of all the same
+            reason = f"it cannot be read: {error.strerror or error}"
+            yield {"kind": "damage", "path": path, "position": 0, "offset": None, "reason": reason}
 
 
 def show(row: Row, form: str) -> None:

@@ -58,6 +58,21 @@ def garble(path: Path) -> None:
     path.write_bytes(b"\x07garbled" + path.read_bytes()[8:])
 
 
+def leads_nowhere(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+def leads_to_itself(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+def becomes_a_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 BREAKINGS: tuple[tuple[str, Callable[[Path], None]], ...] = (
     ("meta.properties", remove),
     ("meta.properties", empty),
@@ -71,6 +86,11 @@ BREAKINGS: tuple[tuple[str, Callable[[Path], None]], ...] = (
     ("__cluster_metadata-0/partition.metadata", garble),
     ("__cluster_metadata-0/leader-epoch-checkpoint", remove),
     ("bootstrap.checkpoint", garble),
+    *(
+        (name, harm)
+        for name in ("bootstrap.checkpoint", "meta.properties", SEGMENT, "__cluster_metadata-0/quorum-state")
+        for harm in (leads_nowhere, leads_to_itself, becomes_a_directory)
+    ),
 )
 
 
@@ -87,6 +107,7 @@ def test_what_a_start_refuses_does_not_verify(config: Path, name: str, harm: Cal
     done = run("dump", "--verify", data)
     assert tree(data) == before, "nothing was changed"
     assert done.code == 3 or starts(config), done
+    assert all(str(data) in row["path"] for row in map(json.loads, done.out.splitlines()))
 
 
 def test_a_damaged_time_index_is_named_and_not_the_other(config: Path) -> None:
