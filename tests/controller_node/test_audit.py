@@ -9,11 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from kraftd.controller_node import audit as audit_module
+from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
+from kraftd.messages.client_quota_record import ClientQuotaRecord, EntityData
+from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftd.messages.controller_registration_request import Listener as ControllerListener
 from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kraftd.messages.delegation_token_record import DelegationTokenRecord
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest
 from kraftd.messages.describe_quorum_request import PartitionData as DescribedPartition
@@ -25,13 +29,21 @@ from kraftd.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+from kraftd.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from kraftd.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
+from kraftd.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
+from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.unfence_broker_record import UnfenceBrokerRecord
+from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftd.metadata.snapshot_records import broker_record
-from kraftd.metadata.state import TOPIC_RESOURCE
+from kraftd.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord
 from tests.controller.cluster import Cluster
 from tests.controller_node.house import House
@@ -196,3 +208,94 @@ def test_a_brokers_changes_name_it_by_id_and_epoch() -> None:
     ):
         (line,) = audit_module.audit(cluster.image, [VersionedRecord(record, 0)], 9, None)
         assert (line.event, line.fields) == (event, fields)
+
+
+TEN = ", ".join(f"t{at}" for at in range(10))
+CLIENT = [EntityData("client-id", "app"), EntityData("user", None)]
+
+
+@pytest.mark.parametrize(
+    ("records", "event", "fields"),
+    [
+        (
+            [ConfigRecord(TOPIC_RESOURCE, "a", "x", None), ConfigRecord(TOPIC_RESOURCE, "a", "y", "s3cret")],
+            "configs changed",
+            {"resource": "topic a", "removed": ["x"], "set": ["y"]},
+        ),
+        (
+            [ConfigRecord(BROKER_RESOURCE, "", "x", "s3cret")],
+            "configs changed",
+            {"resource": "broker (default)", "set": ["x"]},
+        ),
+        (
+            [AccessControlEntryRecord(), AccessControlEntryRecord(), RemoveAccessControlEntryRecord()],
+            "ACLs changed",
+            {"added": 2, "removed": 1},
+        ),
+        (
+            [
+                UserScramCredentialRecord("alice", 1, b"s3cret", b"s3cret", b"s3cret"),
+                UserScramCredentialRecord("alice", 2, b"s3cret", b"s3cret", b"s3cret"),
+                RemoveUserScramCredentialRecord("bob", 1),
+            ],
+            "SCRAM credentials changed",
+            {"users": "alice, bob"},
+        ),
+        (
+            [ClientQuotaRecord(CLIENT, "producer_byte_rate", 5.0), ClientQuotaRecord(CLIENT, "other", 5.0)],
+            "quotas changed",
+            {"entities": "client-id app and user (default)"},
+        ),
+        (
+            [DelegationTokenRecord(token_id="s3cret"), RemoveDelegationTokenRecord("s3cret")],
+            "delegation tokens changed",
+            {"count": 2},
+        ),
+        (
+            [UnregisterBrokerRecord(1, 101)],
+            "broker unregistered",
+            {"broker": 1, "broker_epoch": 101},
+        ),
+        ([TopicRecord(f"t{at}") for at in range(10)], "topics created", {"count": 10, "topics": TEN}),
+        (
+            [TopicRecord("b", b"b" * 16), PartitionRecord(0, b"b" * 16), ConfigRecord(9, "b", "x", "y")],
+            "topics created",
+            {"count": 1, "topics": "b"},
+        ),
+    ],
+)
+def test_what_a_change_is_told_as(records: list[Message], event: str, fields: dict[str, Any]) -> None:
+    lines = audit_module.audit(Cluster().image, [VersionedRecord(one, 0) for one in records], 9, None)
+    assert [line.fields for line in lines if line.event == event] == [fields]
+    assert "partitions added" not in [line.event for line in lines]
+    assert "s3cret" not in repr([line.fields for line in lines])
+
+
+def test_changes_of_partitions_that_change_no_isr_or_leader_are_none() -> None:
+    cluster = Cluster().brokers(1, 2, 3)
+    topic = cluster.topic("a", (1, 2), (1, 2), (1, 2), (1, 2))
+    cluster.apply([VersionedRecord(PartitionChangeRecord(1, topic.id, isr=(1,)), 2)])
+    changes = [
+        PartitionChangeRecord(0, topic.id, leader=1),  # who leads already
+        PartitionChangeRecord(1, topic.id, isr=(1, 2)),
+        PartitionChangeRecord(2, topic.id, adding_replicas=(3,)),
+        PartitionChangeRecord(3, topic.id, replicas=(2, 1)),
+    ]
+    (event,) = audit_module.audit(cluster.image, [VersionedRecord(one, 2) for one in changes], 9, None)
+    assert event.fields == {"isr_expanded": 1, "reassigned": 2}
+
+
+def test_what_a_fenced_broker_had_is_told_once_and_with_the_reason(house: House) -> None:
+    cluster = Cluster().brokers(1, 2)
+    topic = cluster.topic("a", (1, 2))
+    records = [
+        VersionedRecord(BrokerRegistrationChangeRecord(1, 101, 0, 1), 0),
+        VersionedRecord(PartitionChangeRecord(0, topic.id, isr=(2,), leader=2), 2),
+    ]
+    (event,) = audit_module.audit(cluster.image, records, 9, None)
+    moved = {"isr_shrunk": 1, "leaders_moved": 1}
+    assert {name: event.fields[name] for name in moved} == moved
+    epoch = house.node.image.brokers[1].epoch
+    house.beat(1, epoch, current_metadata_offset=epoch, want_shut_down=True)
+    (asked,) = events(house, "broker is shutting down") or events(house, "broker fenced")
+    assert asked["reason"] == "the broker asked for it" and asked["api"] == "BROKER_HEARTBEAT"
