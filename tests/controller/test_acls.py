@@ -191,6 +191,17 @@ def test_more_than_10000_acls_are_not_removed_at_once() -> None:
     assert len(cluster.image.acls) == 12_000
 
 
+def test_a_filter_that_matches_beside_10000_removed_acls_refuses_all() -> None:
+    cluster = Cluster()
+    create(cluster, *(acl(f"t{number}") for number in range(10_000)))
+    one = (TOPIC, "t0", LITERAL, None, None, 1, 1)
+    with pytest.raises(Refusal, match="more than 10000 acls"):
+        delete(cluster, ANYTHING, one)
+    assert len(cluster.image.acls) == 10_000
+    delete(cluster, one, ANYTHING)
+    assert not cluster.image.acls
+
+
 def test_many_filters_cannot_make_an_answer_without_bounds() -> None:
     cluster = Cluster()
     create(cluster, *(acl(f"t{number}") for number in range(9_000)))

@@ -7,7 +7,9 @@ import hashlib
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from kraftd.controller.decision import Refusal
 from kraftd.controller.scram.alter import alter_user_scram_credentials
 from kraftd.controller.scram.describe import describe_user_scram_credentials
 from kraftd.messages.alter_user_scram_credentials_request import (
@@ -120,3 +122,13 @@ def test_before_metadata_version_3_5_there_are_no_credentials() -> None:
         "a": ErrorCode.UNSUPPORTED_VERSION,
         "b": ErrorCode.UNSUPPORTED_VERSION,
     }
+
+
+def test_more_than_10000_users_at_once_are_refused_and_none_is_changed() -> None:
+    cluster, one = Cluster(), upsertion("")
+    many = [structs.replace(one, name=f"user-{number}") for number in range(10_001)]
+    with pytest.raises(Refusal) as refused:
+        alter(cluster, *many)
+    assert refused.value.code == ErrorCode.POLICY_VIOLATION
+    assert not cluster.image.scram
+    assert set(alter(cluster, *many[1:]).values()) == {ErrorCode.NONE}

@@ -32,8 +32,8 @@ def delete_acls(
 ) -> Turns[Decision[DeleteAclsResponse]]:
     """The ACLs removed, and per filter those that it matched, or why it is refused (INVALID_REQUEST).
 
-    An ACL that several filters match is in the answer of each. Raises Refusal(INVALID_REQUEST) for more than
-    10,000 ACLs to remove, or for more matches than an answer may name.
+    An ACL that several filters match is in the answer of each. Raises Refusal(INVALID_REQUEST) for a match
+    beside 10,000 ACLs to remove, even if it is of one of them, or for more matches than an answer may name.
     """
     answer = DeleteAclsResponse(filter_results=[])
     doomed: dict[bytes, None] = {}
@@ -52,9 +52,9 @@ def delete_acls(
             if looked_at % ACLS_PER_PACE_CHECK == 0 and pace.spent(LOOK_US):
                 yield
             if matches(acl):
-                doomed[acl_id] = None
                 match_count += 1
                 _check_count(len(doomed), match_count)
+                doomed[acl_id] = None
                 result.matching_acls.append(_matching(acl))
         answer.filter_results.append(result)
         if pace.spent(10):
@@ -76,8 +76,10 @@ def acl_filter(asked: DeleteAclsFilter) -> AclFilter:
 
 
 def _check_count(removed_count: int, match_count: int) -> None:
-    """Refuse the whole request: in a long answer, a partial deletion could go unnoticed."""
-    if removed_count > MAX_RECORDS_PER_REQUEST:
+    """Refuse a match beside those removed so far, and with it the whole request: in a long answer, a partial
+    deletion could go unnoticed.
+    """
+    if removed_count >= MAX_RECORDS_PER_REQUEST:
         text = f"Cannot remove more than {MAX_RECORDS_PER_REQUEST} acls in a single delete operation."
         raise Refusal(ErrorCode.INVALID_REQUEST, text)
     if match_count > MAX_MATCHES:
