@@ -31,15 +31,19 @@ _UPGRADE, _SAFE_DOWNGRADE = 1, 2
 
 
 class Start(NamedTuple):
-    """What a formatted cluster begins with: the levels of its features, and configs."""
+    """What a formatted cluster begins with: the levels of its features, and configs.
+
+    Topics are part of it where none can be deleted.
+    """
 
     features: Mapping[str, int]
     configs: Mapping[ConfigResource, Mapping[str, str]]
+    keeps_topics: bool = False
 
 
-def start_of(image: Image) -> Start:
+def start_of(image: Image, *, keeps_topics: bool = False) -> Start:
     """The start that an image shows to which nothing was added yet."""
-    return Start(dict(image.features), _configured(image))
+    return Start(dict(image.features), _configured(image), keeps_topics)
 
 
 def _configured(image: Image) -> dict[ConfigResource, dict[str, str]]:
@@ -49,7 +53,7 @@ def _configured(image: Image) -> dict[ConfigResource, dict[str, str]]:
 def left_in(image: Image, start: Start) -> list[str]:
     """What an image holds besides the start, other controllers and producer ids."""
     held: dict[str, Any] = {
-        "topics": image.topics,
+        "topics": {} if start.keeps_topics else image.topics,
         "brokers": image.brokers,
         "acls": image.acls,
         "quotas": image.quotas,
@@ -67,7 +71,7 @@ def departures(image: Image, start: Start, cluster_id: str) -> Iterator[Step]:
         yield admin(registration(broker_id, cluster_id))
     if image.features != start.features:
         yield from _controllers(image)
-    if image.topics:
+    if image.topics and not start.keeps_topics:
         states = [delete_topics_request.DeleteTopicState(None, topic_id) for topic_id in image.topics]
         yield admin(delete_topics_request.DeleteTopicsRequest(states, (), 30000))
     if _configured(image) != start.configs:  # those of a broker go as long as it is there

@@ -26,7 +26,7 @@ from kraftd.wire.api import valid_versions
 from kraftd.wire.message import Message
 from testkit.client import api_key
 from tests.kafka.conformance.settling import FORWARDED, envelope
-from tests.kafka.conformance.sides import ADMIN, Step, shared_hmac
+from tests.kafka.conformance.sides import ADMIN, BRIEF_MS, PRINCIPALS, Step, shared_hmac
 from tests.kafka.conformance.valid_but_one import ValidButOne
 from tests.kafka.differential import access_requests
 from tests.kafka.differential.requests import BROKERS, TOPICS, RandomRequests, directories
@@ -34,7 +34,7 @@ from tests.kafka.differential.requests import BROKERS, TOPICS, RandomRequests, d
 _SENDERS = (ADMIN, ADMIN, ADMIN, "alice", "alice", "bob")
 _HOUR_MS = 3_600_000
 _OWNERS = (("", ""), ("", ""), (None, None), ("User", ""), ("User", "bob"), ("User", "alice"))
-_THROTTLED = 0.15  # of the sequences
+_THROTTLED, _TOKENS = 0.15, 0.2  # of the sequences
 _RENEWERS = (("User", "alice"), ("User", "bob"), ("User", ""), ("Group", "a"))
 _DELETE = 1  # an operation of IncrementalAlterConfigs
 _FITTING: tuple[Callable[[Any], Any], ...] = (
@@ -53,6 +53,7 @@ _FITTING: tuple[Callable[[Any], Any], ...] = (
     *[ValidButOne.configured_whole] * 2,
     *[ValidButOne.level_feature] * 3,
     *[ValidButOne.fetch_one] * 2,
+    *[ValidButOne.fetch_newest_snapshot] * 2,
 )
 _OTHERWISE = (
     access_requests.delegation_token,
@@ -84,6 +85,8 @@ class Steps(ValidButOne):
             yield admin(self._permissions())
         if self.odds(_THROTTLED):
             yield from self._throttled()
+        if self.odds(_TOKENS):
+            yield from self._life_of_a_token()
 
     def _throttled(self) -> Iterator[Step]:
         """Forwarded requests beyond a mutation quota that time does not refill.
@@ -97,6 +100,18 @@ class Steps(ValidButOne):
         yield admin(self._permissions())
         for make in (self.create_topics, self.create_topics, self.create_topics, self.create_partitions):
             yield admin(envelope(ADMIN, make(), self.one((0, 1, 2))))
+
+    def _life_of_a_token(self) -> Iterator[Step]:
+        """A token, and what its owner, and now and then another user, wants of it, early or too late."""
+        owner = self.one(PRINCIPALS)
+        life = self.one((-1, 24 * _HOUR_MS, BRIEF_MS))
+        renewers = [CreatableRenewers("User", self.one(PRINCIPALS))] * self.one((0, 1))
+        known = set(self.image.delegation_tokens)
+        yield Step(owner, CreateDelegationTokenRequest("", "", renewers, life), self.one((2, 3)))
+        for hmac in map(self._hmac, self.image.delegation_tokens.keys() - known):
+            for _ in range(self.one((1, 2, 3))):
+                asked = self.one((self._renewal, self._expiry))(hmac)
+                yield Step(self.one((owner, owner, owner, *PRINCIPALS)), asked, self.one((1, 2)))
 
     def _permissions(self) -> Message:
         m = create_acls_request
@@ -135,8 +150,8 @@ class Steps(ValidButOne):
     # -- requests that the unsecured controllers are not asked
 
     def token(self) -> Message:
-        """Create, renew and expire: no life that ends while the sequence lasts."""
-        hmacs = [shared_hmac(int(one.rpartition("-")[2])) for one in self.image.delegation_tokens]
+        """Create, renew and expire: a life ends at once, or not while the sequence lasts."""
+        hmacs = [self._hmac(one) for one in self.image.delegation_tokens]
         if self.odds(0.6 if not hmacs else 0.3):
             renewers = [
                 CreatableRenewers(
@@ -145,12 +160,19 @@ class Steps(ValidButOne):
                 for _ in range(self.one((0, 0, 1, 2)))
             ]
             owner = self.one(_OWNERS)
-            life = self.one((-1, -1, 24 * _HOUR_MS, 900 * _HOUR_MS, 0, -2))
+            life = self.one((-1, -1, 24 * _HOUR_MS, 900 * _HOUR_MS, BRIEF_MS, BRIEF_MS, 0, -2))
             return CreateDelegationTokenRequest(*owner, renewers, life)
         hmac = self.one((*hmacs, *hmacs, b"", bytes(64)))
-        if self.odds(0.5):
-            return RenewDelegationTokenRequest(hmac, self.one((-1, _HOUR_MS, 2**62, -2)))
-        return ExpireDelegationTokenRequest(hmac, self.one((-1, _HOUR_MS, 2**62)))
+        return self.one((self._renewal, self._expiry))(hmac)
+
+    def _hmac(self, token_id: str) -> bytes:
+        return shared_hmac(int(token_id.rpartition("-")[2]))
+
+    def _renewal(self, hmac: bytes) -> Message:
+        return RenewDelegationTokenRequest(hmac, self.one((-1, _HOUR_MS, BRIEF_MS, 2**62, -2, 0)))
+
+    def _expiry(self, hmac: bytes) -> Message:
+        return ExpireDelegationTokenRequest(hmac, self.one((-1, _HOUR_MS, BRIEF_MS, 0, 2**62)))
 
     def by_token(self) -> Message:
         """Forwarded for a user that has logged in with a token."""

@@ -51,20 +51,20 @@ class Run:
             with started_pair(home / f"pair-{number}", origin) as pair:
                 player = Player(pair)
                 seed = self._play_block(player, seed, left)
-                if not pair.gave_up:
+                if not pair.is_spent:
                     self._compare_images(player, number)
 
     def _play_block(self, player: Player, seed: int, left: Iterator[int]) -> int | None:
         """Sequences until another pair is needed. Returns the next seed, None if all were used."""
         block = seed // SEQUENCES_A_BLOCK
         following: int | None = seed
-        while following is not None and following // SEQUENCES_A_BLOCK == block and not player.pair.gave_up:
+        while following is not None and following // SEQUENCES_A_BLOCK == block and not player.pair.is_spent:
             try:
                 self._play(player, following)
             except GaveUp as who:
                 self.gave_up.append(f"{who}'s controller at seed {following}: {_fault(player)}")
                 self.report(f"gave up its leadership: {self.gave_up[-1]}")
-                player.pair.gave_up = True
+                player.pair.is_spent = True
             following = next(left, None)
         return following
 
@@ -78,6 +78,8 @@ class Run:
             if not found:
                 break
             first = first or found
+            if player.pair.is_spent:
+                break
         self.seen.add(player.seen)
         self.seen.sequences += 1
         if first and not found:

@@ -6,6 +6,7 @@ It takes ACLs and tokens from its log by another thread, which may be behind the
 from __future__ import annotations
 
 from collections.abc import Iterable
+from time import time_ns
 from typing import Any
 
 from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
@@ -13,9 +14,9 @@ from kraftd.messages.default_principal_data import DefaultPrincipalData
 from kraftd.messages.delegation_token_record import DelegationTokenRecord
 from kraftd.messages.describe_acls_request import DescribeAclsRequest
 from kraftd.messages.envelope_request import EnvelopeRequest
-from kraftd.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from kraftd.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kraftd.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
+from kraftd.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraftd.wire.api import ApiKey, valid_versions
 from kraftd.wire.codec import encode_bytes
 from kraftd.wire.error_code import ErrorCode
@@ -27,6 +28,7 @@ from testkit.process import wait_until
 ANY_ACL = (1, None, 1, None, None, 1, 1)
 FORWARDED = "forwarded"  # the client id of what Envelopes carry
 _PATIENCE_S = 30
+_SOON_MS = 1_000
 
 
 class Settling:
@@ -40,17 +42,24 @@ class Settling:
 
     def wait(self, client: Client, records: Iterable[Message], hmacs: dict[str, bytes]) -> None:
         """Wait until what the records say is known; `hmacs` are those of tokens by their ids."""
-        before, tokens = self.acl_count, dict[str, bool]()
+        before, tokens = self.acl_count, dict[str, int]()
         for record in records:
             match record:
                 case AccessControlEntryRecord():
                     self.acl_count += 1
                 case RemoveAccessControlEntryRecord():
                     self.acl_count -= 1
-                case DelegationTokenRecord() | RemoveDelegationTokenRecord():
-                    tokens[record.token_id] = isinstance(record, DelegationTokenRecord)
-        for token_id, there in tokens.items():
-            self._wait_for_token(client, hmacs[token_id], there=there)
+                case DelegationTokenRecord():
+                    ends_soon = record.expiration_timestamp - time_ns() // 1_000_000 < _SOON_MS
+                    tokens[record.token_id] = (
+                        ErrorCode.DELEGATION_TOKEN_EXPIRED
+                        if ends_soon
+                        else ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+                    )
+                case RemoveDelegationTokenRecord():
+                    tokens[record.token_id] = ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+        for token_id, refusal in tokens.items():
+            self._wait_for_token(client, hmacs[token_id], refusal)
         if self.acl_count != before:
             wait_until(lambda: self._knows_acls(client), f"{self!r} are known", _PATIENCE_S, poll_s=0.001)
 
@@ -58,17 +67,17 @@ class Settling:
         answer = client.call(DescribeAclsRequest(*ANY_ACL), 3)
         return sum(len(resource.acls) for resource in answer.resources) == self.acl_count
 
-    def _wait_for_token(self, client: Client, hmac: bytes, *, there: bool) -> None:
-        """A user who may not end it tries to: the refusal tells whether it is known."""
-        request = envelope("nobody", ExpireDelegationTokenRequest(hmac, 1))
+    def _wait_for_token(self, client: Client, hmac: bytes, refusal: int) -> None:
+        """A user who may not renew it tries to: the refusal tells what is known of it."""
+        request = envelope("nobody", RenewDelegationTokenRequest(hmac, 1))
 
         def known() -> bool:
             outer = client.call(request, 0)
-            _, answer = parse_response(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, bytes(outer.response_data))
+            _, answer = parse_response(ApiKey.RENEW_DELEGATION_TOKEN, 2, bytes(outer.response_data))
             found: Any = answer
-            return bool(found.error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND) is not there
+            return bool(found.error_code == refusal)
 
-        wait_until(known, "the token is known, or forgotten", _PATIENCE_S, poll_s=0.001)
+        wait_until(known, f"the token is refused with {refusal}", _PATIENCE_S, poll_s=0.001)
 
 
 def envelope(name: str, request: Message, older: int = 0, *, by_token: bool = False) -> EnvelopeRequest:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from time import sleep
 from typing import Any, NamedTuple
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.delegation_token_record import DelegationTokenRecord
+from kraftd.messages.fetch_snapshot_request import FetchSnapshotRequest, SnapshotId
+from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse, PartitionSnapshot
 from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftd.metadata import metadata_version as mv
+from kraftd.metadata_dir.checkpoint import checkpoint_name, parse_checkpoint_name
 from kraftd.security.delegation_tokens import token_hmac
+from kraftd.types import OffsetAndEpoch
 from kraftd.wire.api import ApiKey
 from kraftd.wire.frames import encode_request, parse_response
 from kraftd.wire.message import Message
@@ -37,6 +42,9 @@ _BEGINNING = {"epoch": 0, "endOffset": 0}
 _A_SNAPSHOT = "a snapshot"
 _FIRST_DYNAMIC = 21  # 3.9-IV0, which knows kraft.version 1
 SNAPSHOT_INTERVAL_MS = 2_000
+NEWEST_SNAPSHOT = SnapshotId(2**62, 1)  # stands for the newest one of each side
+BRIEF_MS = 5  # a token's life is over before the next request if it is no longer
+DELETES_TOPICS = "delete.topic.enable"
 
 
 def secured_properties() -> dict[str, object]:
@@ -85,6 +93,7 @@ class SecuredSide(Side):
         self.token_count = 0
         self._hmacs: dict[str, bytes] = {}  # of tokens, by the ids that both sides share
         self._settling = Settling()
+        self.newest_snapshot: OffsetAndEpoch | None = None
         self.next_offset = 1  # a fetch from 0 is told to take the snapshot, once there is one
 
     @property
@@ -145,6 +154,43 @@ class SecuredSide(Side):
             self._hmacs[token_id] = hmac
             self.token_count += 1
 
+    def translated(self, request: Message) -> Message:
+        """The request with what is this side's own: its ids, and its newest snapshot."""
+        made = super().translated(request)
+        if isinstance(made, FetchSnapshotRequest):
+            for partition in (one for topic in made.topics for one in topic.partitions):
+                if partition.snapshot_id == NEWEST_SNAPSHOT and self.newest_snapshot is not None:
+                    partition.snapshot_id = SnapshotId(*self.newest_snapshot)
+        return made
+
+    def look_for_snapshots(self) -> None:
+        """Remember the newest that is whole: others have another name."""
+        found = map(parse_checkpoint_name, (path.name for path in self.metadata_dir.glob("*.checkpoint")))
+        made = [one for one in found if one is not None and one.offset > 0]
+        self.newest_snapshot = max(made, default=None)
+
+    def view(self, answer: Message, version: int, key: int) -> Any:
+        """An answer in comparable form; a part of a snapshot has to be that part of the file."""
+        if not isinstance(answer, FetchSnapshotResponse):
+            return super().view(answer, version, key)
+        parts = [self._snapshot_part(one) for topic in answer.topics for one in topic.partitions]
+        return {**super().view(answer, version, key), "parts": parts}
+
+    def _snapshot_part(self, partition: PartitionSnapshot) -> Any:
+        """Take the bytes and the size, which no two controllers' snapshots have in common, off an answer."""
+        data, size = bytes(partition.unaligned_records or b""), partition.size
+        partition.unaligned_records, partition.size = b"", min(size, 1)
+        if partition.error_code:
+            return None
+        path = self.metadata_dir / checkpoint_name(
+            OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+        )
+        whole = path.read_bytes()
+        assert size == len(whole), f"{self!r}: {size} bytes are told of {path}"
+        end = partition.position + len(data)
+        assert data == whole[partition.position : end], f"{self!r}: other bytes than in {path}"
+        return "the rest" if end == len(whole) else len(data)
+
     @property
     def metadata_dir(self) -> Path:
         """Where its log and its snapshots are."""
@@ -188,20 +234,33 @@ class SecuredPair(Pair):
     """Both sides, asked at once."""
 
     side_type = SecuredSide
-    gave_up = False  # Kafka's controller, its leadership
+    is_spent = False  # Kafka's controller gave up its leadership, or the logs parted for good
+    keeps_topics = False  # what was created stays
     sides: list[SecuredSide]  # type: ignore[assignment]
 
     def take(self, step: Step) -> tuple[list[Any], list[LogPart]]:
         """The answers of both sides in comparable form, and what the request added to their logs."""
+        if isinstance(step.request, FetchSnapshotRequest):
+            self._look_for_snapshots()
         for side in self.sides:
             side.send(step)
         answers = [side.receive(step) for side in self.sides]
         parts = [side.read_log() for side in self.sides]
+        if any(isinstance(message, DelegationTokenRecord) for _, _, message in parts[0].records):
+            sleep(2 * BRIEF_MS / 1000)  # what ends so soon has ended on both sides
         views = [self._view(side, step, answer) for side, answer in zip(self.sides, answers, strict=True)]
         if views[0] != views[1] and api_key(step.request) in _PUBLISHED:
             with suppress(TimeoutError):
                 wait_until(lambda: self._is_published(step, views), "Kafka shows it", _PATIENCE_S, 0.002)
         return views, parts
+
+    def _look_for_snapshots(self) -> None:
+        """Each side's newest stands for the other's, once there are both."""
+        for side in self.sides:
+            side.look_for_snapshots()
+        if not all(side.newest_snapshot for side in self.sides):
+            for side in self.sides:
+                side.newest_snapshot = None
 
     def _view(self, side: SecuredSide, step: Step, answer: Message | str) -> Any:
         return side.answer_view(step.request, step.version, answer)
@@ -230,6 +289,8 @@ _SETTINGS: tuple[tuple[tuple[str, str | None], ...], ...] = (
     (("authorizer.class.name", None),),
     (("allow.everyone.if.no.acl.found", "true"),),
     (("unclean.leader.election.enable", "true"), ("min.insync.replicas", "2")),
+    ((DELETES_TOPICS, "false"),),
+    (("delegation.token.max.lifetime.ms", "7200000"), ("delegation.token.expiry.time.ms", "3600000")),
 )
 
 
@@ -247,6 +308,7 @@ def started_pair(home: Path, origin: Origin = NEWEST) -> SecuredPair:
     merged = {**secured_properties(), **dict(origin.settings)}
     properties = {name: value for name, value in merged.items() if value is not None}
     pair = SecuredPair(home, absent=() if origin.is_static else None, properties=properties)
+    pair.keeps_topics = properties.get(DELETES_TOPICS) == "false"
     older = origin.level < mv.LATEST_PRODUCTION
     release = ("--release-version", mv.version_name(origin.level)) if older else ()
     try:

@@ -14,6 +14,7 @@ from kraftd.messages import (
     create_topics_request,
     elect_leaders_request,
     fetch_request,
+    fetch_snapshot_request,
     incremental_alter_configs_request,
     update_features_request,
 )
@@ -25,6 +26,7 @@ from kraftd.metadata.image import Image
 from kraftd.metadata.state import BrokerState, PartitionState, TopicState
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.message import Message
+from tests.kafka.conformance.sides import NEWEST_SNAPSHOT
 from tests.kafka.differential.requests import BROKERS, STRANGE_ID, TOPICS, RandomRequests, directories
 
 _TOPIC, _BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 2, 4, 8, 16, 32
@@ -387,4 +389,25 @@ class ValidButOne(RandomRequests):
             topic.topic = ""
         else:
             topic.topic_id = bytes(16)
+        return request
+
+    def fetch_newest_snapshot(self) -> Message:
+        """Of a snapshot that is there, parts of it or all, with one thing that does not fit it."""
+        m = fetch_snapshot_request
+        position = self.one((0, 0, 1, 300))
+        partition = m.PartitionSnapshot(0, self.one((1, 1, -1)), NEWEST_SNAPSHOT, position)
+        topic = m.TopicSnapshot(METADATA_TOPIC, [partition])
+        cluster_id = self.one((None, self.cluster_id))
+        request = m.FetchSnapshotRequest(cluster_id, self.one((50, -1)), 2**31 - 1, [topic])
+        match self.random.randrange(10):
+            case 0:
+                partition.position = self.one((-1, 2**40))
+            case 1:
+                partition.current_leader_epoch = self.one((0, 2))
+            case 2:
+                partition.partition = 1
+            case 3:
+                topic.name = "x"
+            case 4 | 5 | 6:
+                request.max_bytes = self.one((0, 1, 300))  # less ends the process of Kafka's
         return request
