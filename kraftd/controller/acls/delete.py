@@ -32,8 +32,8 @@ def delete_acls(
 ) -> Turns[Decision[DeleteAclsResponse]]:
     """The ACLs removed, and per filter those that it matched, or why it is refused (INVALID_REQUEST).
 
-    An ACL that several filters match is in the answer of each. Raises Refusal(INVALID_REQUEST) for a match
-    beside 10,000 ACLs to remove, even if it is of one of them, or for more matches than an answer may name.
+    An ACL that several filters match is in the answer of each. Raises Refusal(INVALID_REQUEST) for more
+    matches than an answer may name, or for any match beside 10,000 ACLs to remove, one of them included.
     """
     answer = DeleteAclsResponse(filter_results=[])
     doomed: dict[bytes, None] = {}
