@@ -28,13 +28,14 @@ MAX_TEXT_LENGTH = 8_000  # characters of up to four bytes; a string field holds 
 class CoreAnswers:
     """The calls at the core, by connection, and the last answer to an empty fetch.
 
-    `troubles` says how long this node has found no leader, and why, one line per peer; DescribeQuorum passes
-    it on.
+    `troubles` says how long this node has found no leader, and why, one line per peer; `addresses` names
+    addresses that do not lead to their nodes. DescribeQuorum passes both on.
     """
 
     def __init__(self, driver: CoreDriver, appends: Appends, boundary: Boundary, outbox: Outbox) -> None:
         self.waiting: dict[int, set[Call]] = {}
         self.troubles: Callable[[], Sequence[str]] = tuple
+        self.addresses: Callable[[], Sequence[str]] = tuple
         self._driver = driver
         self._appends = appends
         self._boundary = boundary
@@ -154,7 +155,9 @@ class CoreAnswers:
                 elif partition.error_code == ErrorCode.NONE:
                     refused = self._boundary.refusals.lines(call.arrived_ns)
                     several = self.twins(self._driver.now_ms)
-                    message.error_message = _text_of((*self.replicas_ahead(), *several, *refused))
+                    message.error_message = _text_of(
+                        (*self.replicas_ahead(), *several, *self.addresses(), *refused)
+                    )
 
     def __repr__(self) -> str:
         return f"<CoreAnswers {sum(map(len, self.waiting.values()))} calls wait>"

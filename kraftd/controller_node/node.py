@@ -69,7 +69,8 @@ class Node:
         self.outbox = outbox = Outbox()
         registry = controller_registry(self, lambda: self.core_answers.ask)
         self.boundary = boundary = Boundary(registry, outbox, authorizer=authorizer, fatal=FATAL)
-        boundary.refusals.own_id = identity.node_id
+        boundary.refusals.own_id, boundary.refusals.leads = identity.node_id, lambda: core.is_leader
+        boundary.refusals.own_directory = core.key.directory_id or b""
         self.standing = standing = Standing(core)
         driver = CoreDriver(core, context, outbox)
         self._turns = turns = Turns(outbox)

@@ -7,8 +7,11 @@ the leader was lost, then one each REPEAT_MS with its count. `fatal` is a reason
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
+from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+from kraftd.messages.vote_response import VoteResponse
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
@@ -46,6 +49,10 @@ _REMEDIES = {
     "network": "look at the host and at what is between",
     "cluster": "format this node with the cluster id of that quorum, or correct the address",
     "broker": "name controllers, not brokers, in controller.quorum.bootstrap.servers",
+    "voter": (
+        "correct advertised.listeners of that node; if it was formatted anew, remove its old directory from "
+        "the voters and add the new one (kraftd quorum remove-controller, add-controller)"
+    ),
     "id": "give this node an id of its own (node.id), and format its directory",
 }
 _WITH_DETAIL = frozenset({"login", "token", "trust", "keystore"})
@@ -72,6 +79,7 @@ class PeerTroubles:
         self.cluster_id = cluster_id
         self.has_led_or_followed = False  # since the start: after that nothing is fatal
         self._led = False  # the last leader was this node: peers name it until they know of the next
+        self.was_leader: Callable[[], bool] = bool  # the same, also if it led between two polls
         self._findings: dict[str, Finding] = {}
         self._counts: dict[str, int] = {}
         self._well: set[str] = set()  # peers that answered as members of this cluster
@@ -83,12 +91,8 @@ class PeerTroubles:
 
     def unreachable(self, node_id: int, at: str, reason: str) -> None:
         """A connection was refused or lost; `reason` is what the system or the connection said."""
-        for pattern, text, remedy in _REASONS:
-            if re.search(pattern, reason, re.I):
-                detail = f" ({reason})" if remedy in _WITH_DETAIL else ""
-                self._note(Finding(at, node_id, text + detail, _REMEDIES[remedy]))
-                return
-        self._note(Finding(at, node_id, reason, _REMEDIES["network"]))
+        text, remedy = _explain(reason)
+        self._note(Finding(at, node_id, text, _REMEDIES[remedy]))
 
     def answered(self, node_id: int, at: str, message: Message, served: frozenset[int] | None) -> None:
         """A peer answered; `served` are the APIs that it said it serves."""
@@ -99,17 +103,27 @@ class PeerTroubles:
             self._note(Finding(at, node_id, text, _REMEDIES["cluster"]))
         elif getattr(message, "error_code", 0) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             self._note(Finding(at, node_id, "it does not let this node in", _REMEDIES["denied"]))
-        elif _leader_id(message) == self.node_id and not self._led:
+        elif ErrorCode.INVALID_VOTER_KEY in _voter_errors(message):
+            self._well.add(at)
+            self._forget(at)
+            text = f"another node than {node_id} answers there, or its directory was formatted anew"
+            self._note(Finding(at, node_id, text, _REMEDIES["voter"]), f"{at} as {node_id}")
+        elif _leader_id(message) == self.node_id and not self._led and not self.was_leader():
             text = f"the leader there has the id of this node, {self.node_id}"
             self._note(Finding(at, node_id, text, _REMEDIES["id"]))
         else:
             self._well.add(at)
             self._forget(at)
+            if _voter_errors(message):
+                self._forget(f"{at} as {node_id}")
 
-    def _note(self, finding: Finding) -> None:
-        self._well.discard(finding.at)
-        self._findings[finding.at] = finding
-        self._counts[finding.at] = self._counts.get(finding.at, 0) + 1
+    def _note(self, finding: Finding, key: str | None = None) -> None:
+        """`key` is that of a finding which an answer to another request does not disprove."""
+        if key is None:
+            key = finding.at
+            self._well.discard(key)
+        self._findings[key] = finding
+        self._counts[key] = self._counts.get(key, 0) + 1
 
     def _forget(self, at: str) -> None:
         self._findings.pop(at, None)
@@ -124,8 +138,8 @@ class PeerTroubles:
             self.has_led_or_followed = True
         self._led = leader_id == self.node_id
         if self._led:
-            for at in [at for at, finding in self._findings.items() if finding.remedy == _REMEDIES["id"]]:
-                self._forget(at)
+            for key in [key for key, finding in self._findings.items() if finding.remedy == _REMEDIES["id"]]:
+                self._forget(key)
         if hears_leader:
             self._without_leader_since_ms = self._reported_ms = None
             self._findings.clear()
@@ -159,7 +173,7 @@ class PeerTroubles:
         if self._reported_ms is not None and now_ms - self._reported_ms < REPEAT_MS:
             return []
         self._reported_ms = now_ms
-        due = [(finding, self._counts.get(finding.at, 0)) for finding in self.findings()]
+        due = [(self._findings[key], self._counts.get(key, 0)) for key in sorted(self._findings)]
         self._counts.clear()
         return due
 
@@ -170,7 +184,9 @@ class PeerTroubles:
         for an observer if no peer is of its cluster.
         """
         since_ms = self._without_leader_since_ms
-        if self.has_led_or_followed or since_ms is None or now_ms - since_ms < FATAL_AFTER_MS:
+        if self.has_led_or_followed or self.was_leader():
+            return None
+        if since_ms is None or now_ms - since_ms < FATAL_AFTER_MS:
             return None
         findings = self.findings()
         for finding in findings:
@@ -185,6 +201,26 @@ class PeerTroubles:
 
     def __repr__(self) -> str:
         return f"<PeerTroubles of node {self.node_id}: {len(self._findings)}>"
+
+
+def _voter_errors(message: Message) -> set[int]:
+    """The partitions' errors in an answer to a request that is meant for one voter."""
+    if not isinstance(message, VoteResponse | BeginQuorumEpochResponse):
+        return set()
+    return {one.error_code for topic in message.topics for one in topic.partitions}
+
+
+def reason_in_words(reason: str) -> str:
+    """What a text of the operating system, OpenSSL or `net.outbound` means for a peer."""
+    return _explain(reason)[0]
+
+
+def _explain(reason: str) -> tuple[str, str]:
+    """The meaning, and the key of its remedy."""
+    for pattern, text, remedy in _REASONS:
+        if re.search(pattern, reason, re.I):
+            return text + (f" ({reason})" if remedy in _WITH_DETAIL else ""), remedy
+    return reason, "network"
 
 
 def _leader_id(message: Message) -> int:

@@ -32,7 +32,7 @@ class Health(Struct, frozen=True):
     `records` and `bytes` are those of the newest snapshot and of the log behind it. `troubles` say why no
     leader is found, one line per peer. `refused` names the nodes refused within the last minute, `twins` the
     ids under which several nodes run. `ahead` names the replicas that have applied metadata which this quorum
-    has lost.
+    has lost. `addresses` names the advertised addresses that do not lead to their nodes.
     """
 
     ready: bool
@@ -48,6 +48,7 @@ class Health(Struct, frozen=True):
     refused: tuple[str, ...] = ()
     ahead: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Health {self.state}, {self.bytes!r} bytes>"
@@ -70,6 +71,7 @@ def health(readings: Readings) -> Health:
         refused=tuple(readings.refused),
         ahead=tuple(readings.ahead),
         twins=tuple(readings.twins),
+        addresses=tuple(readings.addresses),
     )
 
 

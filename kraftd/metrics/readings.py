@@ -42,7 +42,8 @@ class Readings:
     system counts; None if it does not. events: returns the latest of the audit stream, oldest first.
     troubles: the peers' faults while there is no leader. refused: the nodes refused within the last minute.
     ahead: the replicas that have applied records which this quorum lost. twins: ids under which several nodes
-    run. logins: by listener, how many succeeded, failed and expired. certificates: by listener, the expiry of
+    run. addresses: advertised ones that do not lead to their nodes.
+    logins: by listener, how many succeeded, failed and expired. certificates: by listener, the expiry of
     its own, in seconds since 1970. authorizations: how many were denied, and allowed if that is counted.
     clients: the node's side for ordinary clients; None without a listener for them.
     """
@@ -70,6 +71,7 @@ class Readings:
     refused: Sequence[str] = ()
     ahead: Sequence[str] = ()
     twins: Sequence[str] = ()
+    addresses: Sequence[str] = ()
     logins: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     certificates: Mapping[str, float] = field(default_factory=dict)
     authorizations: tuple[int, int] = (0, 0)

@@ -70,7 +70,7 @@ from kraftd.raft.replica import ConsensusBroken, Replica
 from kraftd.raft.replica_views import ReplicaView, replica_views
 from kraftd.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from kraftd.raft.transitions import IllegalTransition, State
-from kraftd.types import Endpoint
+from kraftd.types import Endpoint, ReplicaKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
@@ -135,6 +135,11 @@ class RaftCore:
     @property
     def state(self) -> State:
         return self._replica.state
+
+    @property
+    def key(self) -> ReplicaKey:
+        """This replica's id and directory id."""
+        return self._replica.key
 
     @property
     def epoch(self) -> int:

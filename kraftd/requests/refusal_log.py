@@ -7,7 +7,7 @@ the last minute for /readyz and DescribeQuorum.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kraftd.requests.call import Call
@@ -39,22 +39,33 @@ _IDS = ("broker_id", "controller_id", "voter_id", "replica_id")
 
 
 class RefusalLog:
-    """Notes refusals; due lines go to the outbox. `own_id` is this node's, once known."""
+    """Notes refusals; due lines go to the outbox. `own_id` and `own_directory` are this
+    node's, once known.
+    """
 
     def __init__(self, outbox: Outbox) -> None:
         self.own_id = -1
+        self.own_directory = b""
+        self.leads: Callable[[], bool] = bool
         self._outbox = outbox
         self._repeats = Repeats()
 
     def note(self, call: Call, errors: Iterable[int], why: str | None = None) -> None:
         """Note that a call was answered with these errors; `why` is the message beside the code."""
         for code in errors:
-            own_id = call.key == FETCH and node_id_of(call) == self.own_id
+            own_id = call.key == FETCH and node_id_of(call) == self.own_id and not self._is_own(call)
             watched = code == ErrorCode.INCONSISTENT_CLUSTER_ID or (
                 call.key in REGISTRATIONS and code not in _PASSING
             )
             if watched or own_id:
                 self._note(call, code, _OWN_ID if own_id else why)
+
+    def _is_own(self, call: Call) -> bool:
+        """Return whether a Fetch is this node's: in search of the leader it asks every bootstrap server, of
+        which one may be itself under another name. A leader asks none.
+        """
+        directories = [one.replica_directory_id for topic in call.message.topics for one in topic.partitions]
+        return not self.leads() and self.own_directory in directories
 
     def lines(self, now_ns: int) -> list[str]:
         """The refusals of the last minute, one line per peer; `now_ns` is of the clock of

@@ -27,6 +27,7 @@ from kraftd.net.outbound import Times
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine
 from kraftd.requests.events import ConnectionClosed, FramesReceived
+from kraftd.runtime.address_watch import AddressWatch
 from kraftd.runtime.audit_stream import AuditStream
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.holds import LoopHolds
@@ -108,6 +109,7 @@ class Runner(NodeExecutor):
         self._wirings = [self.wiring]
         times, node_id = Times(request_timeout_ms), node.identity.node_id
         self.troubles = PeerTroubles(node_id, node.identity.cluster_id)
+        self.troubles.was_leader = lambda: node.leadership.last_leader_id == node_id
         node.core_answers.troubles = self.troubles.answer
         self.peer_watch = PeerWatch(self.troubles, node.core, clock, log, loop, self.fail)
         self.quorum = self.wire.quorum = QuorumPeers(
@@ -116,6 +118,8 @@ class Runner(NodeExecutor):
         self.controller = self.wire.controller = ControllerPeer(
             node_id, self.wiring, times, self.step, self.security.login
         )
+        self.addresses = AddressWatch(node, self.wiring, clock, log, loop, self.security.login)
+        node.core_answers.addresses = self.addresses.check.lines
         self.idle = IdleRatio(monotonic_ns, thread_time_ns)
         self._sweeper = loop.call_later(SWEEP_S, self._sweep)
 
@@ -201,6 +205,7 @@ class Runner(NodeExecutor):
         self._sweeper.cancel()
         self.audit.close()
         self.peer_watch.stop()
+        self.addresses.stop()
         for wiring in self._wirings:
             wiring.stop()
         self.quorum.outbound.close()

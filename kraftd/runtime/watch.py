@@ -126,6 +126,7 @@ class Watch:
             refused=node.boundary.refusals.lines(monotonic_ns()),
             ahead=node.core_answers.replicas_ahead(),
             twins=[*node.core_answers.twins(now_ms), *node.registration.twin()],
+            addresses=runner.addresses.check.lines(),
             logins=runner.logins.counts(),
             certificates=runner.security.certificate_expiries(),
             authorizations=(

@@ -183,3 +183,30 @@ def test_a_peer_that_has_become_one_of_another_cluster_helps_no_more() -> None:
     troubles.answered(2, "b:9093", VoteResponse(), CONTROLLER)
     troubles.answered(2, "b:9093", STRANGER, CONTROLLER)
     assert "another cluster" in (troubles.fatal(FATAL_AFTER_MS, None) or "")
+
+
+def voted(code: ErrorCode, leader_id: int = -1) -> VoteResponse:
+    return VoteResponse(topics=[VotedTopic("__cluster_metadata", [VotedPartition(0, code, leader_id, 3)])])
+
+
+def test_another_node_at_a_voters_address_is_told_until_the_voter_answers_there() -> None:
+    troubles = alone()
+    troubles.answered(2, "b:9093", voted(ErrorCode.INVALID_VOTER_KEY), CONTROLLER)
+    troubles.answered(3, "b:9093", voted(ErrorCode.NONE), CONTROLLER)
+    troubles.answered(2, "b:9093", FetchResponse(), CONTROLLER)
+    (line,) = troubles.lines()
+    assert line.startswith("node 2 at b:9093: another node than 2 answers there, or its directory")
+    assert "correct advertised.listeners of that node" in line
+    assert [count for _, count in troubles.report(REPORT_AFTER_MS)] == [1]
+    assert troubles.fatal(FATAL_AFTER_MS, 3) is None
+    troubles.answered(2, "b:9093", voted(ErrorCode.NONE), CONTROLLER)
+    assert troubles.lines() == []
+
+
+def test_a_node_that_led_for_a_moment_is_no_stranger_with_its_own_id() -> None:
+    for was_leader, count in ((False, 1), (True, 0)):
+        troubles = alone()
+        troubles.was_leader = lambda was_leader=was_leader: was_leader
+        troubles.answered(2, "b:9093", voted(ErrorCode.NONE, leader_id=1), CONTROLLER)
+        assert len(troubles.lines()) == count
+        assert (troubles.fatal(FATAL_AFTER_MS, 3) is None) is was_leader

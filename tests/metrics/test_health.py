@@ -124,4 +124,5 @@ def test_it_is_json_with_units_and_totals(tmp_path: Path) -> None:
         "refused",
         "ahead",
         "twins",
+        "addresses",
     }

@@ -15,7 +15,7 @@ from kraftd.messages.create_topics_request import CreateTopicsRequest
 from kraftd.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from kraftd.messages.end_quorum_epoch_request import PartitionData as EndedPartition
 from kraftd.messages.end_quorum_epoch_request import TopicData as EndedTopic
-from kraftd.messages.fetch_request import FetchRequest, ReplicaState
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftd.messages.vote_request import PartitionData as VotePartition
 from kraftd.messages.vote_request import TopicData as VoteTopic
@@ -111,6 +111,18 @@ def test_each_refusal_of_a_registration_has_a_remedy_that_fits(code: ErrorCode, 
     said, audited = outbox.take()
     assert remedy in said.fields["remedy"] and audited.fields["remedy"] == said.fields["remedy"]
     assert log.lines(0)[0].endswith(said.fields["remedy"])
+
+
+@pytest.mark.parametrize(("leads", "directory", "noted"), [(0, b"d", 0), (1, b"d", 1), (0, b"e", 1)])
+def test_a_node_that_asks_itself_for_the_leader_is_no_other_one(
+    leads: int, directory: bytes, noted: int
+) -> None:
+    log = RefusalLog(Outbox())
+    log.own_id, log.own_directory, log.leads = OWN_ID, b"d" * 16, lambda: bool(leads)
+    message = fetch(OWN_ID)
+    message.topics = [FetchTopic(partitions=[FetchPartition(replica_directory_id=directory * 16)])]
+    log.note(call(ApiKey.FETCH, message), (ErrorCode.NOT_LEADER_OR_FOLLOWER,))
+    assert len(log.lines(0)) == noted
 
 
 @pytest.mark.parametrize("node_id", [-1, 0, 1, 2])

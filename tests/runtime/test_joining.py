@@ -172,3 +172,18 @@ def test_a_client_of_another_protocol_is_named(leader: DaemonProcess, greeting: 
         assert client.recv(1) == b""
     told = [line for line in leader.lines() if line["event"] == "connection closed"]
     assert f"speaks {protocol} on a plaintext connection" in told[-1]["reason"]
+
+
+def test_an_advertised_address_of_another_node_is_named(
+    leader: DaemonProcess, joining: list[Joining], tmp_path: Path
+) -> None:
+    where = f"127.0.0.1:{leader.port}"
+    advertised = {"advertised__listeners": f"CONTROLLER://{where}"}
+    one = Joining(tmp_path / "one", f"localhost:{leader.port}", **advertised).format_to_join()
+    joining.append(one)
+    one.begin()
+    told = "an advertised address does not lead to its node"
+    wait_until(lambda: any(line["event"] == told for line in one.lines()), "it says so", 20)
+    (line,) = ready(one.metrics_port)[1]["addresses"]
+    assert line.startswith(f"node 101 (this node) advertises {where}, and another node answers there; ")
+    assert told not in {line["event"] for line in leader.lines()}

@@ -1,0 +1,140 @@
+"""Asks once in a while whether advertised addresses lead to their nodes: `host.address_check` on the loop.
+
+A node asks at its own address; a leader also at those of the voters that fetch. Each is told of the leader,
+which is true, so that a wrong receiver learns nothing wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+from kraftd.controller_node.node import Node
+from kraftd.host.address_check import CORRECT, AddressCheck, Target
+from kraftd.messages.begin_quorum_epoch_request import (
+    BeginQuorumEpochRequest,
+    LeaderEndpoint,
+    PartitionData,
+    TopicData,
+)
+from kraftd.net.outbound import Address, Failure, Outbound, Times
+from kraftd.raft.quorum.voters import listener_endpoint
+from kraftd.runtime.clock import Clock
+from kraftd.runtime.peers import SOFTWARE, LoopWiring
+from kraftd.security.sasl import ClientExchange
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
+from kraftd.wire.api import ApiKey
+from kraftd.wire.message import Message
+
+LOOK_S = 1.0
+LIVE_MS = 3_000  # a voter that fetched within this time runs
+NO_BEGIN_QUORUM_EPOCH = "a broker answers there, no controller"
+
+
+class AddressWatch:
+    """Drives an AddressCheck; the connections are closed once all have answered."""
+
+    def __init__(
+        self,
+        node: Node,
+        wiring: LoopWiring,
+        clock: Clock,
+        log: Any,
+        loop: asyncio.AbstractEventLoop,
+        login: Callable[[], ClientExchange] | None,
+    ) -> None:
+        self.check = AddressCheck(node.identity.node_id)
+        self._node = node
+        self._clock = clock
+        self._log = log
+        self._loop = loop
+        name = f"raft-client-{node.identity.node_id}"
+        self.outbound = Outbound(name, SOFTWARE, self, wiring, Times(), login)
+        self._asked: dict[Address, Target] = {}
+        self._reasons: dict[Address, str] = {}
+        self._timer = loop.call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        self._timer = self._loop.call_later(LOOK_S, self._look)
+        now_ms, core = self._clock.now_ms(), self._node.core
+        if not self._asked:  # the last ones have answered, or had their time
+            leader = core.leader_endpoint(self._node.identity.quorum_listener)
+            knows = core.leader_id is not None and leader is not None and core.hears_leader
+            for target in self.check.due(self._targets(now_ms) if knows else (), now_ms):
+                assert leader is not None
+                address = Address(target.key.id, target.host, target.port)
+                self._asked[address] = target
+                self.outbound.send(address, address, self._request(target, leader))
+        for report in self.check.report(now_ms):
+            self._log.warning(
+                "an advertised address does not lead to its node",
+                of_node=report.target.key.id,
+                at=report.target.at,
+                why=report.text,
+                remedy=CORRECT,
+                seen=report.seen,
+            )
+
+    def _targets(self, now_ms: int) -> Iterator[Target]:
+        core, identity = self._node.core, self._node.identity
+        own = next((one for one in identity.endpoints if one.listener == identity.quorum_listener), None)
+        if own is not None and own.host and own.port:
+            yield Target(core.key, own.host, own.port)
+        for view in core.replicas(now_ms) if core.is_leader else ():
+            at = listener_endpoint(core.voters.listeners(view.key.id), identity.quorum_listener)
+            fetches = view.last_fetch_ms is not None and now_ms - view.last_fetch_ms < LIVE_MS
+            if view.is_voter and fetches and view.key.id != identity.node_id and at is not None:
+                yield Target(view.key, at.host, at.port)
+
+    def _request(self, target: Target, leader: Endpoint) -> Message:
+        core = self._node.core
+        assert core.leader_id is not None
+        directory = target.key.directory_id or ZERO_UUID
+        partition = PartitionData(METADATA_PARTITION, directory, core.leader_id, core.epoch)
+        return BeginQuorumEpochRequest(
+            self._node.identity.cluster_id,
+            target.key.id,
+            [TopicData(METADATA_TOPIC, [partition])],
+            [LeaderEndpoint(leader.listener, leader.host, leader.port)],
+        )
+
+    # -- outcomes
+
+    def answered(self, tag: Hashable, message: Message) -> None:
+        assert isinstance(tag, Address)
+        self.check.answered(self._asked.pop(tag), message, self._clock.now_ms())
+        self._close_if_idle()
+
+    def failed(self, tag: Hashable, failure: Failure) -> None:
+        assert isinstance(tag, Address)
+        reason = self._reasons.pop(tag, "Connection refused")
+        if failure is Failure.UNSUPPORTED:
+            served = self.outbound.served(tag) or ()
+            reason = NO_BEGIN_QUORUM_EPOCH if ApiKey.BEGIN_QUORUM_EPOCH not in served else ""
+        target = self._asked.pop(tag)
+        if reason:
+            self.check.failed(target, reason, self._clock.now_ms())
+        self._close_if_idle()
+
+    def lost(self, address: Address, reason: str) -> None:
+        self._reasons[address] = reason
+
+    def silent(self, address: Address) -> None:
+        self._reasons[address] = "no answer in time"
+
+    def _close_if_idle(self) -> None:
+        if not self._asked:
+            self._loop.call_soon(self._close)
+
+    def _close(self) -> None:
+        if not self._asked:
+            self._reasons.clear()
+            self.outbound.close()
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        self.outbound.close()
+
+    def __repr__(self) -> str:
+        return f"<AddressWatch {self.check!r}, {len(self._asked)} asked>"
