@@ -1,0 +1,124 @@
+"""A client's request that a broker forwards: its principal and address, or the reason why it is refused."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kraftd.controller_node.api_58_envelope import address_text, handle, read_principal
+from kraftd.messages.default_principal_data import DefaultPrincipalData
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
+from kraftd.messages.elect_leaders_request import ElectLeadersRequest
+from kraftd.messages.envelope_request import EnvelopeRequest
+from kraftd.requests.call import Call
+from kraftd.security.principals import Principal
+from kraftd.wire.api import ApiKey
+from kraftd.wire.codec import encode_bytes
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.errors import ProtocolError, UnsupportedVersionError
+from kraftd.wire.frames import encode_request
+
+ADDRESS = bytes((10, 0, 0, 9))
+REQUEST = ElectLeadersRequest(0, None, 5)
+
+
+def principal(version: int = 0, token: bool = False) -> bytes:
+    data = DefaultPrincipalData("User", "alice", token)
+    return struct.pack(">h", version) + encode_bytes(data, 0)
+
+
+def forwarded(key: int = ApiKey.ELECT_LEADERS, version: int = 2, request: Any = REQUEST) -> bytes:
+    return b"".join(encode_request(key, version, 7, "admin", request))[4:]
+
+
+def opened(envelope: EnvelopeRequest, *routes: int) -> tuple[list[Call], list[tuple[bool, ErrorCode]]]:
+    """The calls that are handled, and the refusals: whether of the carried request, and the code."""
+    handled: list[Call] = []
+    refused: list[tuple[bool, ErrorCode]] = []
+    boundary = SimpleNamespace(
+        registry=SimpleNamespace(routes=dict.fromkeys(routes or (ApiKey.ELECT_LEADERS,))),
+        handle=handled.append,
+        refuse=lambda call, code: refused.append((call is not outer, code)),
+    )
+    outer = Call(1, 0, "C", "broker", ApiKey.ENVELOPE, 0, 1, "broker", envelope)
+    node: Any = SimpleNamespace(boundary=boundary)
+    handle(node, outer)
+    return handled, refused
+
+
+@pytest.mark.parametrize("token", [False, True])
+def test_a_forwarded_request_acts_for_the_client_at_its_address__kip590(token: bool) -> None:
+    (call,), refused = opened(EnvelopeRequest(forwarded(), principal(token=token), ADDRESS))
+    assert not refused
+    assert (call.host, call.principal) == ("10.0.0.9", Principal("User", "alice", token))
+    assert (call.key, call.client_id, call.message) == (ApiKey.ELECT_LEADERS, "admin", REQUEST)
+    assert call.envelope is not None
+
+
+@pytest.mark.parametrize(
+    ("envelope", "of_carried", "code"),
+    [
+        (EnvelopeRequest(forwarded(), b"", ADDRESS), False, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        (EnvelopeRequest(forwarded(), None, ADDRESS), False, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        (
+            EnvelopeRequest(forwarded(), principal(version=9), ADDRESS),
+            False,
+            ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE,
+        ),
+        (EnvelopeRequest(forwarded(), principal(), b"123"), False, ErrorCode.INVALID_REQUEST),
+        (EnvelopeRequest(b"\0", principal(), ADDRESS), False, ErrorCode.UNSUPPORTED_VERSION),
+        (
+            EnvelopeRequest(
+                forwarded(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest()), principal(), ADDRESS
+            ),
+            False,
+            ErrorCode.INVALID_REQUEST,
+        ),
+    ],
+    ids=["no principal", "null principal", "its version", "address", "request", "not forwardable"],
+)
+def test_an_envelope_that_cannot_be_opened_is_refused_itself__kip590(
+    envelope: EnvelopeRequest, of_carried: bool, code: ErrorCode
+) -> None:
+    assert opened(envelope) == ([], [(of_carried, code)])
+
+
+def test_a_forwardable_api_that_is_not_served_is_refused_inside__kip590() -> None:
+    envelope = EnvelopeRequest(forwarded(), principal(), ADDRESS)
+    assert opened(envelope, ApiKey.FETCH) == ([], [(True, ErrorCode.UNSUPPORTED_VERSION)])
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"\0\0", b"\0\0\x05User"])
+def test_a_principal_in_part_is_none(data: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        read_principal(data)
+    with pytest.raises(UnsupportedVersionError):
+        read_principal(principal(version=1))
+
+
+def test_what_a_principal_lacks_is_told() -> None:
+    with pytest.raises(ProtocolError) as error:
+        read_principal(b"\0")
+    assert str(error.value) == "DefaultPrincipalData.version at byte 0: 1 bytes are no principal"
+
+
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        (bytes((10, 0, 0, 9)), "10.0.0.9"),
+        (bytes((255, 254, 1, 0)), "255.254.1.0"),
+        (socket.inet_pton(socket.AF_INET6, "::1"), "0:0:0:0:0:0:0:1"),
+        (socket.inet_pton(socket.AF_INET6, "2001:db8:0:1::ff00"), "2001:db8:0:1:0:0:0:ff00"),
+        (b"", None),
+        (bytes(3), None),
+        (bytes(5), None),
+        (bytes(15), None),
+        (bytes(17), None),
+    ],
+)
+def test_addresses_are_written_as_java_writes_them(address: bytes, text: str | None) -> None:
+    assert address_text(address) == address_text(memoryview(address)) == text
