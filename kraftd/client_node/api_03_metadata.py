@@ -25,10 +25,10 @@ from kraftd.client_node.nodes import (
     metadata_partition,
     told_nodes,
 )
-from kraftd.client_node.operations import SUPPORTED, allowed_operations
-from kraftd.client_node.pace import AUTHORIZATION_COST, PARTITIONS_PER_CALLBACK, Pace
+from kraftd.client_node.operations import allowed_operations, decision_us, operations_us
 from kraftd.client_node.topics import TopicReader, name_error
 from kraftd.controller.decision import Refusal
+from kraftd.controller.turns import Pace
 from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 from kraftd.metadata.state import TopicState
 from kraftd.requests.answer_memo import SPREAD
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kraftd.messages.metadata_request import MetadataRequest
     from kraftd.requests.call import Call
 
+PARTITIONS_PER_CALLBACK = 2_000  # of one topic
 CLUSTER_OPERATIONS_VERSIONS = range(8, 11)
 
 
@@ -88,8 +89,11 @@ class DescribedTopics:
         self._call = call
         self._listener = broker_listener(node.settings, call.listener)
         self._pace = Pace()
-        self._cost = AUTHORIZATION_COST if node.boundary.has_authorizer else 1  # of a topic's name
         self._tells_operations = call.message.include_topic_authorized_operations and call.version >= 8
+        self._name_us = decision_us(node)
+        self._topic_us = self._name_us
+        if self._tells_operations:
+            self._topic_us += operations_us(node, AclResourceType.TOPIC)
         self._look()
 
     def _look(self) -> None:
@@ -103,12 +107,13 @@ class DescribedTopics:
         if may_see(node, call, METADATA_TOPIC):
             found.append(self._metadata_topic(is_internal=True))
         of_log = len(found)
-        pace, cost = self._pace, self._cost
         for topic_id in list(node.view.image.topics):
             topic = node.view.image.topic(topic_id)
+            work_us = self._name_us
             if topic is not None and may_see(node, call, topic.name):
                 found.append((yield from self._topic(topic)))
-            if pace.is_spent(cost):
+                work_us = self._topic_us + len(topic.partitions)  # about 1 µs each
+            if self._pace.spent(work_us):
                 yield
                 self._look()
         return Described(found, of_log)
@@ -128,7 +133,7 @@ class DescribedTopics:
             topic = yield from self._named(asked.name, asked.topic_id)
             found.append(topic)
             of_log += topic.name == METADATA_TOPIC and bool(topic.partitions)
-            if self._pace.is_spent(self._cost):
+            if self._pace.spent(self._topic_us + len(topic.partitions)):
                 yield
                 self._look()
         return Described(found, of_log)
@@ -158,7 +163,6 @@ class DescribedTopics:
 
     def _topic(self, topic: TopicState) -> Generator[None, None, MetadataResponseTopic]:
         described = self._reader.topic(topic, PARTITIONS_PER_CALLBACK)
-        self._pace.spend(len(described.partitions))
         if len(topic.partitions) > PARTITIONS_PER_CALLBACK:
             partitions = list(topic.partitions.items())
             for first in range(PARTITIONS_PER_CALLBACK, len(partitions), PARTITIONS_PER_CALLBACK):
@@ -180,7 +184,6 @@ class DescribedTopics:
         """Add what the client may do with a topic that exists (KIP-430)."""
         node, call, type, name = self._node, self._call, AclResourceType.TOPIC, topic.name or ""
         topic.topic_authorized_operations = allowed_operations(node, call, type, name)
-        self._pace.spend(len(SUPPORTED[type]) * self._cost)
 
 
 def may_describe(node: ClientNode, call: Call, name: str) -> bool:

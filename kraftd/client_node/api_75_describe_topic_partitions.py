@@ -17,10 +17,10 @@ from kraftd.acl import AclResourceType
 from kraftd.client_node import metadata_topic
 from kraftd.client_node.api_03_metadata import may_describe, may_see, of_call
 from kraftd.client_node.nodes import broker_listener
-from kraftd.client_node.operations import SUPPORTED, allowed_operations
-from kraftd.client_node.pace import AUTHORIZATION_COST, Pace
+from kraftd.client_node.operations import allowed_operations, decision_us, operations_us
 from kraftd.client_node.topics import INTERNAL_TOPICS, TopicReader, name_error
 from kraftd.controller.decision import Refusal
+from kraftd.controller.turns import Pace
 from kraftd.messages.describe_topic_partitions_response import (
     Cursor,
     DescribeTopicPartitionsResponse,
@@ -59,12 +59,14 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, DescribeTopi
     reader = TopicReader(node.view.image, listener, READER_VERSION)
     response, denied = DescribeTopicPartitionsResponse(), []
     left = max(1, min(MAX_PARTITIONS, request.response_partition_limit))
-    pace, cost = Pace(), AUTHORIZATION_COST if node.boundary.has_authorizer else 1
+    pace, work_us = Pace(), 0
+    name_us, topic_us = decision_us(node), operations_us(node, AclResourceType.TOPIC)
     in_order = yield from in_name_order(list(names), first)
     for name in in_order:
-        if pace.is_spent(cost):
+        if pace.spent(work_us):
             yield
             reader = TopicReader(node.view.image, listener, READER_VERSION)
+        work_us = name_us
         is_full = response.next_cursor is not None
         if not (may_see if fetches_all else may_describe)(node, call, name):
             if not fetches_all:
@@ -80,7 +82,7 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, DescribeTopi
                 )
                 response.topics.append(shown)
             left -= len(shown.partitions)
-            pace.spend(len(shown.partitions) + cost * len(SUPPORTED[AclResourceType.TOPIC]))
+            work_us += topic_us + len(shown.partitions)  # about 1 µs each
             if not left and is_there(node, name, start + len(shown.partitions)):
                 response.next_cursor = Cursor(name, start + len(shown.partitions))
         if fetches_all and response.next_cursor is not None:

@@ -8,7 +8,8 @@ import pytest
 
 from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
 from kraftd.client_node.effects import Answered
-from kraftd.client_node.pace import AUTHORIZATION_COST, PARTITIONS_PER_CALLBACK
+from kraftd.client_node.operations import DECISION_US
+from kraftd.controller.turns import MAX_TURN_WORK_US
 from kraftd.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
@@ -192,9 +193,9 @@ def test_what_a_client_may_not_see_takes_turns_as_well(
     house.create(*[f"hidden-{number}" for number in range(1_000)])
     before = house.turns_taken
     assert house.client_ask(ApiKey.METADATA, 12, MetadataRequest(None)).topics == []
-    assert house.turns_taken - before >= 1_000 * AUTHORIZATION_COST // PARTITIONS_PER_CALLBACK
+    assert house.turns_taken - before >= 1_000 * DECISION_US // MAX_TURN_WORK_US
     grant(authorizer, allow(TOPIC, "*", AclOperation.ALL))
     before = house.turns_taken
     request = MetadataRequest(None, include_topic_authorized_operations=True)
     assert len(house.client_ask(ApiKey.METADATA, 12, request).topics) > 1_000
-    assert house.turns_taken - before >= 9 * 1_000 * AUTHORIZATION_COST // PARTITIONS_PER_CALLBACK
+    assert house.turns_taken - before >= 9 * 1_000 * DECISION_US // MAX_TURN_WORK_US
