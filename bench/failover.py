@@ -1,8 +1,8 @@
 """Three controllers with Kafka's default timeouts: the time without a leader after the loss of one.
 
-Gone in three ways: killed, so that its connections are reset; frozen, as a host that is lost, of which no
-other node hears anything any more; and told to stop. The end is the first answer of a survivor to
-DescribeQuorum as the leader of a later epoch whose records are committed.
+Gone in three ways: killed, so that its connections are reset; frozen, like a lost host, from which no other
+node gets a message any more; and told to stop. The end is the first answer of a survivor to DescribeQuorum
+as the leader of a later epoch whose records are committed.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True)
 class Figure:
-    """One row of the table and one bar of a plot. What stands before a colon is left out in plots."""
+    """One row of the table and one bar of a plot. Plots leave out the text before a colon."""
 
     name: str
     unit: str

@@ -75,20 +75,20 @@ class Hearts:
         self._process.join(10)
 
     def take(self) -> list[Beat]:
-        """What was answered since the last call."""
+        """The answers since the last call."""
         beats: list[Beat] = self._ask("take")
         return beats
 
     def every(self, interval_s: float) -> None:
-        """Another interval from now on."""
+        """Use another interval from now on."""
         self._ask("every", interval_s)
 
     def silence(self, broker_id: int) -> None:
-        """That broker is not heard of any more."""
+        """Stop the heartbeats of that broker."""
         self._ask("silence", broker_id)
 
     def shut_down(self, broker_id: int) -> None:
-        """That broker asks to be shut down from now on, beginning at once."""
+        """Let that broker request its shutdown from now on, beginning at once."""
         self._ask("shut_down", broker_id)
 
     def _ask(self, *command: Any) -> Any:
@@ -97,7 +97,7 @@ class Hearts:
 
 
 def _beat(pipe: Connection, port: int, brokers: list[tuple[int, int]], interval_s: float) -> None:
-    """The process: beats and commands in turn until told to stop."""
+    """The process: heartbeats and commands alternate until a command stops it."""
     selector = selectors.DefaultSelector()
     selector.register(pipe, selectors.EVENT_READ, None)
     now_s = time.time()

@@ -48,7 +48,7 @@ LOGINS = "listener.name.logins."
 
 
 class Target(NamedTuple):
-    """Where hostile peers go: the mTLS listener, the one with logins, and what may be known of them."""
+    """The targets of hostile peers: the mTLS listener, the one with logins, and what a stranger may know."""
 
     tls_port: int
     login_port: int
@@ -115,7 +115,7 @@ def _shake(port: int, context: ssl.SSLContext) -> None:
     plain = socket.create_connection((HOST, port))
     try:
         with context.wrap_socket(plain, server_hostname=HOST) as sock:
-            sock.recv(1)  # in TLS 1.3 a refusal comes behind the handshake
+            sock.recv(1)  # in TLS 1.3 a refusal follows the handshake
     finally:
         plain.close()
 
@@ -246,7 +246,7 @@ def secured(home: Path) -> Iterator[tuple[Cluster, Target, ssl.SSLContext]]:
 
 
 def heartbeats_ms(brokers: list[BenchBroker], ends_s: float) -> list[float]:
-    """How long each took that was due until then, from when it was due."""
+    """The duration of each heartbeat that was due until then, from when it was due."""
     taken, due_s = [], time.time()
     step_s = INTERVAL_S / len(brokers)
     while due_s < ends_s:

@@ -35,7 +35,7 @@ def resident_mib() -> float:
 
 
 def timed(what: str, work: Callable[[], T]) -> T:
-    """Do it, and print its CPU time and what it added to resident memory."""
+    """Run the action, and print its CPU time and the resident memory that it added."""
     before = resident_mib()
     cpu, wall = time.process_time(), time.monotonic()
     result = work()
@@ -45,7 +45,7 @@ def timed(what: str, work: Callable[[], T]) -> T:
 
 
 class Directory:
-    """The metadata partition of a controller that does not run."""
+    """The metadata partition of a stopped controller."""
 
     def __init__(self, path: Path) -> None:
         self.disk = RealDisk()
@@ -85,7 +85,7 @@ class Directory:
                     pass
 
     def load(self) -> Image:
-        """The image, as a starting daemon makes it."""
+        """The image, made as by a starting daemon."""
         snapshot = None if self.base is None else (self.base, self.reader().runs())
         replay = Replay(Image(), snapshot)
         if replay.start() is not None:

@@ -82,7 +82,7 @@ class Told:
 
 
 class Large:
-    """A controller with very many partitions, and what has been seen of it so far."""
+    """A controller with very many partitions, and the measurements so far."""
 
     def __init__(self, quorum: Quorum, shape: Shape, metrics_port: int, only: Sequence[str]) -> None:
         self.shape = shape
@@ -98,7 +98,7 @@ class Large:
         self.ids = dict(zip(self.names, ids, strict=True))
 
     def measure(self, name: str, work: Callable[[], object]) -> None:
-        """Do it, and note what it did to the loop."""
+        """Run the request, and note how long it held the loop."""
         assert self.hearts is not None
         time.sleep(0.3)
         self.hearts.take()
@@ -127,7 +127,7 @@ class Large:
         print(told, flush=True)
 
     def _buckets(self) -> dict[float, int]:
-        """How many steps took at most so many milliseconds, and longer than the bound before."""
+        """The number of steps per histogram bucket, by the bucket's upper bound in milliseconds."""
         with urllib.request.urlopen(self._metrics, timeout=GIVE_UP_S) as answer:
             text = answer.read().decode()
         counts: dict[float, int] = {}
@@ -158,7 +158,7 @@ def topics_of(shape: Shape) -> tuple[list[bytes], list[list[tuple[int, ...]]]]:
 
 @contextmanager
 def controller(shape: Shape, only: Sequence[str]) -> Iterator[Large]:
-    """It runs, leads, and hears of all its brokers."""
+    """Wait until it runs, leads, and has heartbeats of all its brokers."""
     with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home:
         metrics_port = free_port()
         settings = {
@@ -301,7 +301,7 @@ def reassignments(large: Large) -> None:
 
 
 def leader_requests(large: Large) -> None:
-    """What a broker asks that leads, or has, very many partitions."""
+    """Requests of a broker that leads, or hosts, very many partitions."""
     broker = 20
     led = [
         (name, index, replicas)

@@ -148,7 +148,7 @@ def empty_fetch(cluster_id: str, epoch: int, offset: int) -> FetchRequest:
 
 @dataclass(frozen=True)
 class Load:
-    """What a server did under pipelined load."""
+    """A server's figures under pipelined load."""
 
     answers: int
     wall_s: float

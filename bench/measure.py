@@ -1,4 +1,4 @@
-"""The measurements, each on a controller of its own; README.md says how every figure is taken."""
+"""The measurements, each on a separate controller; README.md says how every figure is taken."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NO_IDLE_RECORDS = {"metadata.max.idle.interval.ms": 0}
 
 @dataclass(frozen=True)
 class Plan:
-    """How much of everything is done."""
+    """The size of each measurement."""
 
     starts: int = 5
     settle_s: float = 10

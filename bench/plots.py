@@ -17,7 +17,7 @@ from matplotlib import pyplot, ticker
 from bench.figures import FIGURES
 
 FIGURES_FILE = "figures.json"
-# A plot each: its file, its title, and how its figures' keys begin.
+# For each plot: its file, its title, and the prefixes of its figures' keys.
 GROUPS = {
     "requests": ("One controller", ("start_", "idle_", "create_", "heartbeats_", "empty_")),
     "secured": ("A secured controller", ("admin_", "alter_", "tls_", "acls_")),

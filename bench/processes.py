@@ -1,4 +1,4 @@
-"""What this process and all that it started use: CPU time, and the highest resident memory of each kind.
+"""The use of this process and its descendants: CPU time, and the highest resident memory of each kind.
 
 with Meter() as meter:
     work()

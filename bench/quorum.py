@@ -1,4 +1,4 @@
-"""Three controllers: how soon what is asked for is acknowledged, and how soon a stock broker shows it."""
+"""Three controllers: how soon they acknowledge a request, and how soon a stock broker shows its effect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OLDER_RELEASE = "4.0.0"  # speaks Fetch v17
 
 @dataclass(frozen=True)
 class QuorumPlan:
-    """How much of everything is done, beyond the plan of one controller."""
+    """The size of each measurement, beyond the plan of one controller."""
 
     propagations: int = 25
     announcements: int = 15
@@ -80,7 +80,7 @@ def client_of_leader(three: Quorum) -> Iterator[Client]:
 
 
 def idle_cpu_percent(three: Quorum, plan: Plan) -> float:
-    """What the three use together while nothing is asked, in percent of a core."""
+    """The CPU that the three use together without requests, in percent of a core."""
     time.sleep(plan.settle_s)
     nodes = list(three.controllers.values())
     before, began = sum(node.cpu_s() for node in nodes), time.monotonic()

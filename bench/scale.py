@@ -52,7 +52,7 @@ REAL_INTERVAL_S = 2.0  # of a stock broker's heartbeats
 DENSE_INTERVAL_S = 0.05  # while their delay is what is measured
 SESSION_MS = 6000
 LONG_SESSION_MS = 120_000
-QUIET_S = 1.0  # no more changes for so long: it is over
+QUIET_S = 1.0  # without changes for this long, the handling is complete
 STALL_S = 0.005
 LOOK_S = 0.005
 GIVE_UP_S = 300
@@ -68,11 +68,11 @@ LONGEST_MS, TOO_LONG = re.compile(r'longest_ms"?[=:]([\d.]+)'), re.compile(r'too
 
 @dataclass(frozen=True)
 class ScalePlan:
-    """How much of everything is done."""
+    """The size of each measurement."""
 
     brokers: int = 100
     topics: int = 100_000
-    early_topics: int = 10_000  # after so many, single creates are measured for the second time
+    early_topics: int = 10_000  # after this many topics, single creates are measured for the second time
     topics_a_request: int = 100
     connections: int = 4
     warm_creates: int = 50
@@ -99,7 +99,7 @@ class World:
         self.node.write_properties()
 
     def stop(self) -> None:
-        """Stop it, and note what its loop was held by, if it says so."""
+        """Stop it, and note what held its loop, if it logged that."""
         self.node.stop(timeout_s=120)
         text = self.node.log_text()
         count, longest_ms = TOO_LONG.search(text), LONGEST_MS.search(text)
@@ -114,7 +114,7 @@ def cpu_s(pid: int) -> float:
 
 
 def scale(kind: Kind, plan: Plan) -> Figures:
-    """Everything, in the order of a controller's life."""
+    """Run all measurements, in the order of a controller's life."""
     size = FULL if plan == Plan() else QUICK
     with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home:
         settings = {"broker.session.timeout.ms": LONG_SESSION_MS, **NEVER}
@@ -169,7 +169,7 @@ def create_all(world: World) -> None:
 
 
 def single_creates(client: Client, plan: ScalePlan, prefix: str) -> float:
-    """The middle of some creates of one topic, in milliseconds."""
+    """The median of some creates of one topic, in milliseconds."""
     return statistics.median(create_ms(client, [f"{prefix}-{number}"]) for number in range(plan.creates))
 
 
@@ -331,7 +331,7 @@ class Moved:
 
 
 def lose_brokers(world: World, hearts: Hearts, ids: list[tuple[int, int]]) -> None:
-    """A broker that is not heard of any more, then one that asks to be shut down."""
+    """A broker without heartbeats, then one that requests its shutdown."""
     hearts.every(DENSE_INTERVAL_S)
     time.sleep(SESSION_MS / 1000 / 2)  # warm, and every session is counted from one of these
     for name, broker_id, lose in (

@@ -118,7 +118,7 @@ def text(value: object) -> str:
 
 
 def table_lines(message: Message) -> list[str]:
-    """The field table: see ``kraftd.wire.message.Table`` for what stands where."""
+    """The field table, in the layout of ``kraftd.wire.message.Table``."""
     lines = [
         "",
         "SCHEMA: Table = (",

@@ -16,7 +16,7 @@ ARTIFACTS = ("kafka-clients", "kafka-metadata", "kafka-raft")
 
 
 def libs(version: str = KAFKA_VERSION) -> Path:
-    """The directory of the cache in which the jars of a Kafka version lie."""
+    """The cache's directory for the jars of a Kafka version."""
     root = os.environ.get("KRAFTD_KAFKA_CACHE")
     cache = Path(root).expanduser() if root else Path.home() / ".cache" / "kraftd"
     return cache / f"kafka-{version}" / "libs"

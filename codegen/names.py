@@ -1,4 +1,4 @@
-"""Python names of Kafka's names."""
+"""Python names for Kafka's names."""
 
 from __future__ import annotations
 

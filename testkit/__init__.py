@@ -1,1 +1,1 @@
-"""What tests, benchmarks and demos share: Kafka as processes, clusters, a wire client, directories read."""
+"""Shared by tests, benchmarks and demos: Kafka processes, clusters, a wire client, log readers."""

@@ -1,4 +1,4 @@
-"""Certificate authorities, certificates and stores for tests, made when asked for."""
+"""Certificate authorities, certificates and stores for tests, made on request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES = {"CN": NameOID.COMMON_NAME, "OU": NameOID.ORGANIZATIONAL_UNIT_NAME, "O"
 
 
 def _name(text: str) -> x509.Name:
-    """Of a text like ``CN=alice,OU=Lab``, written the most specific part first."""
+    """The name for a text like ``CN=alice,OU=Lab``, whose most specific part comes first."""
     parts = [part.partition("=") for part in reversed(text.split(","))]
     return x509.Name([x509.NameAttribute(_NAMES[key], value) for key, _, value in parts])
 
@@ -65,7 +65,7 @@ class Issued:
 
 
 class Authority:
-    """A certificate authority of its own."""
+    """An independent certificate authority."""
 
     def __init__(self, name: str = "CN=Test CA") -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
@@ -76,12 +76,12 @@ class Authority:
         return self.certificate.public_bytes(Encoding.PEM).decode()
 
     def write_pem(self, path: Path) -> Path:
-        """The trust store that has this authority alone."""
+        """The trust store that contains only this authority."""
         path.write_text(self.pem)
         return path
 
     def issue(self, subject: str, *, days: int = 30, host: str = "127.0.0.1") -> Issued:
-        """A certificate for both sides; negative days are of one that has expired."""
+        """A certificate for client and server; with negative days it has expired."""
         key = ec.generate_private_key(ec.SECP256R1())
         return Issued(key, self._sign(_name(subject), key.public_key(), days, host), self.certificate)
 

@@ -1,8 +1,8 @@
 """An archive of the classes that a Kafka server loads, which JVMs map instead of parsing jars (AppCDS).
 
-Made once for a Java and a version of Kafka, by a combined server that serves one client and ends. A start
-then takes about half the time and half the CPU. The JVM maps an archive only for the class path that it was
-made with, and for paths that begin with it.
+Made once per version of Java and Kafka, by a combined server that serves one client and ends. A start then
+takes about half the time and half the CPU. The JVM maps an archive only for the class path that it was made
+with, and for paths that begin with it.
 """
 
 from __future__ import annotations

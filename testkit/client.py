@@ -13,7 +13,7 @@ from kraftd.wire.table import table_of
 
 
 def api_key(request: Message) -> int:
-    """The key of the API that a request is of."""
+    """The API key of a request."""
     key = table_of(type(request)).key
     assert key is not None, f"{request!r} is no request"
     return key

@@ -1,6 +1,6 @@
 """A scratch cluster on loopback: one controller of either kind, stock brokers, and Kafka's own tools.
 
-Every process that a cluster starts it also ends. A failed test shows the last lines of its logs.
+A cluster ends every process that it starts. A failed test shows the last lines of its logs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def status_fields(text: str) -> dict[str, str]:
 def _run_tool(
     name: str, bootstrap: tuple[str, str], arguments: tuple[object, ...], options: dict[str, Any]
 ) -> ToolRun:
-    # The cluster tool takes its options after the command word, all others take the bootstrap first as well.
+    # The cluster tool takes its options after the command word; all others also accept the bootstrap first.
     leading = 1 if name == "cluster" else 0
     return tools().run(name, *arguments[:leading], *bootstrap, *arguments[leading:], **options)
 
@@ -112,7 +112,7 @@ class Cluster:
     ) -> list[Broker]:
         """Add brokers with these ids, start them side by side and wait until all are ready.
 
-        They are of Kafka's newest release where `releases`, by id, names no other.
+        They run Kafka's newest release unless `releases` names another one for their id.
         """
         added = []
         for node_id in ids:
@@ -142,7 +142,7 @@ class Cluster:
         self.wait_for_live_brokers(*self.brokers)
 
     def close(self) -> None:
-        """Kill what still runs, brokers first; the data goes, the logs stay."""
+        """Kill what still runs, brokers first. Deletes the data and keeps the logs."""
         for node in reversed(self.nodes):
             node.thaw()
             node.kill()
@@ -152,7 +152,7 @@ class Cluster:
     # -- asking
     @property
     def admin(self) -> AdminClient:
-        """librdkafka's admin client on all brokers there were when it was first asked for."""
+        """librdkafka's admin client, for all brokers that existed at its first use."""
         if self._admin is None:
             servers = ",".join(broker.address for broker in self.brokers.values())
             self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
@@ -181,7 +181,7 @@ class Cluster:
         return set(self.metadata().brokers)
 
     def metadata_by(self, broker_id: int) -> MetadataResponse:
-        """What one broker knows of all topics and brokers, asked without going by any other."""
+        """The topics and brokers that one broker knows, requested from it directly."""
         with Client(HOST, self.brokers[broker_id].port) as client:
             answer: MetadataResponse = client.call(MetadataRequest(topics=None), version=12)
         return answer
@@ -202,7 +202,7 @@ class Cluster:
         wait_until(lambda: self.live_brokers() == set(ids), f"live brokers are {sorted(ids)}", timeout_s)
 
     def quorum_status(self) -> dict[str, str]:
-        """What the metadata-quorum tool says of the quorum, asked of the controller."""
+        """The output of the metadata-quorum tool, run against the controller."""
         return status_fields(self.controller_tool("metadata-quorum", "describe", "--status").out)
 
     # -- Kafka's tools

@@ -1,6 +1,7 @@
 """The jars of Spark's own Kafka connector, which PySpark lacks: fetched once, as Kafka's own are.
 
-Spark's POMs name a repository of their own for what they need; so each artifact is named, and taken alone.
+Spark's POMs name another repository for their dependencies. So each artifact is named here, and fetched
+without dependencies.
 """
 
 from __future__ import annotations

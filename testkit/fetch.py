@@ -39,7 +39,7 @@ _EXCLUDE_ALL = (
 
 
 class FetchError(RuntimeError):
-    """The jars could not be fetched; the message holds what Maven said."""
+    """The jars could not be fetched; the message has Maven's output."""
 
 
 def cache_dir() -> Path:
@@ -72,7 +72,7 @@ def kafka_libs(version: str = KAFKA_VERSION) -> Path:
 
 
 def _last_jar(libs: Path, version: str) -> Path:
-    """The jar that is put in place last: where it is, all the others are."""
+    """The jar that is moved into place last: if it exists, all others exist."""
     return libs / f"kafka_2.13-{version}.jar"
 
 
@@ -107,7 +107,7 @@ def copy_jars(
         )
         if done.returncode or not (fetched / last).exists():
             raise FetchError(f"mvn could not fetch {artifacts}:\n{done.stdout[-4000:]}")
-        # Each rename is atomic, and the last jar tells that all are there: nobody ever sees half of them.
+        # Each rename is atomic, and the last jar shows that all exist: no process sees half of them.
         for jar in sorted(fetched.iterdir(), key=lambda jar: jar.name == last):
             jar.replace(libs / jar.name)
 

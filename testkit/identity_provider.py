@@ -122,7 +122,7 @@ class IdentityProvider:
         return self
 
     def answered(self, authorization: str) -> tuple[int, bytes]:
-        """The status and the body for a client that shows itself so."""
+        """The status and the body for a client with these credentials."""
         if self.answer is not None:
             return self.answer
         shown = base64.b64decode(authorization.removeprefix("Basic ")).decode()
@@ -137,7 +137,7 @@ class IdentityProvider:
         return 200, json.dumps(answer).encode()
 
     def stop(self) -> None:
-        """Listen no more; it may be started again, on the same port."""
+        """Stop listening; the server may be started again, on the same port."""
         server, self._server = self._server, None
         if server is not None:
             server.shutdown()

@@ -1,7 +1,7 @@
 """Finds Java and runs Apache Kafka's command line tools with it.
 
-A tool's JVM takes one to two seconds to start, so tools share a resident one (``java/ToolServer.java``) where
-a JDK is there to compile it; with a bare JRE each run is a process of its own.
+A tool's JVM takes one to two seconds to start, so tools share a resident one (``java/ToolServer.java``), if
+a JDK is there to compile it. With a bare JRE each run is a separate process.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def find_javac() -> Path | None:
 def classpath(release: str = KAFKA_VERSION) -> str:
     """The jars of a release of Kafka, one by one: class data sharing knows no wildcards.
 
-    Releases before 4.0 bring a logging backend of their own, which would log nothing without a file.
+    Releases before 4.0 contain a logging backend, which would log nothing without a file.
     """
     jars = sorted(kafka_libs(release).glob("*.jar"))
     return os.pathsep.join(str(jar) for jar in jars if not jar.name.startswith("slf4j-reload4j"))
@@ -130,7 +130,7 @@ def java_command(
 
 @dataclass(frozen=True)
 class ToolRun:
-    """How a run of a tool ended and what it said."""
+    """The exit code and the output of a tool's run."""
 
     command: str
     code: int
@@ -153,7 +153,7 @@ class ToolRunner(Protocol):
 
 
 class PlainTools:
-    """Every run is a JVM of its own."""
+    """Every run starts a JVM."""
 
     def run(self, tool: str, *arguments: object, stdin: str = "", timeout_s: float = 120) -> ToolRun:
         words = [str(argument) for argument in arguments]
@@ -167,8 +167,8 @@ class PlainTools:
 class ResidentTools:
     """All runs share one JVM, which ends with this process.
 
-    A tool that is given arguments it cannot parse may end that JVM (its parser does, past Kafka's Exit): such
-    a run raises RuntimeError and the next one gets a new JVM.
+    A tool with arguments that it cannot parse may end that JVM: its parser bypasses Kafka's Exit. Such a
+    run raises RuntimeError and the next one gets a new JVM.
     """
 
     def __init__(self, javac: Path) -> None:

@@ -15,7 +15,7 @@ _QUICK = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-Xshare:auto")
 
 
 def store_keys(home: Path, authority: Authority, subject: str, kind: str, prefix: str = "") -> dict[str, str]:
-    """The keys of a node whose certificate names that subject, in stores of its home."""
+    """The store settings of a node whose certificate names that subject, with stores in its home."""
     home.mkdir(parents=True, exist_ok=True)
     made = {
         f"{prefix}ssl.keystore.type": kind,
@@ -31,7 +31,7 @@ def store_keys(home: Path, authority: Authority, subject: str, kind: str, prefix
 
 
 def write_key_store(home: Path, issued: Issued, kind: str) -> Path:
-    """Write the store of the key and its chain, in place of one that may be there."""
+    """Write the store of the key and its chain; replaces an existing one."""
     path = home / f"node.{kind.lower()}"
     with tempfile.TemporaryDirectory(dir=home) as folder:
         source, made = Path(folder, "source.p12"), Path(folder, "made")
@@ -46,7 +46,7 @@ def write_key_store(home: Path, issued: Issued, kind: str) -> Path:
 
 
 def write_trust_store(home: Path, authority: Authority, kind: str) -> Path:
-    """Write the store that has this authority alone."""
+    """Write the store that contains only this authority."""
     path = home / f"trust.{kind.lower()}"
     keytool(
         *("-importcert", "-noprompt", "-alias", "ca", "-file", authority.write_pem(home / "ca.pem")),

@@ -1,7 +1,7 @@
-"""Metadata directories read offline, and what must hold between them (S1-S6, S9, S13, C1 of the invariants).
+"""Reads metadata directories offline, and checks invariants between them (S1-S6, S9, S13, C1).
 
-Reads files only, so that directories of running controllers can be looked at as well: a batch that is being
-written ends the reading.
+It only reads files, so it can examine directories of running controllers as well: a half-written batch ends
+the reading.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PARTITION = "__cluster_metadata-0"
 
 
 class Broken(AssertionError):
-    """The name of the invariant, then what broke it."""
+    """A broken invariant: its name, then what broke it."""
 
 
 class Entry(NamedTuple):
@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class DirectoryLog:
-    """What one directory holds: the newest snapshot, and the batches behind or beside it."""
+    """The content of one directory: the newest snapshot, and the batches after or beside it."""
 
     directory: Path
     start: int
@@ -61,7 +61,7 @@ class DirectoryLog:
         return self.entries[-1].epoch if self.entries else 0
 
     def image(self, end_offset: int) -> Image:
-        """The metadata that everything below an offset amounts to."""
+        """The image of everything below an offset."""
         image, done = Image(), 0
         if self.snapshot is not None and self.snapshot.offset <= end_offset:
             reader = CheckpointReader(RealDisk(), str(self._checkpoint(self.snapshot)))
@@ -127,7 +127,10 @@ def digest(image: Image) -> str:
 
 
 class Ledger:
-    """What was ever seen as committed, and who led which epoch; kept from one check to the next."""
+    """All records that were ever seen as committed, and the leader of each epoch.
+
+    Kept from one check to the next.
+    """
 
     def __init__(self) -> None:
         self.committed: dict[int, Entry] = {}
@@ -155,7 +158,7 @@ class Ledger:
         return images[0]
 
     def led(self, epoch: int, leader_id: int) -> None:
-        """Note who leads an epoch. Raises Broken when another does."""
+        """Note the leader of an epoch. Raises Broken if the epoch has another leader."""
         if leader_id >= 0 and self.leaders.setdefault(epoch, leader_id) != leader_id:
             raise Broken(f"S1: {self.leaders[epoch]} and {leader_id} lead epoch {epoch}")
 
@@ -175,7 +178,7 @@ class Ledger:
 
 
 def check_prefixes(one: DirectoryLog, other: DirectoryLog) -> None:
-    """S4: where two logs have a batch of the same offset and epoch, all before it is the same in both."""
+    """S4: if two logs have a batch of the same offset and epoch, all batches before it are equal."""
     ours = {entry.base: entry for entry in one.entries}
     shared = [(ours[entry.base], entry) for entry in other.entries if entry.base in ours]
     last = max((at for at, (mine, its) in enumerate(shared) if mine.epoch == its.epoch), default=-1)
@@ -185,7 +188,7 @@ def check_prefixes(one: DirectoryLog, other: DirectoryLog) -> None:
 
 
 def check_voter_changes(log: DirectoryLog, high_watermark: int) -> None:
-    """S13: from one voters record to the next, one voter comes or goes at most."""
+    """S13: from one voters record to the next, at most one voter is added or removed."""
     sets = [
         {(voter.voter_id, bytes(voter.voter_directory_id)) for voter in message.voters}
         for _, message in log.control_messages(high_watermark)
@@ -216,7 +219,7 @@ class ElectionWatch(threading.Thread):
         self.look()
 
     def forget(self, directory: Path) -> None:
-        """Its files were put back to what they were before."""
+        """Note that the files of a directory were restored to an older state."""
         self._last.pop(_identity(directory) or "", None)
 
     def look(self) -> None:

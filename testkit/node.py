@@ -39,7 +39,7 @@ LOG_FLAGS = (
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
     *(f"-Dorg.slf4j.simpleLogger.log.{logger}=warn" for logger in _QUIET_LOGGERS),
 )
-# Small internal topics and no waiting for company: a test's group starts at once.
+# Small internal topics and no wait for more group members: a test's group starts at once.
 _BROKER_DEFAULTS = {
     "offsets.topic.replication.factor": 1,
     "offsets.topic.num.partitions": 3,
@@ -146,12 +146,12 @@ class Controller(Node):
         self, kind: Kind, node_id: int, home: Path, port: int, properties: Mapping[str, object]
     ) -> None:
         self.kind = kind
-        self.tls: ssl.SSLContext | None = None  # of whom asks a listener with TLS
+        self.tls: ssl.SSLContext | None = None  # for clients of a listener with TLS
         fixed = {"process.roles": "controller", "listeners": f"CONTROLLER://{HOST}:{port}"}
         super().__init__(f"controller-{node_id}", node_id, home, port, {**fixed, **properties})
 
     def move(self, port: int) -> None:
-        """Another port, from the next start on."""
+        """Use another port, from the next start on."""
         self.port = port
         self.properties["listeners"] = f"CONTROLLER://{HOST}:{port}"
         self.write_properties()

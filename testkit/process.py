@@ -111,13 +111,16 @@ class Process:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """SIGKILL, and reap it."""
+        """Send SIGKILL, and reap the process."""
         self.signal(signal.SIGKILL)
         if self._process:
             self._process.wait(30)
 
     def stop(self, timeout_s: float = 60) -> int:
-        """SIGTERM; the exit code. One that does not end is killed and told of by TimeoutError."""
+        """Send SIGTERM.
+
+        Return the exit code. A process that does not end is killed, and TimeoutError reports it.
+        """
         assert self._process is not None, f"{self.name} was never started"
         self.signal(signal.SIGTERM)
         try:
@@ -127,7 +130,7 @@ class Process:
             raise TimeoutError(f"{self.name} did not end within {timeout_s:.0f} s of SIGTERM") from None
 
     def freeze(self) -> None:
-        """SIGSTOP: it keeps its sockets and does nothing."""
+        """Send SIGSTOP: the process keeps its sockets and does nothing."""
         self.frozen = True
         self.signal(signal.SIGSTOP)
 
@@ -150,7 +153,7 @@ class Process:
         """wait_until, cut short with the log's tail if the process ends meanwhile."""
 
         def true_or_still_alive() -> object:
-            # Looked at in this order, what a process did last before its end still counts.
+            # Checked in this order, the last act of a process before its end still counts.
             alive = self.alive
             try:
                 met = condition()

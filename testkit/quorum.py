@@ -22,7 +22,7 @@ DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [AskedPartition(META
 
 
 class Quorum(Cluster):
-    """Controllers by id, each of its kind, in one static or dynamic quorum; brokers as in any cluster."""
+    """Controllers by id, each of either kind, in one static or dynamic quorum; brokers as in any cluster."""
 
     before_close: Callable[[Quorum], None] | None = None  # of the class: what tests do with each that ends
 
@@ -94,7 +94,7 @@ class Quorum(Cluster):
         return controller
 
     def plan_observer(self, node_id: int, kind: Kind, **properties: object) -> Controller:
-        """One more controller, with a file and nothing else yet."""
+        """One more controller, which has only a properties file yet."""
         controller = self._controller(node_id, kind, free_port())
         controller.properties.update(properties)
         controller.write_properties()
@@ -102,7 +102,7 @@ class Quorum(Cluster):
         return controller
 
     def wait_until_observer_is_level(self, node_id: int) -> None:
-        """Until it has fetched all there is."""
+        """Wait until it has fetched the whole log."""
 
         def level() -> bool:
             described = self.described()
@@ -114,14 +114,14 @@ class Quorum(Cluster):
         wait_until(level, f"observer {node_id} is level")
 
     def voter_ids(self) -> set[int]:
-        """The ids of those that vote; OSError while nobody leads."""
+        """The ids of the voters; OSError while no controller leads."""
         described = self.described()
         if described is None:
             raise OSError("nobody leads")
         return {voter.replica_id for voter in described.current_voters}
 
     def heal(self) -> None:
-        """Start what is down, thaw what is frozen, and wait until all controllers are level."""
+        """Start what is down, thaw what is frozen, and wait until no controller lags."""
         for node in self.nodes:
             node.thaw()
         down = [node_id for node_id, one in self.controllers.items() if not one.alive]
@@ -135,9 +135,9 @@ class Quorum(Cluster):
             broker.wait_ready()
 
     def make_lead(self, target: int) -> None:
-        """Let that controller lead: the others cannot stand while one is frozen and one waits long.
-
-        Nothing should be written meanwhile: a record that only the old leader has would forbid it.
+        """Make that controller the leader: the others cannot start elections while one is frozen and one
+        waits long. Nothing should be written meanwhile: a record that only the old leader has would prevent
+        it.
         """
         for _ in range(4):
             leader = self.wait_for_leader()
@@ -190,14 +190,20 @@ class Quorum(Cluster):
     # -- asking
 
     def quorum_by(self, node_id: int) -> PartitionData:
-        """What one controller says of the quorum: others than the leader say an error. OSError if none."""
+        """One controller's description of the quorum.
+
+        Other nodes than the leader answer an error. OSError without an answer.
+        """
         controller = self.controllers[node_id]
         with Client(controller.host, controller.port, timeout_s=5) as client:
             partition: PartitionData = client.call(DESCRIBE, 2).topics[0].partitions[0]
         return partition
 
     def described(self) -> PartitionData | None:
-        """What the leader says, where there is one; of two that think so, the one of the later epoch."""
+        """The leader's description of the quorum, if there is a leader.
+
+        If two nodes claim to lead, that of the later epoch.
+        """
         found = []
         for node_id, controller in list(self.controllers.items()):
             if controller.alive and not controller.frozen:
@@ -210,7 +216,7 @@ class Quorum(Cluster):
         return max(found, key=lambda partition: partition.leader_epoch, default=None)
 
     def voters_addresses(self) -> set[str]:
-        """Where the voters are reached, as the leader's voter set says."""
+        """The voters' addresses in the leader's voter set."""
         with Client(HOST, self.controller.port, timeout_s=5) as client:
             nodes = client.call(DESCRIBE, 2).nodes
         return {f"{listener.host}:{listener.port}" for node in nodes for listener in node.listeners}
@@ -242,7 +248,7 @@ class Quorum(Cluster):
         return described.leader_epoch
 
     def wait_for_voters(self, *ids: int) -> None:
-        """Until these vote, all of them at the leader's log end or near it."""
+        """Wait until these are the voters, all of them at the leader's log end or near it."""
 
         def level() -> bool:
             described = self.described()
@@ -257,7 +263,7 @@ class Quorum(Cluster):
         wait_until(level, f"the voters are {sorted(ids)} and level")
 
     def quorum_tool(self, *arguments: object) -> ToolRun:
-        """Kafka's metadata-quorum tool, by way of all controllers that run."""
+        """Run Kafka's metadata-quorum tool with all running controllers as its bootstrap."""
         servers = ",".join(one.address for one in self.controllers.values() if one.alive)
         return tools().run("metadata-quorum", "--bootstrap-controller", servers, *arguments).check()
 
@@ -291,11 +297,9 @@ class Quorum(Cluster):
         return [line for line in out.splitlines() if line.startswith(("|", "baseOffset"))]
 
     def assert_equal_logs(self) -> int:
-        """The controllers' logs have the same batches, byte by byte, wherever they have any; how many there
-        are in all.
-
-        They need not begin at the same offset. Kafka's leaders, and so kraftd's, send their snapshot to a
-        follower whose last epoch is older than the epoch of their oldest snapshot.
+        """Check that the controllers' logs have equal batches, byte by byte, at equal offsets; return how
+        many batches there are. They need not begin at the same offset. Kafka's leaders, and so kraftd's,
+        send their snapshot to a follower whose last epoch is older than the epoch of their oldest snapshot.
         """
         logs = [read_log(one.data) for one in self.controllers.values()]
         merged: dict[int, Entry] = {}

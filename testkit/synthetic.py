@@ -134,7 +134,7 @@ class SyntheticPartitions:
         return partition.error_of(slot)
 
     def next_offset(self, name: str, index: int, offset: int, size_bytes: int) -> int:
-        """Where a reader stands after that many bytes from there."""
+        """The offset of a reader after that many bytes from there."""
         ends = self.topics[name][1][index].ends
         return ends.index(ends[offset] + size_bytes)
 

@@ -88,7 +88,7 @@ def circles(graph: Graph) -> list[list[str]]:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Print the findings; return the exit code."""
     directory = Path(arguments[0] if arguments else "kraftd")
     found = circles(import_graph(directory))
     for members in found:

@@ -54,7 +54,7 @@ def consume(cluster: Cluster, topic: str) -> int:
 
 
 def demo(console: Console, kind: str, home: Path) -> int:
-    # An isolated home for the cluster: nothing of it is left behind.
+    # A temporary home for the cluster, deleted at the end.
     with Cluster(home, kind, controller_properties={"broker.session.timeout.ms": 9000}) as cluster:
         with step(console, f"formatted a directory and started {kind} on {cluster.controller.address}"):
             cluster.start_controller()

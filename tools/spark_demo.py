@@ -1,4 +1,4 @@
-"""A cluster with a history, and what the pipeline on Spark tells of it.
+"""A cluster with a history, and what the pipeline on Spark finds in it.
 
 ``make spark-demo``. Needs Java 17+, and Maven the first time. The tables, the report and the log lie in
 ``./spark-demo`` afterwards, which each run replaces; ``--page FILE`` also writes the questions with their SQL
@@ -173,7 +173,7 @@ def make_page(answers: dict[Question, str], moment: str, checks: str) -> str:
 
 
 def main() -> None:
-    """The whole, from nothing."""
+    """Run the whole demo."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--page", type=Path, help="where the questions and answers are written, as Markdown")
     options = parser.parse_args()

@@ -45,7 +45,7 @@ OR_VALUE = re.compile(r"\[(-?\d+),\.\.\.,(-?\d+)\] or (-?\d+)")
 
 
 def rule(valid: dict[str, Any] | None) -> tuple[object, ...] | None:
-    """A row's rule. Raises ValueError for one that no rule of ours stands for."""
+    """A row's rule. Raises ValueError for a rule without a counterpart here."""
     if valid is None:
         return None
     kind = valid["rule"]
