@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kraftd.controller_node import audit as audit_module
+from kraftd.messages import client_quota_record as quota
 from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
@@ -22,17 +23,21 @@ from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTop
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest
 from kraftd.messages.describe_quorum_request import PartitionData as DescribedPartition
 from kraftd.messages.describe_quorum_request import TopicData as DescribedTopic
+from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.fence_broker_record import FenceBrokerRecord
 from kraftd.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+from kraftd.messages.register_controller_record import RegisterControllerRecord
 from kraftd.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kraftd.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
+from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.unfence_broker_record import UnfenceBrokerRecord
@@ -40,7 +45,9 @@ from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftd.metadata.snapshot_records import broker_record
 from kraftd.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE
-from kraftd.types import METADATA_TOPIC
+from kraftd.requests.call import Call
+from kraftd.security.principals import Principal
+from kraftd.types import METADATA_TOPIC, uuid_text
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
@@ -299,3 +306,166 @@ def test_what_a_fenced_broker_had_is_told_once_and_with_the_reason(house: House)
     house.beat(1, epoch, current_metadata_offset=epoch, want_shut_down=True)
     (asked,) = events(house, "broker is shutting down") or events(house, "broker fenced")
     assert asked["reason"] == "the broker asked for it" and asked["api"] == "BROKER_HEARTBEAT"
+
+
+def told(cluster: Cluster, *messages: Any, call: Call | None = None) -> list[tuple[str, dict[str, Any]]]:
+    """The events of these records and their fields; each ends before offset 9."""
+    lines = audit_module.audit(cluster.image, [VersionedRecord(one, 0) for one in messages], 9, call)
+    assert all(line.offset == 9 for line in lines)
+    return [(line.event, line.fields) for line in lines]
+
+
+def quota_of(*entity: tuple[str, str | None]) -> quota.ClientQuotaRecord:
+    return quota.ClientQuotaRecord([quota.EntityData(*part) for part in entity], "producer_byte_rate", 1.0)
+
+
+ID, OTHER_ID = bytes(15) + b"\1", bytes(15) + b"\2"
+NAMES = [f"n{number:02}" for number in range(11)]
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([NoOpRecord()], []),
+        (
+            [ConfigRecord(2, "a", "k", "v"), ConfigRecord(2, "a", "l", None), ConfigRecord(2, "a", "m", "v")],
+            [("configs changed", {"resource": "topic a", "set": ["k", "m"], "removed": ["l"]})],
+        ),
+        (
+            [ConfigRecord(4, "", "k", "v"), ConfigRecord(4, "1", "k", None), ConfigRecord(16, "s", "k", "v")],
+            [
+                ("configs changed", {"resource": "broker (default)", "set": ["k"]}),
+                ("configs changed", {"resource": "broker 1", "removed": ["k"]}),
+                ("configs changed", {"resource": "client metrics s", "set": ["k"]}),
+            ],
+        ),
+        (
+            [ConfigRecord(32, "g", "k", "v"), ConfigRecord(99, "x", "k", "v")],
+            [
+                ("configs changed", {"resource": "group g", "set": ["k"]}),
+                ("configs changed", {"resource": "resource 99 x", "set": ["k"]}),
+            ],
+        ),
+        (
+            [AccessControlEntryRecord(ID)] * 2 + [RemoveAccessControlEntryRecord(ID)] * 3,
+            [("ACLs changed", {"added": 2, "removed": 3})],
+        ),
+        ([RemoveAccessControlEntryRecord(ID)], [("ACLs changed", {"added": 0, "removed": 1})]),
+        (
+            [UserScramCredentialRecord("b", 1), RemoveUserScramCredentialRecord("a", 1)] * 2,
+            [("SCRAM credentials changed", {"users": "b, a"})],
+        ),
+        (
+            [UserScramCredentialRecord(name, 1) for name in NAMES],
+            [("SCRAM credentials changed", {"users": ", ".join(NAMES[:10])})],
+        ),
+        (
+            [quota_of(("user", "a"), ("client-id", None)), quota_of(("ip", "h"))] * 2,
+            [("quotas changed", {"entities": "user a and client-id (default), ip h"})],
+        ),
+        (
+            [quota_of(("user", name)) for name in NAMES],
+            [("quotas changed", {"entities": ", ".join(f"user {name}" for name in NAMES[:10])})],
+        ),
+        (
+            [DelegationTokenRecord(), RemoveDelegationTokenRecord("t"), RemoveDelegationTokenRecord("u")],
+            [("delegation tokens changed", {"count": 3})],
+        ),
+        (
+            [FeatureLevelRecord("metadata.version", 30), FeatureLevelRecord("group.version", 1)],
+            [
+                (
+                    "feature level",
+                    {"feature": "metadata.version", "finalized_level": 30, "release": "4.3-IV0"},
+                ),
+                ("feature level", {"feature": "group.version", "finalized_level": 1}),
+            ],
+        ),
+        (
+            [RegisterControllerRecord(7, ID)],
+            [("controller registered", {"controller": 7, "incarnation": uuid_text(ID)})],
+        ),
+        ([UnregisterBrokerRecord(1, 101)], [("broker unregistered", {"broker": 1, "broker_epoch": 101})]),
+        ([BrokerRegistrationChangeRecord(1, 101)], []),
+    ],
+)
+def test_a_change_is_told_by_kind_with_its_names(records: list[Any], expected: list[Any]) -> None:
+    assert told(Cluster(), *records) == expected
+
+
+def test_created_topics_and_their_partitions_are_one_event() -> None:
+    cluster = Cluster().broker(1)
+    old = cluster.topic("old", (1,))
+    created = [TopicRecord("a", ID), PartitionRecord(0, ID, (1,)), PartitionRecord(1, ID, (1,))]
+    named = ("topics created", {"count": 1, "topics": "a"})
+    assert told(cluster, *created) == [named]
+    config = ConfigRecord(2, "a", "k", "v")
+    assert told(cluster, *created, config) == [
+        named,
+        ("configs changed", {"resource": "topic a", "set": ["k"]}),
+    ]
+    more = [PartitionRecord(number, old.id, (1,)) for number in (1, 2)]
+    strange = PartitionRecord(0, OTHER_ID, (1,))
+    assert told(cluster, *more, strange) == [
+        ("partitions added", {"topic": "old", "count": 2}),
+        ("partitions added", {"topic": uuid_text(OTHER_ID), "count": 1}),
+    ]
+
+
+def test_deleted_topics_are_named_by_id_where_the_name_is_unknown() -> None:
+    cluster = Cluster().broker(1)
+    removed = [RemoveTopicRecord(cluster.topic("a", (1,)).id), RemoveTopicRecord(OTHER_ID)]
+    assert told(cluster, *removed) == [
+        ("topics deleted", {"count": 2, "topics": f"a, {uuid_text(OTHER_ID)}"})
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"isr": (1, 2, 3)}, {}),
+        ({"isr": (3, 2, 1)}, {}),
+        ({"isr": (1, 2)}, {"isr_shrunk": 1}),
+        ({"isr": (1, 2, 3, 4)}, {"isr_expanded": 1}),
+        ({"isr": (1, 4)}, {"isr_shrunk": 1, "isr_expanded": 1}),
+        ({"leader": 1}, {}),
+        ({"leader": 2}, {"leaders_moved": 1}),
+        ({"leader": -1}, {"leaders_moved": 1, "without_leader": 1}),
+        ({"replicas": (1, 2)}, {"reassigned": 1}),
+        ({"adding_replicas": (4,)}, {"reassigned": 1}),
+        ({"removing_replicas": (3,)}, {"reassigned": 1}),
+        ({"adding_replicas": (), "removing_replicas": ()}, {}),
+        ({"isr": (1,), "partition_id": 9}, {}),  # unknown
+    ],
+)
+def test_a_partitions_change_is_counted_by_what_it_changes(
+    change: dict[str, Any], expected: dict[str, int]
+) -> None:
+    cluster = Cluster().brokers(1, 2, 3, 4)
+    topic = cluster.topic("a", (1, 2, 3))
+    record = PartitionChangeRecord(**{"partition_id": 0, "topic_id": topic.id, **change})
+    assert told(cluster, record) == ([("partitions changed", expected)] if expected else [])
+    unfenced = ("broker unfenced", {"broker": 1, "broker_epoch": 101})
+    changed = [("partitions changed", expected)] if expected else []
+    assert told(cluster, record, UnfenceBrokerRecord(1, 101)) == [unfenced, *changed]
+    fenced: Any = told(cluster, record, FenceBrokerRecord(1, 101), FenceBrokerRecord(2, 102))
+    silent = "no heartbeat within broker.session.timeout.ms"
+    assert fenced == [  # the first has the partitions
+        ("broker fenced", {"broker": 1, "broker_epoch": 101, "reason": silent, **expected}),
+        ("broker fenced", {"broker": 2, "broker_epoch": 102, "reason": silent}),
+    ]
+
+
+def test_an_event_names_the_party_that_asked() -> None:
+    call = Call(1, 0, "C", "10.0.0.1", ApiKey.BROKER_HEARTBEAT, 0, 1, "id", None, Principal("User", "b"))
+    party = {"principal": "User:b", "client_id": "id", "host": "10.0.0.1", "api": "BROKER_HEARTBEAT"}
+    cluster = Cluster().broker(1)
+    topic = cluster.topic("a", (1,))
+    asked = {"broker": 1, "broker_epoch": 101, "reason": "the broker asked for it", **party}
+    assert told(cluster, FenceBrokerRecord(1, 101), call=call) == [("broker fenced", asked)]
+    for record, event in (
+        (TopicRecord("b", ID), "topics created"),
+        (PartitionChangeRecord(0, topic.id, leader=-1), "partitions changed"),
+    ):
+        ((name, fields),) = told(cluster, record, call=call)
+        assert name == event and fields.items() >= party.items()

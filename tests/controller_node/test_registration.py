@@ -1,0 +1,229 @@
+"""When a controller registers this run of it, where, and how soon again (KIP-919)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kraftd.controller.decision import Refusal
+from kraftd.controller_node.effects import Effect
+from kraftd.controller_node.identity import Identity
+from kraftd.controller_node.registration import (
+    FIRST_BACKOFF_MS,
+    LONGEST_BACKOFF_MS,
+    UNTIL_SEEN_MS,
+    AskController,
+    ControllerAnswered,
+    Registration,
+)
+from kraftd.messages.controller_registration_response import ControllerRegistrationResponse
+from kraftd.messages.register_controller_record import ControllerEndpoint, RegisterControllerRecord
+from kraftd.raft.effects import Destination
+from kraftd.requests.effects import Say
+from kraftd.requests.outbox import Outbox
+from kraftd.types import Endpoint
+from kraftd.wire.error_code import ErrorCode
+from tests.controller.cluster import Cluster
+
+OWN_ID, LEADER_ID = 100, 7
+THIS_RUN, ANOTHER = b"\1" * 16, b"\2" * 16
+ENDPOINTS = (Endpoint("CONTROLLER", "host", 9093, 2), Endpoint("CLIENT", "host", 9092, 0))
+LEADER = Destination(LEADER_ID, "leader", 9090)
+DONE, REFUSED = ControllerRegistrationResponse(), ControllerRegistrationResponse(error_code=1)
+
+
+class Desk:
+    """A standby of LEADER_ID's, with an image of metadata.version 30."""
+
+    def __init__(self, metadata_version: int = 30) -> None:
+        cluster = Cluster(metadata_version=metadata_version)
+        self.image = cluster.image
+        self.context = cluster.ctx
+        self.core: Any = SimpleNamespace(
+            epoch=3, leader_id=LEADER_ID, leader_endpoint=lambda listener: self.endpoints.get(listener)
+        )
+        self.endpoints = {"CONTROLLER": Endpoint("CONTROLLER", "leader", 9090)}
+        self.standing: Any = SimpleNamespace(active=False, stopping=False)
+        self.decisions: Any = SimpleNamespace(
+            long=SimpleNamespace(is_under_way=False), decide_alone=self._decide
+        )
+        self.outbox = Outbox()
+        self.written: list[Any] = []
+        self.refuses = False
+        identity = Identity(OWN_ID, "cluster", THIS_RUN, ENDPOINTS)
+        self.registration = Registration(
+            identity, self.context, self.core, self.standing, self.decisions, self.outbox
+        )
+
+    def _decide(self, decide: Any) -> None:
+        if self.refuses:
+            raise Refusal(ErrorCode.NOT_CONTROLLER)
+        self.written += [one.message for one in decide(self.context).records]
+
+    def know(self, incarnation: bytes, *listeners: ControllerEndpoint) -> None:
+        record = RegisterControllerRecord(OWN_ID, incarnation, False, list(listeners), [])
+        self.image.apply(record, self.image.offset + 1, 1)
+
+    def attempt(self, later_ms: int = 0) -> list[Effect]:
+        self.context.now_ms += later_ms
+        self.registration.attempt()
+        return self.outbox.take()
+
+    def asks(self, later_ms: int = 0) -> AskController:
+        (asked,) = self.attempt(later_ms)
+        assert isinstance(asked, AskController)
+        return asked
+
+    def answer(self, ask_id: int, message: Any) -> list[Effect]:
+        self.registration.on_answer(ControllerAnswered(ask_id, message))
+        return self.outbox.take()
+
+
+def test_a_standby_asks_the_leader_once_until_it_is_answered() -> None:
+    desk = Desk()
+    asked = desk.asks()
+    assert asked.destination == LEADER
+    request: Any = asked.message
+    assert (request.controller_id, request.incarnation_id) == (OWN_ID, THIS_RUN)
+    assert [(one.name, one.host, one.port, one.security_protocol) for one in request.listeners] == [
+        ("CONTROLLER", "host", 9093, 2),
+        ("CLIENT", "host", 9092, 0),
+    ]
+    levels = {one.name: (one.min_supported_version, one.max_supported_version) for one in request.features}
+    assert (levels["metadata.version"], levels["kraft.version"]) == ((7, 30), (0, 1))
+    assert desk.attempt(60_000) == []
+    assert desk.registration.deadline_ms is None
+
+
+@pytest.mark.parametrize(
+    ("known", "version", "due"),
+    [(None, 30, True), (ANOTHER, 30, True), (THIS_RUN, 30, False), (None, 14, False)],
+)
+def test_a_registration_is_due_until_the_image_has_it_from_3_7_on(
+    known: bytes | None, version: int, due: bool
+) -> None:
+    desk = Desk(version)
+    if known is not None:
+        desk.know(known)
+    assert desk.registration.is_due is due
+    assert len(desk.attempt()) == due
+
+
+def test_a_node_that_stops_or_finds_no_leader_does_not_ask() -> None:
+    for change in (
+        lambda desk: setattr(desk.standing, "stopping", True),
+        lambda desk: setattr(desk.core, "leader_id", None),
+        lambda desk: setattr(desk.core, "leader_id", OWN_ID),  # not active yet
+        lambda desk: desk.endpoints.clear(),
+    ):
+        desk = Desk()
+        change(desk)
+        assert desk.attempt() == []
+        assert desk.registration.deadline_ms is None
+
+
+def test_refusals_and_silence_are_followed_by_longer_and_longer_waits() -> None:
+    desk = Desk()
+    for failures, message in enumerate([None, REFUSED] * 8):
+        asked = desk.asks()
+        assert desk.answer(asked.ask_id, message) == []
+        wait_ms = min(FIRST_BACKOFF_MS << failures, LONGEST_BACKOFF_MS)
+        assert desk.registration.deadline_ms == desk.context.now_ms + wait_ms
+        assert desk.attempt(wait_ms - 1) == []
+        desk.context.now_ms += 1
+
+
+def test_an_accepted_registration_is_repeated_if_its_record_does_not_come() -> None:
+    desk = Desk()
+    assert desk.answer(desk.asks().ask_id, DONE) == [Say("info", "registered", {"controller": LEADER_ID})]
+    assert desk.registration.deadline_ms == desk.context.now_ms + UNTIL_SEEN_MS
+    assert desk.attempt(UNTIL_SEEN_MS - 1) == []
+    asked = desk.asks(1)
+    desk.know(THIS_RUN)
+    desk.answer(asked.ask_id, DONE)
+    assert desk.registration.deadline_ms is None
+
+
+def test_the_answer_of_an_earlier_leader_or_question_does_not_count() -> None:
+    desk = Desk()
+    first = desk.asks()
+    desk.core.epoch += 1
+    second = desk.asks()
+    assert second.ask_id != first.ask_id
+    assert desk.answer(first.ask_id, DONE) == []
+    assert desk.attempt() == []  # the second is awaited
+    desk.answer(second.ask_id, None)
+    assert desk.answer(second.ask_id, DONE) == []  # answered before
+    assert desk.registration.deadline_ms == desk.context.now_ms + FIRST_BACKOFF_MS
+    desk.core.leader_id = 8
+    assert desk.asks().destination == Destination(8, "leader", 9090)  # at once
+
+
+def test_an_active_controller_writes_its_own_record_once_a_while() -> None:
+    desk = Desk()
+    desk.standing.active = True
+    assert desk.attempt() == []
+    (record,) = desk.written
+    assert (record.controller_id, record.incarnation_id) == (OWN_ID, THIS_RUN)
+    assert desk.registration.deadline_ms == desk.context.now_ms + UNTIL_SEEN_MS
+    desk.attempt(UNTIL_SEEN_MS - 1)
+    assert len(desk.written) == 1
+    desk.attempt(1)
+    assert len(desk.written) == 2
+    desk.know(THIS_RUN)
+    desk.attempt(UNTIL_SEEN_MS)
+    assert len(desk.written) == 2 and desk.registration.deadline_ms is None
+
+
+def test_what_the_active_controller_cannot_append_is_tried_again_later() -> None:
+    desk = Desk()
+    desk.standing.active = desk.refuses = True
+    desk.attempt()
+    assert desk.written == [] and desk.registration.deadline_ms == desk.context.now_ms + UNTIL_SEEN_MS
+    desk.refuses = False
+    desk.decisions.long.is_under_way = True
+    desk.attempt(UNTIL_SEEN_MS)
+    assert desk.written == []  # the end of the long decision attempts it again
+    desk.decisions.long.is_under_way = False
+    desk.attempt()
+    assert len(desk.written) == 1
+
+
+ENDPOINT = ControllerEndpoint("C", "other", 9093, 0)
+
+
+def looked(desk: Desk) -> list[Any]:
+    desk.registration.look_for_a_twin()
+    return [one.fields for one in desk.outbox.take() if isinstance(one, Say)]
+
+
+def test_another_run_that_replaces_this_ones_record_is_a_second_process_for_a_while() -> None:
+    desk = Desk()
+    desk.know(ANOTHER, ENDPOINT)
+    assert looked(desk) == [] and desk.registration.twin() == []  # of before this run
+    desk.know(THIS_RUN, ENDPOINT)
+    assert looked(desk) == []
+    desk.know(ANOTHER, ENDPOINT)
+    (said,) = looked(desk)
+    assert said["seen"] == 1 and "other:9093" in said["its_listeners"] and "node.id" in said["remedy"]
+    assert looked(desk) == []
+    (line,) = desk.registration.twin()
+    assert line.startswith("node 100 runs more than once, here and with the listeners ")
+    assert said["its_listeners"] in line and line.endswith(said["remedy"])
+    desk.context.now_ms += 3 * UNTIL_SEEN_MS - 1
+    assert desk.registration.twin() == [line]
+    desk.context.now_ms += 1
+    assert desk.registration.twin() == []
+
+
+@pytest.mark.parametrize("case", ["active", "forgotten", "no record"])
+def test_a_record_that_is_forgotten_or_not_committed_shows_no_second_process(case: str) -> None:
+    desk = Desk()
+    if case != "no record":
+        desk.know(THIS_RUN, ENDPOINT)
+        looked(desk)
+        desk.know(ANOTHER, *([] if case == "forgotten" else [ENDPOINT]))
+    desk.standing.active = case == "active"
+    assert looked(desk) == [] and desk.registration.twin() == []
