@@ -86,7 +86,7 @@ def write_past(folder: Path) -> Path:
 
 
 def checkpoint_at(folder: Path, end: int) -> OffsetAndEpoch:
-    """Write the checkpoint that stands for the records before an offset."""
+    """Write the checkpoint that replaces the records before an offset."""
     image, offset = Image(), 1
     for messages in PAST:
         for message in messages:

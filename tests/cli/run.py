@@ -118,7 +118,7 @@ def mounted(folder: Path, options: str) -> Iterator[Path]:
 
 
 def fill(folder: Path) -> Path:
-    """A file that takes all the room on a file system."""
+    """A file that fills a file system."""
     filler = folder / "filler"
     with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:

@@ -37,7 +37,7 @@ def rows(path: Path, *more: str) -> list[dict[str, Any]]:
 
 
 def damage(path: Path) -> dict[str, Any]:
-    """The one damaged place of a file, which --verify tells as well."""
+    """The only damaged place of a file, which --verify reports as well."""
     done, verified = run("dump", path), run("dump", "--verify", path)
     assert (done.code, verified.code) == (3, 3)
     (row,) = [json.loads(line) for line in verified.out.splitlines()]

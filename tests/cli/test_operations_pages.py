@@ -1,4 +1,4 @@
-"""The commands of docs/operations, run as they stand there: losing nodes, backup and restore."""
+"""Runs the commands of docs/operations as printed there: losing nodes, backup and restore."""
 
 from __future__ import annotations
 

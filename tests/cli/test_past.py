@@ -208,7 +208,7 @@ def test_watch_follows_a_directory_as_it_is_written_and_cut(past: Path) -> None:
         log.truncate_to(END)
         append(log, [ConfigRecord(2, "orders", "retention.ms", "2")], BEGAN_MS, epoch=2)
         assert f"The log was cut at offset {END}" in watch.complaint()
-        # The state is read anew up to some record; what is written after that is told.
+        # The state is read anew up to some record; what is written after that is reported.
         value = 3
         while not watch.has_line(timeout_s=0.2):
             append(log, [ConfigRecord(2, "orders", "retention.ms", str(value))], BEGAN_MS, epoch=2)

@@ -1,4 +1,4 @@
-"""A command that waits for an answer says so, and a directory of a node that never ran is told as one."""
+"""A command that waits for an answer says so. A directory of a node that never ran is reported as such."""
 
 from __future__ import annotations
 

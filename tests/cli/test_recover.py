@@ -201,7 +201,7 @@ def test_the_survivor_of_a_lost_majority_says_what_is_missing(tmp_path: Path) ->
 
 
 def ready(listener: str) -> dict[str, Any]:
-    """What /readyz tells, whatever its status."""
+    """The content of /readyz, whatever its status."""
     try:
         with urllib.request.urlopen(f"http://{listener}/readyz", timeout=5) as answer:
             return json.load(answer)  # type: ignore[no-any-return]

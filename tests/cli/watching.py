@@ -46,7 +46,7 @@ class Watch:
         return self.process.stderr.readline().decode()
 
     def wait_until_it_follows(self) -> None:
-        """Until the state is loaded: what comes after is told."""
+        """Wait until the state is loaded: the watch prints what comes after."""
         line = self.complaint()
         assert line.startswith("Following "), line
 

@@ -23,7 +23,7 @@ BROKERS = (1, 2, 3)
 
 
 def answer(topic_id: bytes, epochs: dict[int, int], name: str = "orders") -> MetadataResponse:
-    """A metadata answer about one topic, whose leaders are told by the epochs of its partitions."""
+    """A metadata answer about one topic, with the given leader epochs of its partitions."""
     partitions = [
         MetadataResponsePartition(0, index, epoch % 3 + 1, epoch, (1, 2, 3), (1, 2, 3))
         for index, epoch in epochs.items()
@@ -184,7 +184,7 @@ class Brokers(RuleBasedStateMachine):
                 assert any(epochs.get(index) == partition.leader.epoch for epochs in of_id)
 
     def teardown(self) -> None:
-        """Level brokers that are asked in turn are believed, after at most two rounds."""
+        """If brokers agree, the cache accepts their answers after at most two rounds."""
         for broker in (*BROKERS, *BROKERS):
             self.cache.take(self._answer(len(self.history) - 1), broker)
         for name, (topic_id, epochs) in self.history[-1].items():

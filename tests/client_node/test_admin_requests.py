@@ -1,4 +1,4 @@
-"""What a client listener tells admin clients as a broker does from its metadata, and what it refuses."""
+"""Which requests of admin clients a client listener answers from its metadata, and which it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (KIP-320): a replica that lags does not tell a consumer of a truncation."""
+"""OffsetForLeaderEpoch (KIP-320): a replica that lags does not report a truncation to a consumer."""
 
 from __future__ import annotations
 

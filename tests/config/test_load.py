@@ -1,4 +1,4 @@
-"""A controller's file is read as Kafka reads it, and what is wrong is said where it stands."""
+"""A controller's file is read as Kafka reads it, and each error names its line."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from kraftd.raft.config import RaftConfig
 PACKAGE = Path(kraftd.__file__).parent
 # Where keys are named without being used.
 DEFINITIONS = ("config/daemon.py", "config/own_token_keys.py", "config/keys.py", "configdef/facts.py")
-# Settings that are handed on: each field has to be read in turn.
+# Settings that are passed on: each of their fields must be read, too.
 HANDED_ON = (ControllerSettings, RaftConfig, Limits)
 
 

@@ -1,7 +1,7 @@
-"""docker/compose.yaml as it stands: three controllers of the image and a stock broker form a cluster.
+"""docker/compose.yaml, unchanged: three controllers of the image and a stock broker form a cluster.
 
-No compose engine runs here: the test reads the file and starts each service with podman, on a host of its own
-(a network namespace), where names resolve to hosts. The broker's image is stood in for by the same Kafka.
+No compose engine runs here: the test reads the file and starts each service with podman, on a host of its
+own (a network namespace), where names resolve to hosts. The same Kafka replaces the broker's image.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The container image, built and run for real: who it runs as, what it may write, how it ends."""
+"""The container image, built and run: the user it runs as, what it may write, how it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heartbeats, sessions and controlled shutdown, told one rule at a time."""
+"""Heartbeats, sessions and controlled shutdown, one rule per test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registration and unregistration of brokers, told one rule at a time."""
+"""Registration and unregistration of brokers, one rule per test."""
 
 from __future__ import annotations
 

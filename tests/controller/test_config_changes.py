@@ -1,4 +1,4 @@
-"""What a change of configs writes and answers, told without Java; the oracle's tests go through the rest."""
+"""What a change of configs writes and answers, without Java; the oracle's tests go through the rest."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def test_a_subscription_to_clients_metrics_has_an_interval_and_matches__kip714(
         ("(?<name>a)", True),
         ("(?<=a)b(?<!c)", True),
         ("a{9999999999}", False),
-        # What stands in for Java's syntax takes the same place.
+        # What replaces Java's syntax must fit into the same place of an expression.
         (r"[A-\p{L}]", False),
         (r"\Qa\E*", True),
         (r"\Q\E*", False),

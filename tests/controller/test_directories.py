@@ -1,4 +1,4 @@
-"""Brokers tell where their replicas live: AssignReplicasToDirs."""
+"""Brokers report the directories of their replicas: AssignReplicasToDirs."""
 
 from __future__ import annotations
 

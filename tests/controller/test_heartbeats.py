@@ -1,4 +1,4 @@
-"""The leader's memory of heartbeats: sessions to the millisecond, and registrations told apart by epoch."""
+"""The leader's memory of heartbeats: sessions to the millisecond, registrations distinguished by epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may be in sync: AlterPartition."""
+"""Which replicas may be in sync: AlterPartition."""
 
 from __future__ import annotations
 

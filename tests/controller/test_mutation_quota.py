@@ -1,4 +1,4 @@
-"""The mutation quota: so many partitions a second for a client, and more in a burst (KIP-599)."""
+"""The mutation quota: a number of partitions per second for a client, and more in a burst (KIP-599)."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def random_case(rng: random.Random) -> tuple[str, str]:
     elif kind == "reassign":
         reassign = tuple(rng.sample(BROKERS, rng.randint(1, 5)))
         assignment = reassigned(partition, reassign)
-        election = Election.ONLINE  # as Kafka's controller does it: who comes has no directory to lead in yet
+        election = Election.ONLINE  # as Kafka does: a joining replica has no directory to lead in yet
     elif kind == "cancel":
         cancel = 1
     elif kind == "directory":

@@ -237,7 +237,7 @@ class Life:
     def apply(self, records: list[VersionedRecord], eligible: set[int] | None = None) -> None:
         """Replay the records one by one, and check each step and what it leads to.
 
-        eligible: of a proposed ISR, those who may come in.
+        eligible: the members of a proposed ISR that may join.
         """
         for record in records:
             change = record.message

@@ -22,7 +22,7 @@ from tests.controller.cluster import Cluster
 
 
 class Asked:
-    """Notes what it is asked, and refuses or fails where it is told to."""
+    """Notes each call, and refuses or fails if the test says so."""
 
     def __init__(self) -> None:
         self.seen: list[Any] = []

@@ -1,4 +1,4 @@
-"""UpdateFeatures, told one rule at a time; codes and records against Kafka's are in test_broker_oracle."""
+"""UpdateFeatures, one rule per test; codes and records against Kafka's are in test_broker_oracle."""
 
 from __future__ import annotations
 

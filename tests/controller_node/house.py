@@ -161,7 +161,7 @@ class House:
                     raise AssertionError(f"an effect that nobody performs: {effect!r}")
 
     def hear(self, line: effects.Say) -> None:
-        """Keep a line of the log, or raise the exception that it tells of."""
+        """Keep a line of the log, or raise the exception that it reports."""
         failure = line.fields.get("exc_info")
         if isinstance(failure, Exception) and not self.may_fail:
             raise failure

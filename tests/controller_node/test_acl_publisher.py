@@ -1,4 +1,4 @@
-"""The authorizer is told of ACLs while an image is loaded, in slices, and decides by them once all are."""
+"""The authorizer receives ACLs in slices during a load, and decides by them once all are loaded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SLICE = 50
 
 
 class Watched(StandardAuthorizer):
-    """Keeps how many ACLs it was told of at a time."""
+    """Notes how many ACLs each call brings."""
 
     def __init__(self) -> None:
         super().__init__(AuthorizerSettings())
@@ -43,7 +43,7 @@ class Watched(StandardAuthorizer):
 
 
 def guarded(house: House) -> Watched:
-    """Have a controller that has not started tell an authorizer of its ACLs."""
+    """Let a controller that has not started pass its ACLs to an authorizer."""
     authorizer = Watched()
     house.node.boundary._authorizer = authorizer
     house.node.following._acls = AclPublisher(authorizer)

@@ -20,7 +20,7 @@ from tests.controller_node.house import House
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
-    """Its turn ends, and its syncs are done, when the test says so."""
+    """The test decides when its callback ends and when its syncs are done."""
     house = House(tmp_path).start()
     house.unfenced()
     house.sync_by_itself = house.turns_end_by_themselves = False
@@ -145,7 +145,7 @@ def test_a_leadership_that_ends_takes_back_what_has_gathered_and_refuses_who_wai
     codes = [house.answer(place).topics[0].error_code for place in places]
     assert codes == [ErrorCode.NOT_CONTROLLER] * 2
     assert house.node.image.topic_named("a") is None and house.node.image.topic_named("b") is None
-    end_turn(house)  # the loop's turn ends as it was asked to: there is nothing left
+    end_turn(house)  # the callback ends as requested: there is nothing left
     assert len(house.node.decisions.appends) == 0
 
 

@@ -44,7 +44,7 @@ def small(voter: Voter) -> None:
 
 
 def story(two: Two, voter: Voter, names: list[str]) -> None:
-    """Topics, those noted that are acknowledged, with rolls; two snapshots of a voter; the log let go."""
+    """Topics, those noted that are acknowledged, with rolls; two snapshots of a voter; the log released."""
     base: OffsetAndEpoch | None = None
     for part in range(2):
         for number in range(TOPICS):
@@ -53,7 +53,7 @@ def story(two: Two, voter: Voter, names: list[str]) -> None:
             two.talk()
             if two.leader.answer(place) is not None:
                 names.append(name)
-        wait(two, 600)  # the follower hears of the last commit
+        wait(two, 600)  # the follower learns of the last commit
         ordered = order(voter, base)
         made = make_checkpoint(voter.disk, ordered, NOW_MS)
         base = ordered.snapshot_id
@@ -80,7 +80,7 @@ def settled(tmp_path: Path) -> Two:
 
 
 def restarted(two: Two, voter: Voter, home: Path, choose: Choose) -> Voter:
-    """The same voter after a crash; whom it talked to is told that it is gone."""
+    """The same voter after a crash; its peers are notified of the lost connection."""
     again = Voter(home, voter.node_id, voter.disk.after_crash(choose))
     again.clock.ms = voter.clock.ms
     voter.sent.clear()

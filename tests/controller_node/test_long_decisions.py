@@ -1,4 +1,7 @@
-"""A request that creates very much is decided, appended and applied in turns, and the others have theirs."""
+"""A very large request is decided, appended and applied in several callbacks.
+
+Others are served in between.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ RECORDS = len(TOPICS) * (1 + PARTITIONS)
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
-    """Its turns come when the test says so."""
+    """The test decides when its callbacks run."""
     monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", 500)
     house = House(tmp_path).start()
     house.epoch = house.unfenced()  # type: ignore[attr-defined]

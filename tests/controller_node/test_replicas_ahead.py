@@ -51,7 +51,7 @@ def fetch(
 
 
 def told(house: House) -> list[str]:
-    """What DescribeQuorum and /readyz tell, which is the same."""
+    """The replicas in DescribeQuorum's answer, which must equal those of /readyz."""
     answer = house.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
     assert answer.error_code == 0
     lines = (answer.error_message or "").splitlines()
@@ -199,7 +199,7 @@ def test_twins_with_copies_of_a_directory_are_named_by_their_connections(
     "connections",
     [
         (2, 3, 4, 5, 6, 7),  # it reconnects, again and again
-        (2, 2, 3, 2, 2, 2, 3, 3, 2),  # it turns to a bootstrap server, and back
+        (2, 2, 3, 2, 2, 2, 3, 3, 2),  # it asks a bootstrap server, and then the leader again
     ],
 )
 @pytest.mark.parametrize("every_ms", [100, 500])

@@ -1,4 +1,4 @@
-"""When a snapshot is due, and what retention lets go of."""
+"""When a snapshot is due, and what retention deletes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeQuorum tells which nodes were refused, however many they are."""
+"""DescribeQuorum names the refused nodes, however many they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever may concern very many partitions is done in turns, and comes to the same as if done at once."""
+"""Work on very many partitions is done in several callbacks, with the same result as in one."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def named(asking: Callable[[Town], Asking]) -> str:
 
 @pytest.fixture
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Turns in which hardly anything is done."""
+    """Callbacks that do hardly any work."""
     monkeypatch.setattr(pace, "MAX_TURN_WORK_US", 40)
     monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", 60)
     monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", 40)

@@ -42,7 +42,7 @@ class SmallDisk:
 
     @contextmanager
     def full(self, but_bytes: int = 0) -> Iterator[None]:
-        """Not a byte is free for the time of the block, but for so many."""
+        """During the block only this many bytes are free."""
         filler = self.path / "filler"
         with open(filler, "wb", buffering=0) as file:
             for size in (len(_CHUNK), 1):

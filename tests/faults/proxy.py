@@ -1,8 +1,8 @@
 """A userspace network between controllers on loopback, whose every direction can be cut, slowed or reset.
 
-Each node is reached by others through its own door; who is calling is read from the client id of the first
-request (`raft-client-N`). What two nodes say to each other, on connections of either, goes by two one-way
-links. A cut link holds what is sent, as TCP does when packets are lost: it arrives late, after the cut.
+Each node is reached by others through its own door; the client id of the first request (`raft-client-N`)
+names the caller. What two nodes say to each other, on connections of either, goes by two one-way links. A
+cut link holds what is sent, as TCP does when packets are lost: it arrives late, after the cut.
 """
 
 from __future__ import annotations

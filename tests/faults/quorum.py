@@ -1,7 +1,7 @@
 """A quorum of kraftd controllers that reach each other through the fault proxy, a writer, and the check.
 
-The writer and the questions of a test go to the controllers' own ports, past the proxy: they are the
-operator, who sees every side of a partition.
+The writer and the questions of a test go to the controllers' own ports, past the proxy: they see every side
+of a partition, as an operator does.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class FaultyQuorum(Quorum):
         self.watch.start()
 
     def _tell_doors(self) -> None:
-        """The doors are the only addresses that any node is told of."""
+        """The nodes know only the addresses of the doors."""
         if self.static:
             voters = ",".join(f"{node_id}@{HOST}:{door}" for node_id, door in self.doors.items())
             self._quorum = {"controller.quorum.voters": voters}
@@ -276,7 +276,7 @@ class Writer(threading.Thread):
         self._stopping.wait(0.02)
 
     def _dial(self) -> Client | None:
-        """A connection to the first controller that says it leads; the others are asked in turn."""
+        """A connection to the first controller that says it leads; it asks the others one after another."""
         for node_id, controller in list(self._quorum.controllers.items()):
             if controller.alive and not controller.frozen:
                 try:
@@ -292,7 +292,7 @@ class Writer(threading.Thread):
             self._client = None
 
     def wait_for_more(self, count: int = 15) -> None:
-        """Until so many more are acknowledged."""
+        """Wait until this many more are acknowledged."""
         target = len(self.acknowledged) + count
         wait_until(lambda: len(self.acknowledged) >= target, f"{target} topics are acknowledged", poll_s=0.01)
 

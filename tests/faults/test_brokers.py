@@ -23,7 +23,7 @@ class Served(FaultyQuorum):
     disks: dict[int, SmallDisk]
 
     def leave_out(self, node_id: int) -> None:
-        """Neither a controller nor a broker hears anything of that one, nor the other way round."""
+        """No controller and no broker exchanges messages with that one."""
         self.proxy.part(node_id, *self.others(node_id), *BROKERS)
 
 

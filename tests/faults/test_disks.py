@@ -39,7 +39,7 @@ def disks(static: bool) -> dict[int, SmallDisk]:
 def three(
     tmp_path_factory: pytest.TempPathFactory, static: bool, disks: dict[int, SmallDisk]
 ) -> Iterator[FaultyQuorum]:
-    """Three voters, each on a small disk of its own where that can be made, who join by themselves."""
+    """Three voters that join by themselves, each on a separate small disk if the machine allows that."""
     joining = {} if static else {"controller.quorum.auto.join.enable": "true"}
     with ExitStack() as stack:
         home = tmp_path_factory.mktemp("disks")

@@ -52,7 +52,7 @@ def test_a_leader_that_hears_nobody_resigns(three: FaultyQuorum) -> None:
 
 
 def test_a_follower_cut_off_changes_nothing(three: FaultyQuorum) -> None:
-    """KIP-996: its pre-votes are not heard, and when it is back they are refused."""
+    """KIP-996: its pre-votes do not arrive, and when it is back they are refused."""
     with surviving(three, "cut-follower") as writer:
         leader, epoch = three.wait_for_leader(), three.epoch()
         follower, other = three.others(leader)

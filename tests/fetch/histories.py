@@ -27,7 +27,7 @@ def named(version: int, name: str, one: Uuid) -> tuple[str, Uuid]:
 
 
 class World:
-    """Topics that come, go, grow and fail; `changed` hears the key of each change."""
+    """Topics that come, go, grow and fail; `changed` is called with the key of each change."""
 
     def __init__(self, random: Random, changed: Callable[[Hashable], object]) -> None:
         self.random = random

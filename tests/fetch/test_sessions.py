@@ -94,7 +94,7 @@ def told(response: FetchResponse) -> dict[tuple[bytes, int], PartitionData]:
 
 
 class Client:
-    """A client that believes only what it was told, and loses, repeats and reorders as networks do."""
+    """A client that knows only what it received, and loses, repeats and reorders messages as networks do."""
 
     def __init__(self, house: House, replica_id: int) -> None:
         self.house = house
@@ -102,7 +102,7 @@ class Client:
         self.session_id = 0
         self.epoch = 0
         self.positions: dict[tuple[bytes, int], int] = {}
-        self.news: dict[tuple[bytes, int], int] = {}  # positions that the session has not been told
+        self.news: dict[tuple[bytes, int], int] = {}  # positions that the session does not know yet
         self.known: dict[tuple[bytes, int], PartitionData] = {}
 
     def fetch(self, max_bytes: int, *, is_lost: bool) -> None:
@@ -130,7 +130,7 @@ class Client:
         response = self.house.fetch(request)
         assert response is not None
         if is_lost:
-            self.epoch = 0  # the client cannot know whether it was heard: it starts anew
+            self.epoch = 0  # the client cannot know whether it arrived: it starts anew
         elif response.error_code:
             assert response.error_code in (
                 ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -160,7 +160,7 @@ class Client:
         self.epoch = next_epoch(self.epoch) if response.session_id else 0
 
     def compare_with_full_fetch(self, answer: dict[tuple[bytes, int], PartitionData], max_bytes: int) -> None:
-        """What the client knows is what a full fetch of the same positions would tell (S20)."""
+        """The client knows what a full fetch of the same positions would answer (S20)."""
         full = told(full_fetch(self.house.world.source, self.positions, self.replica_id))
         assert self.known.keys() == full.keys()
         has_records = any(data.records for data in answer.values())

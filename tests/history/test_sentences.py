@@ -1,4 +1,4 @@
-"""Every record says in a sentence what it changes, and no sentence tells a secret."""
+"""Every record type has a sentence that says what it changes, and no sentence contains a secret."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from tests.runtime.daemon_process import WAIT_S
 
 
 class Loop:
-    """Calls what the thread asks for when the test takes it, as a loop's turns would."""
+    """Runs the calls that the thread requests when the test takes them, as a loop's callbacks would."""
 
     def __init__(self) -> None:
         self.calls: SimpleQueue[tuple[Callable[..., object], tuple[Any, ...]]] = SimpleQueue()
@@ -45,7 +45,7 @@ class Loop:
 
 
 class Download:
-    """A follower's download on a disk in memory, with a loop that the test turns."""
+    """A follower's download on a disk in memory, with a loop that the test runs."""
 
     def __init__(self) -> None:
         self.disk, log = follower()

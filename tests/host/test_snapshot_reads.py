@@ -1,4 +1,4 @@
-"""Pieces of a snapshot for many who ask at once: all get some, and never much is held in memory."""
+"""Pieces of a snapshot for many replicas at the same time: all get some, and memory stays bounded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Files:
 
 
 def serve(*asked: tuple[OffsetAndEpoch, int]) -> tuple[Files, list[int], list[Exception]]:
-    """Ask for all of these in one turn of a loop; the sizes that came, and the errors."""
+    """Ask for all of these in one callback of a loop; the sizes that came, and the errors."""
     files, sizes, errors = Files(), list[int](), list[Exception]()
 
     async def run() -> None:

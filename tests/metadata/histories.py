@@ -1,4 +1,4 @@
-"""Random histories: records of every kind, each valid where it stands, made by one seeded Random."""
+"""Random histories: records of every kind, each valid at its position, made by one seeded Random."""
 
 from __future__ import annotations
 

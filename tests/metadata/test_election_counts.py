@@ -1,4 +1,4 @@
-"""Elections that metrics tell of: counted as changes of partitions are applied."""
+"""Elections in the metrics: counted as changes of partitions are applied."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_an_aborted_transaction_leaves_nothing_behind__kip868(before: int, insid
 
 
 def aborted(image: Image, random: Random, count: int) -> None:
-    """Apply a transaction of so many records, then its abort."""
+    """Apply a transaction of this many records, then its abort."""
     image.apply(BeginTransactionRecord("t"), image.offset + 1, 1)
     while count:
         record = next_record(image, random)

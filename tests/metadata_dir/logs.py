@@ -1,4 +1,4 @@
-"""Batches and logs that the tests of this room are written with."""
+"""Batches and logs for the tests of this package."""
 
 from __future__ import annotations
 

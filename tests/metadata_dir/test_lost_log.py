@@ -1,4 +1,4 @@
-"""A directory whose log files are gone: refused where the others tell that something was lost."""
+"""A directory whose log files are gone is refused if its other files show that records were lost."""
 
 from __future__ import annotations
 

@@ -211,9 +211,7 @@ def test_damage_in_a_segment_that_is_not_the_last_is_refused_when_it_is_met() ->
     for offset in range(60):
         log.append(batch(offset))
     log.close()
-    overwrite(
-        disk, FIRST, 30, b"\xff\xff"
-    )  # before the last index entry: the checksum tells it when it is read
+    overwrite(disk, FIRST, 30, b"\xff\xff")  # before the last index entry: a read notices it by the checksum
     with pytest.raises(CorruptStorage, match="checksum"):
         opened(disk)  # which reads what is to be replayed
     write_snapshot(disk, OffsetAndEpoch(60, 1))

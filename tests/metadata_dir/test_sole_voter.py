@@ -1,4 +1,4 @@
-"""A survivor becomes the only voter: of what it tells, and that a crash leaves the old state or the new."""
+"""A survivor becomes the only voter: what it reports, and that a crash leaves the old state or the new."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of this room and Apache Kafka's own tools and controller: each reads what the other wrote."""
+"""The files of this package with Apache Kafka's tools and controller: each reads what the other wrote."""
 
 from __future__ import annotations
 

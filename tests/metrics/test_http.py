@@ -1,4 +1,4 @@
-"""HTTP as far as a scrape needs it: what is answered, what is refused, and who is not waited for."""
+"""HTTP as far as a scrape needs it: what is answered, what is refused, and which clients time out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection: order of answers, turns, back-pressure, closing."""
+"""One connection: order of answers, callbacks, back-pressure, closing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def framed(body: bytes) -> bytes:
 
 
 class Peer:
-    """A handler that keeps what it is given, and a loop of which each turn is run by hand."""
+    """A handler that keeps what it receives, and a loop whose callbacks the test runs."""
 
     def __init__(self, **limits: int) -> None:
         self.received: list[tuple[int, bytes]] = []

@@ -1,4 +1,7 @@
-"""Requests to other nodes: versions, pipelining, losses, times; without a socket, each turn run by hand."""
+"""Requests to other nodes: versions, pipelining, losses, times.
+
+Without a socket; the test runs each callback.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ class Timer:
 
 
 class World:
-    """The other side, the loop and the asker in one: what was told is in `told`, in its order."""
+    """Plays the other side, the loop and the caller: `told` has all notifications in order."""
 
     def __init__(self) -> None:
         self.ms = 1000

@@ -49,8 +49,11 @@ LOG_END = OffsetAndEpoch(10, 4)
 
 
 class Lone:
-    """Replica 1 in epoch 5, its log [0, 10) of epoch 4; `election` says what `quorum-state` held.  A log that
-    starts where it ends is empty: a snapshot stands for what was before."""
+    """Replica 1 in epoch 5, its log [0, 10) of epoch 4.
+
+    `election` says what `quorum-state` held. A log that starts where it ends is empty: a snapshot replaces
+    what was before.
+    """
 
     def __init__(
         self,
@@ -128,7 +131,7 @@ class Lone:
         return sorted(found, key=lambda one: one.destination.node_id)
 
     def asks(self, kind: str) -> list[int]:
-        """Whom it just sent such a request."""
+        """The nodes to which it just sent such a request."""
         return [one.destination.node_id for one in self.sent(kind)]
 
     def tell(self, send: Send, message: Message) -> list[Effect]:

@@ -135,7 +135,7 @@ def truncate_below_the_mark(patch: Any) -> None:
 
 
 def answer_twice(patch: Any) -> None:
-    """S19: who was woken is answered, and answered again."""
+    """S19: a woken fetch is answered, and answered again."""
 
     original = fetch_answers.wake
 
@@ -147,7 +147,7 @@ def answer_twice(patch: Any) -> None:
 
 
 def forget_a_parked_fetch(patch: Any) -> None:
-    """S19: the high watermark moves, and one of those that wait is not told."""
+    """S19: the high watermark moves, and one of the waiting fetches is not notified."""
     complete_all = Purgatory.complete_all
 
     def forgetful(self: Any, key: Any) -> list[Any]:
@@ -163,7 +163,7 @@ def forget_at_the_deadline(patch: Any) -> None:
 
 
 def refuse_nobody(patch: Any) -> None:
-    """S19: the leadership ends, and who is parked waits for nothing."""
+    """S19: the leadership ends, and parked fetches wait for nothing."""
     patch.setattr(fetch_answers, "refuse_all", lambda replica, error: None)
 
 

@@ -1,4 +1,4 @@
-"""Cases at a boundary that no story comes to: a zero, an equal offset, what is told twice, or not at all."""
+"""Boundary cases that no story reaches: a zero, an equal offset, a repeated or missing notification."""
 
 from __future__ import annotations
 

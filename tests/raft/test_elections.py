@@ -48,7 +48,7 @@ def voted() -> Lone:
 
 
 def unattached_with_leader() -> Lone:
-    """It knows who leads, not where."""
+    """It knows the leader's id, but not its address."""
     return Lone(QuorumStateData(leader_id=7, leader_epoch=EPOCH))
 
 
@@ -72,7 +72,7 @@ def candidate() -> Lone:
 
 
 def follower() -> Lone:
-    """The leader has not been heard yet."""
+    """No message from the leader has arrived yet."""
     return Lone().follow(3)
 
 
@@ -297,7 +297,7 @@ def test_voter_that_knows_no_pre_vote_makes_it_stand_at_once__kip996() -> None:
 
 
 def test_candidate_that_is_refused_tries_again_after_a_short_wait_of_its_own() -> None:
-    """Of two that stood at once neither wins: they must not wait out an election timeout for that."""
+    """If two start elections at the same time, neither wins: the next one must not wait for a timeout."""
     lone = candidate()
     lone.tell(lone.sent("Vote")[0], vote_answer(EPOCH, False))
     assert lone.core.state is State.CANDIDATE  # the other voter may be for it

@@ -14,7 +14,7 @@ RUNS = 60
 
 
 class UnevenWorld(World):
-    """Everything that a node is told of is late by dice, mostly by up to JITTER_MS, and keeps its order."""
+    """Dice delay every event of a node, mostly by up to JITTER_MS, and keep the order."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed=seed)
@@ -65,7 +65,7 @@ def leaderless_ms(seed: int) -> int:
 
 
 def test_split_votes_do_not_cost_an_election_timeout() -> None:
-    """Of two that stand at once neither wins; nearly a third of these runs begin so."""
+    """If two start elections at the same time, neither wins; nearly a third of these runs begin so."""
     taken_ms = sorted(leaderless_ms(seed) for seed in range(RUNS))
     assert taken_ms[RUNS // 2] < 250
     assert taken_ms[-1] < 1_000, "an election timeout is one to two seconds"

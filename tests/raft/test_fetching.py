@@ -294,6 +294,6 @@ def test_leader_does_not_fetch_from_itself(world: World) -> None:
 def test_fetch_in_the_leaders_name_that_does_not_continue_its_log_is_told_where(
     world: World,
 ) -> None:
-    """As in Apache Kafka, which looks at who asks once there is something to note."""
+    """As in Apache Kafka, which checks the sender once there is something to note."""
     partition = partition_of(fetch(world, broker_fetch(1, 1, 1000, 1, -1)))
     assert (partition.error_code, partition.diverging_epoch.epoch) == (ErrorCode.NONE, 1)

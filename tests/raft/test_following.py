@@ -187,7 +187,7 @@ def test_snapshot_id_is_fetched_from_the_leader_piece_by_piece__kip630(follower:
 
 
 def test_log_start_may_move_as_far_as_the_leaders_and_no_further__kip630(follower: Lone) -> None:
-    assert follower.core.log_start_limit == -1  # nothing was heard of it
+    assert follower.core.log_start_limit == -1  # no message of it arrived
     answer = fetch_answer(EPOCH, high_watermark=0)
     answer.responses[0].partitions[0].log_start_offset = 7
     follower.tell(fetch_of(follower), answer)

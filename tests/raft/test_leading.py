@@ -1,4 +1,4 @@
-"""A leader among others: announcing itself, giving up, leaving, and what it tells of the quorum."""
+"""A leader among other voters: announcing itself, resigning, leaving, and describing the quorum."""
 
 from __future__ import annotations
 

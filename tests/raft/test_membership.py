@@ -1,5 +1,4 @@
-"""Adding, removing and updating voters step by step, as a leader and as who wants to join (KIP-853,
-KIP-1186)."""
+"""Adding, removing and updating voters step by step, at leader and joining replica (KIP-853, KIP-1186)."""
 
 from __future__ import annotations
 
@@ -81,7 +80,7 @@ def leader() -> Lone:
 
 
 def probed(leader: Lone, message: AddRaftVoterRequest = ADD_4) -> None:
-    """Ask for a voter to be added, and let it tell what it supports."""
+    """Ask for a voter to be added, and let it report what it supports."""
     assert leader.ask(message) is None
     (probe,) = leader.sent("ApiVersions")
     destination = probe.destination.host, probe.destination.port

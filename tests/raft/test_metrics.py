@@ -1,4 +1,4 @@
-"""What a replica tells of itself in numbers, by Kafka's names."""
+"""A replica's metrics, by Kafka's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far each replica is, as its leader sees it: caught up, who should succeed, and how it shows itself."""
+"""Each replica's progress, as its leader sees it: which have caught up, successors, and the text form."""
 
 from __future__ import annotations
 

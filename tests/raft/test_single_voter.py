@@ -198,7 +198,7 @@ def test_unsynced_records_are_gone_after_a_crash_and_were_never_committed() -> N
     world.start(1)
     world.run(10)
     assert AppendCommitted("a", 4) not in seen
-    assert world.core(1).log_end_offset == 4  # the second epoch's LeaderChange stands in its place
+    assert world.core(1).log_end_offset == 4  # the second epoch's LeaderChange has its offset
 
 
 def test_resigning_aborts_what_is_not_committed_and_the_next_epoch_is_led_again() -> None:

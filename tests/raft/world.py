@@ -205,7 +205,7 @@ class Node:
 
 
 class World:
-    """Nodes by id.  `log` is told of every effect, `stepped` of every step that a node has taken; `autosync`
+    """Nodes by id.  `log` is called with every effect, `stepped` after every step of a node; `autosync`
     makes syncs take a millisecond, else `sync` must be called."""
 
     def __init__(self, *, seed: int = 0, check: bool = True) -> None:
@@ -217,7 +217,7 @@ class World:
         self.copies: dict[OffsetAndEpoch, set[bytes]] = {}
         self.held: set[int] = set()  # nodes whose syncs are held back
         self.cut: set[tuple[int, int]] = set()  # (from, to) that lose messages
-        self.puppets: dict[int, Callable[[Source, Message], None]] = {}  # told of each request
+        self.puppets: dict[int, Callable[[Source, Message], None]] = {}  # called with each request
         self.seed = seed
         self.log: Callable[[int, Effect], None] = lambda node_id, effect: None
         self.stepped: Callable[[int], None] = lambda node_id: None
@@ -276,7 +276,7 @@ class World:
         self.step(node_id, Started())
 
     def crash(self, node_id: int, *, silent: bool = False) -> None:
-        """kill -9: the kernel resets its connections; silent: the host is gone, nothing is told."""
+        """kill -9: the kernel resets its connections; silent: the host is gone, and no peer is notified."""
         node = self.nodes[node_id]
         node.core = None
         node.disk.lose_unsynced()
@@ -291,7 +291,7 @@ class World:
     # --- running ---
 
     def later(self, delay_ms: int, node_id: int, event: Event) -> None:
-        """Have that node told, if it is not restarted before."""
+        """Notify that node later, if it is not restarted before."""
         incarnation = self._incarnation.get(node_id, 0)
 
         def tell() -> None:
@@ -499,7 +499,7 @@ class World:
             self.answers[effect.request_id] = effect, over_the_wire(message, effect.version)
 
     def answer(self, source: Source, from_id: int, message: Message, version: int) -> None:
-        """Brings a node what another answers it, if it is still there to hear."""
+        """Brings a node the answer of another one, if it still runs."""
         node_id, incarnation, send_id = source
         self._in_flight.pop(source, None)
         if (from_id, node_id) in self.cut or self._incarnation[node_id] != incarnation:
@@ -507,7 +507,7 @@ class World:
         self.later(1, node_id, ResponseReceived(send_id, over_the_wire(message, version)))
 
     def isolate(self, *groups: Iterable[int]) -> None:
-        """Partition: only nodes of one group hear each other."""
+        """Partition: only nodes of one group reach each other."""
         where = {node_id: index for index, group in enumerate(groups) for node_id in group}
         self.cut = {(a, b) for a in self.nodes for b in self.nodes if a != b and where.get(a) != where.get(b)}
 

@@ -1,4 +1,4 @@
-"""The framing of answers: by themselves, in an Envelope, and in turns."""
+"""The framing of answers: alone, in an Envelope, and in several callbacks."""
 
 from __future__ import annotations
 

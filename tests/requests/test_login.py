@@ -38,7 +38,7 @@ class Exchange:
 
 
 class Connection:
-    """A connection with its own correlation ids; time stands still unless it is set."""
+    """A connection with its own correlation ids; time does not pass unless it is set."""
 
     def __init__(self, max_reauth_ms: int = 0) -> None:
         begin = {MECHANISM: Exchange, ANOTHER: Exchange}

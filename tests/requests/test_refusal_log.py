@@ -1,4 +1,4 @@
-"""Which refusals are told to people, of which node, with which remedy, and how often."""
+"""Which refusals are logged, of which node, with which remedy, and how often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A daemon on a file system without room: it waits, says so, and goes on by itself."""
+"""A daemon on a full file system waits, logs that, and continues by itself."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_full_disk_stops_writes_and_room_lets_them_go_on(tmp_path: Path) -> No
             assert not client.ask(ApiKey.BROKER_HEARTBEAT, 1, beat).is_fenced
             assert create(client, "before") == ErrorCode.NONE
             filler = fill(small)
-            # No-ops need room too: one of the next finds none.
+            # No-ops need disk space too: one of the next finds none.
             wait_until(lambda: "the disk is full" in daemon.log.read_text(), "it notices")
             other = daemon.client()
             status, found = ready(metrics_port)

@@ -1,4 +1,4 @@
-"""How long steps held the loop: counted, and told of where it was too long."""
+"""How long steps held the loop: counted, and logged if too long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads for clients are spread over callbacks of the loop, in turn among connections."""
+"""Reads for clients are spread over callbacks of the loop, round-robin among connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node's own requests come to, as the consensus core is told it."""
+"""The outcome of a node's own requests, as the consensus core is notified of it."""
 
 from __future__ import annotations
 

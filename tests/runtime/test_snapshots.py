@@ -90,7 +90,7 @@ def create(client: Client, names: range) -> None:
 
 
 def fetch(client: Client, offset: int, epoch: int) -> Any:
-    """What a replica whose log ends there is told."""
+    """The answer to a replica whose log ends there."""
     partition = FetchPartition(0, 1, offset, epoch, -1, 0)
     request = FetchRequest(
         cluster_id=CLUSTER_ID,
@@ -167,7 +167,7 @@ def test_a_snapshot_that_is_being_read_outlives_retention(start: Callable[..., D
     create(client, range(40))
     wait_until(lambda: snapshots(daemon), "a first snapshot")
     held = snapshots(daemon)[0]
-    # The file has its name a moment before the daemon hears of it.
+    # The file has its name a moment before the daemon is notified.
     wait_until(lambda: piece(client, held, 0, 10).error_code == ErrorCode.NONE, "it is served")
     for round_ in range(1, 4):
         newest = snapshots(daemon)[-1]

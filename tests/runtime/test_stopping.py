@@ -1,4 +1,4 @@
-"""A voter that is told to stop does, also where no other one can take its place."""
+"""A voter stops on a signal, even if no other voter can take its place."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ from tests.runtime.wild_requests import WildRequests
 SEED = int(os.environ.get("KRAFTD_WILD_SEED", "1"))
 ROUNDS = int(os.environ.get("KRAFTD_WILD_ROUNDS", "4"))
 BROKERS = (1, 2, 3)
-# What these do for the whole request is told by its own code; those of partitions stand for raft's answers.
+# Has an error of the whole request; the codes of partitions are raft's answers.
 _WHOLE = "error_code"
 _DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
 
@@ -78,7 +78,7 @@ def furnish(client: Client) -> tuple[bytes, ...]:
 
 
 def leadership(client: Client) -> tuple[int, int, int]:
-    """Leader, epoch and log end, as the leader tells them."""
+    """Leader, epoch and log end, as the leader describes them."""
     answer = client.ask(ApiKey.DESCRIBE_QUORUM, 2, _DESCRIBE)
     assert answer.error_code == 0, answer
     (topic,) = answer.topics

@@ -3,7 +3,7 @@
 describe 1 [topic=NAME] [partition=N] [version=V]   DescribeQuorum: who is how far, by its last fetch
 metrics 1 [NAME ...]                                1's metrics by Kafka's names, those or all
 
-Replicas are told with their directory, `2:dir-2`, where it is known; `2:dir-2.1` has got another since.
+Replicas are printed with their directory, `2:dir-2`, if it is known; `2:dir-2.1` has got another since.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 fetch 9 from 1 [offset=end|N] [last=E] [hw=known|unknown|N] [epoch=E] [wait=MS] [max_bytes=N] [version=V]
                [cluster=ID|null|empty] [topic=other|none] [partition=N]
 
-A fetch of a puppet carries its directory id; -1 is a client without a replica id.  `show batches`
-tells the offsets and the size of every batch that is brought.
+A fetch of a puppet carries its directory id; -1 is a client without a replica id.  `show batches` prints
+the offsets and the size of every batch that is brought.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Commands of scenario scripts that play a replica: what a puppet is asked is told at once, and it answers
-what the script says, when the script says it.
+"""Commands of scenario scripts that play a replica. A request to a puppet is printed at once; the script
+says what the puppet answers, and when.
 
 puppet 2 3                                 2 and 3 are played from here on; one that ran runs no more
 lead 1 with 2                              1 is elected with 2's votes, and 2 fetches what that wrote

@@ -1,4 +1,4 @@
-"""What every command of a scenario script works with: the world, and the lines that tell what came of it."""
+"""Shared by all commands of a scenario script: the world, and the output lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.raft.world import World
 
 
 class Stage:
-    """A world, and what is told of it."""
+    """A world, and the output about it."""
 
     world: World
 
@@ -18,14 +18,14 @@ class Stage:
         self.enter(World(seed=1))
 
     def enter(self, world: World) -> None:
-        """Another world: what was told of the last is over."""
+        """Another world; state of the last one's output is dropped."""
         self.world = world
 
     def tell(self, text: str) -> None:
         self.lines.append(text)
 
     def ask(self, who: str, node_id: int, request: Message, version: int | None = None) -> bool:
-        """Asks a replica in the name of `who`; its answer is told when it comes.  Whether it has come."""
+        """Ask a replica in the name of `who`; return whether it has answered. The answer is printed."""
         self.asked += 1
         request_id = f"{who}#{self.asked}"
         self.world.ask(node_id, request_id, request, version)

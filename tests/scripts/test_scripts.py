@@ -1,5 +1,4 @@
-"""Every scenario script tells what it told when it was recorded: `pytest tests/scripts --record` records
-it."""
+"""Every scenario script prints its recorded output: `pytest tests/scripts --record` records it."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ configured 1 as 1 2                        1 is configured with these static vot
 show states                                the same as state, whenever it changes
 anew                                       another world: nothing of what was told before is left
 
-`voter` and `directory` (of that replica) say for whom the request is meant.  `generation` is that of the
-candidate's disk: 0 for its first.
+`voter` and `directory` (of that replica) name the replica for which the request is meant.  `generation` is
+that of the candidate's disk: 0 for its first.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class VotingCommands(PuppetCommands):
         return f"{node_id}: {core.state.value} in epoch {core.epoch}{leader}{vote}"
 
     def _stepped(self, node_id: int) -> None:
-        """Tells a replica's state when it is another than it was."""
+        """Prints a replica's state when it has changed."""
         state = self.state_of(node_id)
         if "states" in self.shown and self.states.get(node_id) != state:
             self.tell(state)

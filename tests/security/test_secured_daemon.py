@@ -1,4 +1,4 @@
-"""A real daemon behind SASL_SSL and mTLS, with the authorizer: who gets in, and what each may do."""
+"""A real daemon behind SASL_SSL and mTLS, with the authorizer: which clients log in, what each may do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kraftd sim` tells what a seed came to, how to run it again, and ends with a code that says which."""
+"""`kraftd sim` prints the result of a seed and how to run it again; its exit code says which result it is."""
 
 from __future__ import annotations
 

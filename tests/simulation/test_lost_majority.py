@@ -24,7 +24,7 @@ HAPPENS = (
 
 
 def take_the_next_epoch(patch: Any) -> None:
-    """The recovery leaves no room for epochs of which only the lost voters know."""
+    """The recovery does not raise the epoch above epochs that only the lost voters know."""
     patch.setattr(new_epoch, "EPOCH_STEP", 1)
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark]
 
-OF_THE_DISK = {"epoch", "batch_offset", "damage"}  # what a consumer is not told
+OF_THE_DISK = {"epoch", "batch_offset", "damage"}  # what a consumer does not see
 OF_THE_LAKE = {"cluster_id", "first_offset"}  # what the directories of a lake are named by
 QUIET = {"metadata.max.idle.interval.ms": 0}
 
@@ -48,7 +48,7 @@ class Node:
         self.value = 1_000_000
 
     def change(self, count: int) -> None:
-        """Commit so many records by way of the client listener."""
+        """Commit this many records through the client listener."""
         host, _, port = self.bootstrap.partition(":")
         with Client(host, int(port)) as client:
             for _ in range(count):

@@ -1,5 +1,4 @@
-"""Parquet as the tasks write it: the rows of the data source, no passwords, and no file that a task did not
-tell of."""
+"""Parquet as the tasks write it: the rows of the data source, no passwords, and no unreported file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a directory is read, by which byte ranges, and how damage is told: without Spark."""
+"""Which part of a directory is read, by which byte ranges, and how damage is reported: without Spark."""
 
 from __future__ import annotations
 

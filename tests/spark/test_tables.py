@@ -31,8 +31,10 @@ pytestmark = pytest.mark.spark
 
 
 class Story:
-    """A random history in a directory: batches of up to five records, three segments, two elections; its last
-    records stand in a transaction that was aborted and in one that is still open."""
+    """A random history in a directory: batches of up to five records, three segments, two elections.
+
+    Its last records are in a transaction that was aborted and in one that is still open.
+    """
 
     def __init__(self, path: Path, seed: int) -> None:
         random = Random(seed)

@@ -1,4 +1,4 @@
-"""The check for circles of imports finds them wherever the import stands."""
+"""The check for circles of imports finds imports anywhere in a file."""
 
 from __future__ import annotations
 

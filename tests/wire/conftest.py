@@ -28,7 +28,7 @@ def oracle() -> Iterator[Oracle]:
 
 @pytest.fixture(scope="module", params=["c", "python"])
 def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Which engine does the work: its functions stand wherever the other's were imported."""
+    """Which engine does the work: its functions replace the other's wherever these were imported."""
     name: str = request.param
     c = c_engine()
     if c is None and name == "c":

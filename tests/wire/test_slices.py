@@ -1,4 +1,4 @@
-"""A long list in slices is the same bytes, whatever stands before and behind it."""
+"""A long list in slices gives the same bytes, whatever precedes and follows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kraftd's commands tell of a running quorum, held against the archive's files."""
+"""Compares the output of kraftd's commands on a running quorum with the archive's files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rows(done: Run) -> list[dict[str, Any]]:
 
 
 def assert_watch_told_all(watcher: Watcher, scene: Scene) -> None:
-    """Each event once and in order, from the first that it told on."""
+    """Check that each event is printed once and in order, from the first printed one on."""
     archived = rows(run("history", "--json", "-d", scene.archive.data))
     watcher.wait_for(archived[-1]["offset"])
     told = watcher.events()
@@ -43,7 +43,7 @@ def assert_watch_told_all(watcher: Watcher, scene: Scene) -> None:
 
 
 def assert_commands_agree(scene: Scene, bootstrap: str, dice: random.Random, topics: list[str]) -> None:
-    """`topics`, `show`, `history` and `diff` of the running quorum tell what the archive's files tell."""
+    """Check that `topics`, `show`, `history` and `diff` agree for the running quorum and the archive."""
     archive, running = ("-d", scene.archive.data), ("--bootstrap", bootstrap)
     end = scene.described().high_watermark - 1  # type: ignore[union-attr]
     scene.archive.wait(lambda: run("show", "--as-of", end, *archive).code == 0, f"has {end}")

@@ -23,7 +23,7 @@ class Served(Quorum):
 
     @property
     def log_bootstrap(self) -> str:
-        """For clients that are told of no broker."""
+        """For clients whose Metadata answers name no broker."""
         return ",".join(one.log for one in self.addresses.values())
 
 

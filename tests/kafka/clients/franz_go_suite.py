@@ -2,7 +2,8 @@
 
 Not among the tests of ``make test``, for it takes minutes and needs Go 1.26. KGO_TEST_RECORDS and
 KGO_TEST_RUN choose how many records and which tests; franz-go's own default is 500,000 records.
-KGO_TEST_AT=brokers has its tests bootstrap from the brokers, which tells kraftd's faults from others'.
+KGO_TEST_AT=brokers has its tests bootstrap from the brokers, which distinguishes kraftd's faults from
+others'.
 """
 
 from __future__ import annotations

@@ -191,7 +191,10 @@ class Scenario:
         self._until(lambda admin: self._create(admin, *names), f"{names} are there")
 
     def recreate_topic(self) -> None:
-        """Delete a topic and make it again; every node tells its new id, and never the old one after that."""
+        """Delete a topic and make it again.
+
+        Every node answers with its new id, and never with the old one after that.
+        """
         name = f"again-{self.random.randrange(NAMES)}"
         self.told.append(f"make {name} again")
         former = self.ids.get(name)

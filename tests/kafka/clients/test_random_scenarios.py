@@ -1,7 +1,7 @@
 """Ordinary clients of a kraftd quorum and its observer, while a seed says what happens to those.
 
 No committed metadata record is lost or doubled for a consumer. Leader epochs never go back. No client waits
-for longer than its timeouts. A topic made again has its new id. kraftd's commands tell what the log has.
+for longer than its timeouts. A topic made again has its new id. kraftd's commands print what the log has.
 
 KRAFTD_CLIENTS_SEED and KRAFTD_CLIENTS_STEPS try others, and more of them.
 """

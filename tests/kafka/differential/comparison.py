@@ -50,7 +50,7 @@ class Comparison:
         return f"<Comparison seed {self.seed} step {self._step} of {self.pair!r}>"
 
     def play(self, steps: int) -> None:
-        """So many random requests."""
+        """This many random requests."""
         for _ in range(steps):
             if not self.over:
                 self.ask(*self.requests.next())

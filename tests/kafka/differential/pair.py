@@ -120,7 +120,7 @@ class Side:
         return self._client
 
     def knows_directory(self) -> None:
-        """The id that formatting gave this side's directory stands for the same as the other's."""
+        """The directory id of this side is masked like the other's."""
         text = (self.controller.data / "meta.properties").read_text()
         (line,) = (line for line in text.splitlines() if line.startswith("directory.id="))
         self.same(parse_uuid(line.partition("=")[2]), DIRECTORY_ID)

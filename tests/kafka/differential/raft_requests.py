@@ -127,7 +127,7 @@ class RaftRequests:
         offset, last_epoch = self.place()
         replica_id = self.one((-1, NOBODY, NOBODY + 1, self.node_id, self.one(VOTERS)))
         if replica_id in VOTERS and replica_id != self.node_id and offset != self.log.end_offset:
-            replica_id = NOBODY  # a voter whose progress is being compared tells of it itself
+            replica_id = NOBODY  # a voter whose progress is compared reports it itself
         directory_id = self.directory_ids.get(replica_id, self.one((STRANGE_ID, bytes(16))))
         by_name = self.odds(0.15)
         max_bytes = self.one((0, 1, 150, 400, 1 << 20, _MOST))

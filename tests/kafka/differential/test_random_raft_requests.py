@@ -98,9 +98,9 @@ class Scenario:
         return (Endpoint("CONTROLLER", HOST, self.quorum.history.ports[node_id]),)
 
     def elect(self, node_id: int, epoch: int) -> None:
-        """Have it lead the epoch after this one: it hears that another node leads this one, and goes.
+        """Have it lead the epoch after this one: it learns that another node leads this one, and resigns.
 
-        Then the others are told: one that could not be reached at once would be told again in half an hour.
+        Then the others are notified: one that is not reached at once would be notified again in half an hour.
         """
         requests, at = self.requests, (self.stand_in.endpoint,)
         requests.node_id = node_id
@@ -114,7 +114,7 @@ class Scenario:
                 self.ask(requests.node_id, begin, 1)
 
     def harmless(self, count: int, *nodes: int) -> None:
-        """Requests that change nothing, to these by turns."""
+        """Requests that change nothing, to each of these alternately."""
         assert self.view is not None
         for step in range(count):
             self.requests.look_at(self.view, nodes[step % len(nodes)])
@@ -176,7 +176,7 @@ class Scenario:
             self.settle(leader_id)
 
     def upgrade(self) -> None:
-        """kraft.version 0 to 1: not before all voters have told what they support."""
+        """kraft.version 0 to 1: only after all voters have reported what they support."""
         self._update_kraft_version()
         for voter_id in (2, 3):
             directory_id = self.quorum.history.directory_ids[voter_id]
@@ -264,7 +264,7 @@ class Scenario:
         return request, requests.version_for(request)
 
     def _learn(self, answer: Any) -> None:
-        """The epoch and the leader that the node tells of in its answers."""
+        """The epoch and the leader in the node's answers."""
         topics = getattr(answer, "topics", ())
         partition = topics[0].partitions[0] if topics and topics[0].partitions else None
         epoch = getattr(partition, "leader_epoch", -1)

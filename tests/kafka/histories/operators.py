@@ -10,9 +10,9 @@ from testkit.java import ToolRun, tools
 from testkit.quorum import Quorum
 
 Command = tuple[object, ...]
-# Kafka's own controllers tell this to a tool while they start: they have not read their metadata.version.
+# Kafka's own controllers answer this to a tool while they start: they have not read their metadata.version.
 STARTS = "Direct-to-controller communication is not supported"
-# Told by a tool that a controller of Kafka's has named no leader to, amid an election: it asks no other.
+# Printed by a tool to which a controller of Kafka's named no leader, during an election: it asks no other.
 NO_CONTROLLER = "Timed out waiting for a node assignment"
 
 
@@ -70,7 +70,7 @@ class Operator(threading.Thread):
         return "topics", "--create", "--if-not-exists", "--topic", topic, "--partitions", 2
 
     def _topic(self) -> str:
-        """One that every broker has had the time to hear of."""
+        """A topic that every broker has had the time to learn of."""
         return self._random.choice(["stream", *self._topics[:-3]])
 
     def _configure_topic(self) -> Command:

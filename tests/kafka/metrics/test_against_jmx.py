@@ -208,7 +208,7 @@ def test_every_metric_of_kafkas_controller_is_here_or_known_to_be_absent(tmp_pat
     assert missing == set()
     told = {one.name.removesuffix("_total") for one in kafka}
     invented = {family.bean for name, family in here.items() if family.bean and name not in told}
-    # Those of KIP-630, of which Kafka has come to tell otherwise.
+    # KIP-630 has these metrics; Kafka now reports the same in another form.
     old = ("GenSnapshotLatencyMs", "LoadSnapshotLatencyMs", "SnapshotSizeBytes", "SnapshotLag")
     assert invented == {f"kafka.controller:type=KafkaController,name={name}" for name in old}
 

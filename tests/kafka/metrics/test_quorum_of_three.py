@@ -1,4 +1,4 @@
-"""Metrics of voters of both kinds in one quorum: followers of one leader tell the same, and so do leaders."""
+"""Metrics of voters of both kinds in one quorum: followers of one leader agree, and so do leaders."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_followers_of_one_leader_tell_the_same_and_not_what_only_a_leader_knows(
     for name in OF_LEADERS:
         assert name not in kafka and not list(follower.samples(name)) and list(leader.samples(name))
     assert leader.value(CONTROLLER + "ActiveControllerCount") == 1
-    # The leader may have followed another one half a minute ago, and tells of that still.
+    # The leader may have followed another one half a minute ago, which its metrics still show.
     assert min(one.value(RAFT + "fetch_records_rate") for one in (follower, leader)) >= 0
     assert leader.value(RAFT + "high_watermark") == follower.value(RAFT + "high_watermark")
 

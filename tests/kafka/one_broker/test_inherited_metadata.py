@@ -49,7 +49,7 @@ def ask(cluster: Cluster, request: Message, version: int) -> Any:
 
 
 def described(cluster: Cluster) -> tuple[Any, ...]:
-    """ACLs as Kafka's controller tells them, quotas and SCRAM credentials as its broker does."""
+    """ACLs as described by Kafka's controller, quotas and SCRAM credentials as described by its broker."""
     acls = ask(cluster, DescribeAclsRequest(1, None, 1, None, None, 1, 1), 3)
     users = cluster.tool("configs", "--describe", "--entity-type", "users").out
     return (sorted(map(repr, acls.resources)), sorted(users.splitlines()))

@@ -21,9 +21,9 @@ _PARTITIONS = 3
 
 
 class Clients:
-    """What was made, written and read so far, and every failure that a client has told of.
+    """What was created, written and read so far, and every failure that a client has reported.
 
-    They retry as they do by default; what they tell of in the end counts. They bootstrap from the brokers
+    They retry as they do by default; what they report in the end counts. They bootstrap from the brokers
     where nothing else is named.
     """
 
@@ -53,7 +53,7 @@ class Clients:
             thread.join(2 * _PATIENCE_S)
 
     def wait_for_more(self, count: int = 10) -> None:
-        """Until so many more topics were made, and records written and read."""
+        """Wait until this many more topics were created, and records written and read."""
         aims = self.made + count, self.written + count, self.read + count
 
         def reached() -> bool:

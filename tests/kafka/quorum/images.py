@@ -28,7 +28,7 @@ _NOTHING = (None, "", [], {}, 0, -1, False)
 
 
 def whole_log(quorum: Quorum) -> DirectoryLog:
-    """The longest log that begins at offset 0; one of them has to tell the whole history."""
+    """The longest log that begins at offset 0; one of them must contain the whole history."""
     logs = [read_log(controller.data) for controller in quorum.controllers.values()]
     longest = min(logs, key=lambda log: (log.start, -log.end))
     assert longest.start == 0, logs

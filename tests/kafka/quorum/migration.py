@@ -1,6 +1,6 @@
-"""The commands of docs/migration.md, run as they stand there, on machines that are directories.
+"""Runs the commands of docs/migration.md as printed there, on machines that are directories.
 
-A word in capitals on the page stands for something that the operator knows; here a mapping does.
+A word in capitals on the page is a placeholder for a value that the operator knows; here a mapping does.
 """
 
 from __future__ import annotations

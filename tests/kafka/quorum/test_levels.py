@@ -35,7 +35,7 @@ def restart(quorum: Quorum, *ids: int) -> None:
 def test_kafkas_controllers_are_made_dynamic_and_take_in_another(
     kinds: tuple[Kind, ...], tmp_path: Path
 ) -> None:
-    """At once after an election: the leader has yet to be told its voters' directories."""
+    """Immediately after an election: the leader does not know its voters' directories yet."""
     with Quorum(tmp_path, dict(zip((100, 101, 102), kinds, strict=True)), static=True) as quorum:
         quorum.start_controllers()
         quorum.wait_for_voters(100, 101, 102)

@@ -1,4 +1,4 @@
-"""Controllers of kraftd and of Apache Kafka in one quorum, each leading in turn, under operations and kills.
+"""Controllers of kraftd and of Apache Kafka in one quorum: each leads once, under operations and kills.
 
 With --controller=apache all three are Kafka's: no other mix may log an error or a warning that these do not.
 """
@@ -72,7 +72,7 @@ def test_a_mixed_quorum_keeps_one_log_whichever_controller_leads(
 
 
 def electors(quorum: Quorum) -> set[tuple[Kind, Kind]]:
-    """The kinds of who was elected and of who voted for it, over all elections of the log."""
+    """The kinds of each elected controller and of its electors, over all elections of the log."""
     log = whole_log(quorum)
     kinds = {node_id: controller.kind for node_id, controller in quorum.controllers.items()}
     return {
@@ -85,13 +85,13 @@ def electors(quorum: Quorum) -> set[tuple[Kind, Kind]]:
 
 
 def kraftd_was_granted_a_pre_vote(quorum: Quorum) -> bool:
-    """By a controller of Kafka's, whose log tells (KIP-996)."""
+    """By a controller of Kafka's, according to its log (KIP-996)."""
     asked = re.compile(rf"Vote request .*replicaId=({kraftd_ids(quorum)}),.*preVote=true.* is granted")
     return any(asked.search(text) for text in logs_of_kafkas_controllers(quorum))
 
 
 def kraftd_granted_a_pre_vote(quorum: Quorum) -> bool:
-    """To a controller of Kafka's, whose log tells by whose pre-votes it became a candidate (KIP-996)."""
+    """To a controller of Kafka's, whose log names the pre-votes that made it a candidate (KIP-996)."""
     granted = re.compile(
         r"Completed transition to CandidateState\(.*\) from ProspectiveState\(.*"
         rf"\b({kraftd_ids(quorum)})=VoterState\(replicaKey=ReplicaKey\([^)]*\), state=GRANTED\)"

@@ -1,6 +1,6 @@
 """Kafka's metadata-quorum tool, every subcommand, at controllers and through a broker; kraftd's beside it.
 
-The errors that it tells are those of Kafka's own controllers (--controller=apache).
+The errors that it prints are those of Kafka's own controllers (--controller=apache).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.kafka
 WAYS = ("controllers", "broker")
 WRONG = ("problem", "warning")
 
-# The same in each worker process: tests are told apart by their arguments.
+# The same in each worker process: tests are distinguished by their arguments.
 NO_DIRECTORY = "H87xU_NlTZWpT2_jxtrGPA"
 
 
@@ -173,7 +173,7 @@ def test_kraftds_doctor_finds_an_even_number_of_voters_and_a_broker_that_is_none
     done = run("doctor", "--json", "--bootstrap", servers)
     found = [json.loads(line) for line in done.out.splitlines()]
     wrong = [(one["area"], one["subject"], one["text"]) for one in found if one["level"] in WRONG]
-    # The stranger of another cluster, which another test may have sent, is told for a minute.
+    # The leader names the node of another cluster, which another test may have sent, for a minute.
     bad = [one for one in wrong if "INCONSISTENT_CLUSTER_ID" not in one[2]]
     assert (done.code, sorted(bad)) == (
         1,

@@ -86,7 +86,7 @@ class Writer(threading.Thread):
             self._client = None
 
     def wait_for_more(self, count: int = 20) -> None:
-        """Until so many more are acknowledged."""
+        """Wait until this many more are acknowledged."""
         target = len(self.acknowledged) + count
         wait_until(lambda: len(self.acknowledged) >= target, f"{target} topics are acknowledged", poll_s=0.01)
 

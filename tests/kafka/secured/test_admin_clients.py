@@ -70,7 +70,7 @@ def test_confluents_admin_client_has_its_way(over_sasl: OverSasl) -> None:
     def iterations() -> list[int]:
         try:
             described = root.describe_user_scram_credentials(["carol"])["carol"].result(20)
-        except KafkaException:  # the broker has not heard of the user
+        except KafkaException:  # the broker does not know the user yet
             return []
         return [one.iterations for one in described.scram_credential_infos]
 

@@ -127,7 +127,7 @@ class Granted:
         self.provider.stop()
 
     def described_by_kraftds_command(self, at: Controller) -> str:
-        """What the command tells of the quorum as the admin; nothing while it fails."""
+        """The command's description of the quorum as the admin; nothing while it fails."""
         where = ("--bootstrap", at.address, "--command-config", self.client_file)
         done = subprocess.run(
             kraftd_command("quorum", "describe", *where), capture_output=True, text=True, check=False
@@ -135,7 +135,7 @@ class Granted:
         return done.stdout if done.returncode == 0 else ""
 
     def described_by_kafkas_tool(self, at: Controller) -> str:
-        """What Kafka's tool tells, by the same file."""
+        """The output of Kafka's tool, with the same file."""
         where = ("--bootstrap-controller", at.address, "--command-config", str(self.client_file))
         done = subprocess.run(
             java_command(TOOLS["metadata-quorum"], *where, "describe", "--status"),

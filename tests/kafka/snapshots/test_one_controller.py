@@ -79,7 +79,7 @@ def test_kafkas_tools_read_the_newest_checkpoint(compacted: Cluster, tmp_path: P
     directory = compacted.controller.metadata_dir
     found = sorted(directory.glob("*.checkpoint"))[-1]
     newest = tmp_path / found.name
-    newest.write_bytes(found.read_bytes())  # the next snapshot lets go of this one while the tools read
+    newest.write_bytes(found.read_bytes())  # retention may delete this one while the tools read
     out = tools().run("dump-log", "--cluster-metadata-decoder", "--files", newest).check().out
     assert "isvalid: false" not in out
     for word in ("SnapshotHeader", "KRaftVersion", "KRaftVoters", "SnapshotFooter", "PARTITION_RECORD"):

@@ -1,4 +1,4 @@
-"""Brokers that die, freeze, leave and come back: who leads, who is in sync, and that no record is lost."""
+"""Brokers that die, freeze, leave and come back: leaders, in-sync replicas, and that no record is lost."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_brokers_lead_the_commands_to_the_controllers(three_brokers: Cluster) ->
     by_broker = rows(run("topics", "listed", "--bootstrap-server", cluster.bootstrap, "--json"))
     assert by_broker == rows(run("topics", "listed", "-d", cluster.controller.data, "--json"))
     assert (by_broker[0]["partitions"], by_broker[0]["replication_factor"]) == (3, 2)
-    # A broker's own copy of the log tells the same.
+    # A broker's own copy of the log gives the same output.
     own = cluster.brokers[1].data
     assert rows(run("topics", "listed", "-d", own, "--json")) == by_broker
 

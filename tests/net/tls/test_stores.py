@@ -175,7 +175,7 @@ def test_a_certificate_that_would_not_work_is_not_taken(tmp_path: Path, what: st
     assert renewal.problem is not None
     assert str(path) in renewal.problem
     assert source.contexts is before
-    assert source.poll() is None  # told once
+    assert source.poll() is None  # reported once
 
 
 def test_no_repr_shows_a_key_or_a_password(tmp_path: Path) -> None:

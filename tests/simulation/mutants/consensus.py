@@ -46,7 +46,7 @@ from tests.simulation.mutants.planted import FAST, Planted
 
 
 def vote_before_it_is_durable(patch: Any) -> None:
-    """S3: the vote is told, and not written."""
+    """S3: the vote is sent, and not written."""
     patch.setattr(Replica, "persist_election", lambda self: None)
 
 
@@ -211,7 +211,7 @@ def park_fetches_that_know_less(patch: Any) -> None:
 
 
 def forget_a_commit(patch: Any) -> None:
-    """S19: of what waits for a commit, one is not told."""
+    """S19: one of the answers that wait for a commit is not notified."""
     reach = Purgatory.reach
 
     def forgetful(self: Any, key: Any, position: int) -> list[Any]:

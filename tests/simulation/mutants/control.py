@@ -53,12 +53,12 @@ def forget_to_tell_the_authorizer(patch: Any) -> None:
 
 
 def remove_users_in_word_only(patch: Any) -> None:
-    """C2: a SCRAM user is told to be removed, and stays."""
+    """C2: the removal of a SCRAM user is acknowledged, and the user stays."""
     patch.setattr(scram_alter, "RemoveUserScramCredentialRecord", lambda *_: NoOpRecord())
 
 
 def keep_expired_tokens(patch: Any) -> None:
-    """C2: a delegation token is told to be expired, and its record is not written."""
+    """C2: the expiry of a delegation token is acknowledged, and its record is not written."""
     patch.setattr(tokens_change, "RemoveDelegationTokenRecord", lambda _: NoOpRecord())
 
 
@@ -124,7 +124,7 @@ def take_the_fenced_for_active(patch: Any) -> None:
 
 
 def keep_members_eligible(patch: Any) -> None:
-    """C5, KIP-966: who joins the ISR stays in the ELR."""
+    """C5, KIP-966: a replica that joins the ISR stays in the ELR."""
     patch.setattr(partition_change, "_eligible", lambda partition, isr, unclean: partition.replicas)
 
 

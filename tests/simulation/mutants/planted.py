@@ -1,4 +1,4 @@
-"""What is expected of a planted defect: who notices it, in what kind of world."""
+"""The expectation for a planted defect: which checker notices it, in what kind of world."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects of snapshots: made, brought, kept, let go."""
+"""Defects of snapshots: in making, fetching, keeping and deleting them."""
 
 from __future__ import annotations
 

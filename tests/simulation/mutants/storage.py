@@ -75,7 +75,7 @@ def decide_with_a_full_disk(patch: Any) -> None:
 
 
 def never_notice_that_there_is_room(patch: Any) -> None:
-    """D4: who has waited for room goes on refusing."""
+    """D4: a node that has waited for room continues to refuse."""
     _handle(patch, DiskHasRoom, lambda self, event: None)
 
 
