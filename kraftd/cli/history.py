@@ -46,14 +46,14 @@ async def history(
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs --topic.")
     from kraftd.cli.feed import echo_events, wants
-    from kraftd.cli.replaying import batches_within, begun, load
+    from kraftd.cli.replaying import batches_within, begun, replayed
     from kraftd.history.story import Story
 
     wanted = wants(topic, partition)
     told = 0
     async with cluster as source:
         if since is not None:
-            state = await load(source, since)
+            state = await replayed(source, since)
         else:
             state = begun(source, await source.begin_earliest())
         story = Story(state.image)

@@ -88,16 +88,24 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-async def load(source: Source, limit: Limit) -> State:
-    """The state as of a limit; that of everything where the limit is past the end.
+async def replayed(source: Source, limit: Limit) -> State:
+    """The state as of a limit, that of everything where the limit is past the end, to be followed from there.
 
-    Records of a metadata transaction that is open there are left out, as brokers do. Raises CommandFailure.
+    A metadata transaction that is open there stays open: a later record ends it. Raises CommandFailure.
     """
     with without_collection():
         beginning = await source.begin(limit)
         with bar_of(beginning.size_bytes) as bar:
             state = begun(source, beginning, bar)
-            state = await advance(source, state, limit, bar)
+            return await advance(source, state, limit, bar)
+
+
+async def load(source: Source, limit: Limit) -> State:
+    """The state as of a limit, to be shown: an open metadata transaction is left out, as brokers do.
+
+    Raises CommandFailure.
+    """
+    state = await replayed(source, limit)
     if state.image.in_transaction:
         click.echo(
             f"A metadata transaction that began at offset {state.image.transaction_offset} is open at offset "

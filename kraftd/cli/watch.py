@@ -39,14 +39,14 @@ async def watch(
     """
     from kraftd.cli.feed import echo_events, wants
     from kraftd.cli.history import events_of
-    from kraftd.cli.replaying import load
+    from kraftd.cli.replaying import replayed
     from kraftd.history.story import Story
     from kraftd.log.following import LogTruncated
 
     wanted = wants(topic, None, kinds)
     async with cluster as source:
         while True:
-            state = await load(source, since)
+            state = await replayed(source, since)
             click.echo(f"Following {source.name} from offset {state.next_offset}.", err=True)
             story = Story(state.image)
             try:

@@ -13,8 +13,12 @@ import pytest
 from kraftd.cli.as_of import parse_as_of
 from kraftd.cli.sources.source import Limit
 from kraftd.log.disk import RealDisk
+from kraftd.messages.abort_transaction_record import AbortTransactionRecord
+from kraftd.messages.begin_transaction_record import BeginTransactionRecord
 from kraftd.messages.config_record import ConfigRecord
+from kraftd.messages.end_transaction_record import EndTransactionRecord
 from kraftd.metadata_dir.recovery import open_log
+from kraftd.wire.message import Message
 from tests.cli.past import BEGAN_MS, END, MINUTE_MS, append, checkpoint_at, write_past
 from tests.cli.run import Run, run, tree
 from tests.cli.watching import Watch
@@ -114,6 +118,21 @@ def test_history_of_all_tells_the_quorum_too_and_can_be_cut(past: Path) -> None:
     assert told[-1]["kind"] == "topic-deleted" and len(told) == 8
     cut = rows(run("history", "-d", past, "--from", 5, "--to", 8, "--json"))
     assert [one["offset"] for one in cut] == [6, 7]
+
+
+@pytest.mark.parametrize("end", [EndTransactionRecord(), AbortTransactionRecord("enough")])
+def test_history_that_begins_within_a_transaction_goes_on_to_its_end(past: Path, end: Message) -> None:
+    log = open_log(RealDisk(), f"{past}/__cluster_metadata-0").log
+    for record in (BeginTransactionRecord(), ConfigRecord(2, "orders", "retention.ms", "1"), end):
+        append(log, [record], BEGAN_MS + 9 * MINUTE_MS)
+    append(log, [ConfigRecord(2, "orders", "retention.ms", "2")], BEGAN_MS + 9 * MINUTE_MS)
+    log.close()
+    done = run("history", "-d", past, "--from", END + 1, "--json")
+    assert done.err == ""
+    (ended, changed) = rows(done)
+    assert ended["offset"] == END + 2
+    was = 1 if isinstance(end, EndTransactionRecord) else 900
+    assert changed["text"] == f"config retention.ms of topic orders set to 2 (was {was})"
 
 
 def test_a_topic_that_never_was_has_no_history(past: Path) -> None:
