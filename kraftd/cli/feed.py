@@ -63,7 +63,7 @@ def wants(topic: str | None, partition: int | None, kinds: tuple[str, ...] = ())
         return (
             (topic is None or told.topic == topic)
             and (partition is None or told.partition in (None, partition))
-            and (not kinds or event.kind in kinds)
+            and (not kinds or not set(kinds).isdisjoint(event.kinds))
         )
 
     return wanted

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @of_cluster
 @click.option("--topic", metavar="T", help="Only what happens to this topic.")
 @click.option(
-    "--kind", "kinds", multiple=True, help="Only this kind of event, such as leader-moved; may be repeated."
+    "--kind", "kinds", multiple=True, help="Only events of this kind, such as leader-moved; may be repeated."
 )
 @click.option(
     "--from",
@@ -40,9 +40,14 @@ async def watch(
     from kraftd.cli.feed import echo_events, wants
     from kraftd.cli.history import events_of
     from kraftd.cli.replaying import replayed
+    from kraftd.history.kinds import KINDS
     from kraftd.history.story import Story
     from kraftd.log.following import LogTruncated
 
+    for kind in kinds:
+        if kind not in KINDS:
+            known = ", ".join(sorted(KINDS))
+            raise click.BadParameter(f"{kind} is no kind of event. Kinds are {known}.", param_hint="--kind")
     wanted = wants(topic, None, kinds)
     async with cluster as source:
         while True:

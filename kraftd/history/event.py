@@ -45,6 +45,11 @@ class Event(Struct, frozen=True):
     def kind(self) -> str:
         return self.told.kind
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """All kinds of the event: one change of a partition may move its leader and shrink its ISR."""
+        return tuple(self.told.details.get("kinds", (self.told.kind,)))
+
     def row(self) -> dict[str, Any]:
         """The event as one JSON object; keys without a value are left out."""
         told = self.told

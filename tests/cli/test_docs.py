@@ -11,6 +11,7 @@ import click
 import pytest
 
 from kraftd.cli.main import kraftd
+from kraftd.history.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -30,6 +31,12 @@ def test_every_command_is_in_the_page_of_commands() -> None:
     page = (ROOT / "docs/commands.md").read_text()
     missing = [path for path, _ in commands() if not re.search(rf"`{path}\b(?!-)", page)]
     assert not missing
+
+
+def test_every_kind_of_event_is_in_the_page_of_commands() -> None:
+    page = (ROOT / "docs/commands.md").read_text()
+    _, _, listed = page.partition("Kinds: ")
+    assert set(re.findall(r"`([a-z-]+)`", listed.partition(".\n\n")[0])) == KINDS
 
 
 def test_every_command_that_asks_a_cluster_can_log_in() -> None:

@@ -192,6 +192,7 @@ def test_a_torn_tail_is_left_out_and_damage_in_the_middle_is_refused(past: Path)
         (("show", "-d", "/x", "--as-of", "9" * 30), 2, "beyond the largest offset"),
         (("show", "--bootstrap", "127.0.0.1:1"), 5, "127.0.0.1:1: Connection refused"),
         (("show", "--bootstrap", "no port"), 2, "no port"),
+        (("watch", "-d", "/x", "--kind", "leader_moved"), 2, "leader_moved is no kind of event"),
         (("history", "-d", "/x", "--partition", 1), 2, "--partition needs --topic"),
     ],
 )
@@ -214,6 +215,15 @@ def test_what_cannot_be_done_is_told_in_a_line(words: tuple[object, ...], code: 
 )
 def test_offsets_and_times_are_read_as_people_type_them(text: str, limit: Limit) -> None:
     assert parse_as_of(text, BEGAN_MS / 1000) == limit
+
+
+def test_watch_selects_an_event_by_each_of_its_kinds(past: Path) -> None:
+    watch = Watch("-d", past, "--from", 1, "--kind", "isr-shrank")
+    try:
+        told = watch.line()
+    finally:
+        watch.stop()
+    assert told["offset"] == 6 and told["kind"] == "leader-moved"
 
 
 def test_watch_follows_a_directory_as_it_is_written_and_cut(past: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftd.history.event import Event
+from kraftd.history.kinds import KINDS
 from kraftd.history.story import SENTENCES, Story, sentence
 from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -223,6 +224,7 @@ def test_any_history_can_be_told_and_gives_the_image_of_its_replay(seed: int) ->
     assert story.image == replayed
     assert all(event.text.isprintable() and event.text for event in events)
     assert [event.offset for event in events] == sorted({event.offset for event in events})
+    assert {kind for event in events for kind in event.kinds} <= KINDS
     json.dumps([event.row() for event in events])
 
 
