@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kraftd.log.disk import Disk
-from kraftd.log.errors import DirectoryProblem
+from kraftd.log.errors import CorruptStorage, DirectoryProblem
 from kraftd.log.following import SegmentReader, first_offset
 from kraftd.log.segment import LOG_SUFFIX, offset_of_name
 from kraftd.metadata_dir.bootstrap import FILE_NAME as BOOTSTRAP
@@ -48,9 +48,11 @@ class Past:
             raise FileNotFoundError(path)
         if not disk.exists(f"{path}/."):
             if not path.endswith((SUFFIX, f"/{BOOTSTRAP}")) and path != BOOTSTRAP:
-                self._file, self.log_start = path, first_offset(disk, path)
-                if self.log_start is None:
+                start = first_offset(disk, path)
+                if start is None:
                     raise DirectoryProblem(f"{path} is neither a segment nor a checkpoint of a metadata log")
+                if start > 0 or not is_checkpoint(disk, path):  # a copied one may have any name
+                    self._file, self.log_start = path, start
             return
         directory = path.rstrip("/") or "/"
         for place in (f"{directory}/{PARTITION_DIRECTORY}", directory):
@@ -117,3 +119,12 @@ class Past:
             total += file.size_bytes()
             file.close()
         return total
+
+
+def is_checkpoint(disk: Disk, path: str) -> bool:
+    """Return whether a file begins as a checkpoint does."""
+    try:
+        CheckpointReader(disk, path).close()
+    except CorruptStorage:
+        return False
+    return True

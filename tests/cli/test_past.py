@@ -101,6 +101,15 @@ def test_a_checkpoint_is_begun_with_where_the_log_is_gone(past: Path) -> None:
     assert [one["text"] for one in told] == ["config retention.ms of topic orders set to 7 (was 500)"]
 
 
+def test_a_copied_checkpoint_is_one_under_any_name(past: Path) -> None:
+    checkpoint_at(past, 7)
+    checkpoint = next((past / "__cluster_metadata-0").glob("*0007-*.checkpoint"))
+    copied = Path(shutil.copy(checkpoint, past.parent / "copied"))
+    orders = run("topics", "-d", copied)
+    assert orders.out.count("orders") == 1 and orders.code == 0
+    assert run("history", "-d", copied).out == ""  # it tells of a state, not of its making
+
+
 def test_history_tells_a_topics_life(past: Path) -> None:
     lines = run("history", "-d", past, "--topic", "orders").out.splitlines()
     assert lines == [
