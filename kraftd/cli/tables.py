@@ -15,7 +15,11 @@ def print_table(
     *,
     wrap: bool = False,
 ) -> None:
-    """Print a table without a frame; styles are rich's, one a row. With wrap long texts go on below."""
+    """Print a table without a frame; styles are rich's, one a row.
+
+    With wrap a terminal gets long texts on several lines. Otherwise no value is cut: a narrow terminal breaks
+    the lines, and a script reads them whole.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -25,6 +29,5 @@ def print_table(
         table.add_column(heading, no_wrap=not wrap)
     for at, row in enumerate(rows):
         table.add_row(*map(Text, row), style=styles[at] if styles else None)
-    # A script that reads the lines gets them whole, however narrow a terminal would be.
-    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
+    console = Console() if wrap and sys.stdout.isatty() else Console(width=WIDE)
     console.print(table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from kraftd.cli.as_of import parse_as_of
 from kraftd.cli.sources.source import Limit
+from kraftd.cli.tables import print_table
 from kraftd.log.disk import RealDisk
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
@@ -168,6 +170,20 @@ def test_topics_are_listed_with_what_is_wrong_with_them(past: Path) -> None:
     assert orders["under_replicated"] == 1 and orders["without_leader"] == 0 and orders["configs"] == 1
     assert "payments" in run("topics", "pay*", "-d", past, "--as-of", 9).out
     assert run("topics", "nothing", "-d", past).err == "No topic is named nothing.\n"
+
+
+def test_a_narrow_terminal_cuts_nothing_off_a_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_table(["TOPIC", "UNDER-REPLICATED"], [["a-topic-with-a-long-name", "0"]])
+    assert re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out).split() == [
+        "TOPIC",
+        "UNDER-REPLICATED",
+        "a-topic-with-a-long-name",
+        "0",
+    ]
 
 
 def test_nothing_is_changed_and_no_lock_is_taken(past: Path) -> None:
