@@ -24,6 +24,7 @@ from kraftd.metadata.metadata_version import (
     register_broker_record_version,
 )
 from kraftd.metadata.state import PartitionState, TopicState
+from kraftd.wire.codec import encode_bytes
 from kraftd.wire.record_frame import VersionedRecord, decode_record, encode_record
 
 CONTROLLER_ID = 3000
@@ -87,8 +88,9 @@ class Cluster:
             self.applied.append(record)
 
     def decide(self, decision: Callable[..., Decision[Any]], request: Any, version: int, **more: Any) -> Any:
-        """Decide, replay the records, give the answer."""
+        """Decide, replay the records, give the answer, which can be written."""
         decided = decision(self.ctx, request, version, **more)
+        encode_bytes(decided.answer, version)
         self.apply(decided.records)
         return decided.answer
 

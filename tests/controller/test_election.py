@@ -158,3 +158,42 @@ def test_an_election_names_what_is_missing(cluster: Cluster) -> None:
         "a": "There is no such partition.",
         "none": "There is no such topic.",
     }
+
+
+@pytest.mark.parametrize(("run", "balance"), [(balance_leaders, True), (elect_unclean_leaders, False)])
+def test_each_run_goes_on_where_the_last_one_ended(run: Any, balance: bool) -> None:
+    cluster = Cluster().brokers(0, 1).broker(2, fenced=True)
+    state = partition((0, 1), leader=1) if balance else partition((0, 2), isr=(2,), leader=NO_LEADER)
+    cluster.topic("a", *[state] * 600)
+    cluster.topic("b", state)
+    cluster.config("unclean.leader.election.enable", "true")
+    ctx, runs = cluster.ctx, []
+    for _ in range(3):
+        decision = run(ctx)
+        runs.append((len(decision.records), decision.answer))
+        assert decision.atomic is False and decision.after is not None
+        decision.after(0)  # the image stays: what was looked at is not looked at again
+    assert runs == [(400, True), (201, False), (400, True)]
+
+
+def test_a_run_that_saw_everything_leaves_nothing_to_go_on_with(cluster: Cluster) -> None:
+    ctx = cluster.ctx
+    for run in (balance_leaders, elect_unclean_leaders):
+        decision = run(ctx)
+        assert decision.after is not None
+        decision.after(0)
+    assert ctx.walks == {}
+
+
+def test_the_two_walks_do_not_disturb_each_other() -> None:
+    cluster = Cluster().brokers(0, 1).broker(2, fenced=True)
+    cluster.topic("a", *[partition((0, 1), leader=1)] * 500)
+    cluster.topic("b", *[partition((0, 2), isr=(2,), leader=NO_LEADER)] * 500)
+    cluster.config("unclean.leader.election.enable", "true")
+    ctx, counts = cluster.ctx, []
+    for run in (elect_unclean_leaders, balance_leaders, elect_unclean_leaders):
+        decision = run(ctx)
+        counts.append(len(decision.records))
+        assert decision.after is not None
+        decision.after(0)
+    assert counts[0] == 400 and counts[2] == 100

@@ -15,9 +15,9 @@ from kraftd.messages.alter_partition_request import (
     PartitionData,
     TopicData,
 )
-from kraftd.metadata.state import RECOVERED, RECOVERING, PartitionState
+from kraftd.metadata.state import NO_LEADER, RECOVERED, RECOVERING, PartitionState
 from kraftd.wire.error_code import ErrorCode
-from tests.controller.cluster import Cluster, partition
+from tests.controller.cluster import Cluster, directory, partition
 
 
 @pytest.fixture
@@ -244,3 +244,49 @@ def test_a_request_with_many_equal_proposals_is_left_as_it_came(cluster: Cluster
     answer = cluster.decide(alter_partition, request, 3)
     assert [proposal.partition_index for proposal in proposals] == list(range(5))
     assert [row.partition_index for row in answer.topics[0].partitions] == list(range(5))
+
+
+def test_each_answer_names_its_partition_and_may_be_written(cluster: Cluster) -> None:
+    topic = cluster.topic("a", (0, 1), (0, 1), partition((1, 0), leader=0, removing_replicas=(0,)), (0, 1))
+    rows = []
+    for index, isr, epoch in ((3, (0,), 0), (1, (0, 9), 0), (2, (0, 1), 0), (3, (0,), 7), (9, (0,), 0)):
+        members = [BrokerState(member, 100 + member) for member in isr]
+        rows.append(PartitionData(index, epoch, (), members, RECOVERED, 0))
+    request = AlterPartitionRequest(0, 100, [TopicData(topic.id, rows), TopicData(b"\7" * 16, rows[:1])])
+    known, unknown = cluster.decide(alter_partition, request, 3).topics
+    assert [(one.partition_index, one.error_code) for one in known.partitions] == [
+        (3, ErrorCode.NONE),
+        (1, ErrorCode.INVALID_REQUEST),
+        (2, ErrorCode.NEW_LEADER_ELECTED),
+        (3, ErrorCode.NOT_CONTROLLER),
+        (9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+    assert [(one.partition_index, one.error_code) for one in unknown.partitions] == [
+        (3, ErrorCode.UNKNOWN_TOPIC_ID)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("recovery", "proposed", "isr", "code"),
+    [
+        (RECOVERING, RECOVERING, (0,), ErrorCode.NONE),
+        (RECOVERING, RECOVERING, (0, 1), ErrorCode.INVALID_REQUEST),
+        (RECOVERED, RECOVERING, (0,), ErrorCode.INVALID_REQUEST),
+        (RECOVERED, RECOVERED, (0,), ErrorCode.NONE),
+    ],
+)
+def test_only_a_leader_that_recovers_says_so__kip704(
+    cluster: Cluster, recovery: int, proposed: int, isr: tuple[int, ...], code: ErrorCode
+) -> None:
+    cluster.topic("a", partition((0, 1), isr=(0,), leader_recovery_state=recovery))
+    assert propose(cluster, *isr, leader_recovery_state=proposed).error_code == code
+
+
+@pytest.mark.parametrize(("unclean", "leader"), [("false", NO_LEADER), ("true", 1)])
+def test_a_leader_whose_directory_is_lost_does_not_stay_though_it_proposes(
+    cluster: Cluster, unclean: str, leader: int
+) -> None:
+    cluster.topic("a", partition((0, 1), isr=(0, 1), directories=(directory(77), directory(1))))
+    cluster.config("unclean.leader.election.enable", unclean, topic="a")
+    assert propose(cluster, 0).error_code == ErrorCode.NEW_LEADER_ELECTED
+    assert state(cluster).leader == leader

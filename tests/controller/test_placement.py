@@ -187,3 +187,8 @@ def test_a_long_round_is_placed_in_parts_that_are_the_same_together() -> None:
     parts = list(rounds(racks, SeededDice(3), 250, 2))
     assert [len(part) for part in parts] == [100, 100, 50]
     assert Counter(replicas[0] for part in parts for replicas in part) == {0: 125, 1: 125}
+
+
+def test_a_rack_of_fenced_brokers_leaves_the_lead_to_the_next_rack() -> None:
+    racks = Racks([broker(0, "a", fenced=True), broker(1, "b"), broker(2, "c")])
+    assert place(racks, Zeros(), 1, 3) == [(1, 0, 2)]

@@ -51,10 +51,12 @@ def test_a_policy_sees_numbers_with_defaults_or_the_assignment_with_configs(poli
     cluster = Cluster(num_partitions=3, default_replication_factor=2).brokers(0, 1, 2)
     configs = [CreatableTopicConfig("retention.ms", "5")]
     rows = [CreatableReplicaAssignment(0, (1, 2)), CreatableReplicaAssignment(1, (2, 0))]
-    create(cluster, policy, CreatableTopic("a", -1, -1, [], configs), CreatableTopic("b", -1, -1, rows))
+    create(
+        cluster, policy, CreatableTopic("a", -1, -1, [], configs), CreatableTopic("b", -1, -1, rows, configs)
+    )
     assert policy.seen == [
         NewTopic(name="a", num_partitions=3, replication_factor=2, configs={"retention.ms": "5"}),
-        NewTopic(name="b", assignments={0: (1, 2), 1: (2, 0)}),
+        NewTopic(name="b", assignments={0: (1, 2), 1: (2, 0)}, configs={"retention.ms": "5"}),
     ]
 
 

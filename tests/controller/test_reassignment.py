@@ -9,6 +9,7 @@ import pytest
 from kraftd.controller.partitions.reassignment import (
     alter_partition_reassignments,
     list_partition_reassignments,
+    reverted,
 )
 from kraftd.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -19,7 +20,7 @@ from kraftd.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from kraftd.metadata.state import PartitionState
+from kraftd.metadata.state import NO_LEADER, PartitionState
 from kraftd.wire.error_code import ErrorCode
 from tests.controller.cluster import Cluster, directory, partition
 
@@ -143,3 +144,28 @@ def test_reassignments_under_way_are_listed_wholly_or_by_name(cluster: Cluster) 
         listed(ListPartitionReassignmentsTopics("a", (0,)), ListPartitionReassignmentsTopics("b", (0,))) == {}
     )
     assert listed(ListPartitionReassignmentsTopics("none", (0,))) == {}
+
+
+@pytest.mark.parametrize(("unclean", "leader"), [("false", NO_LEADER), ("true", 2)])
+def test_a_cancelled_reassignment_elects_uncleanly_where_that_is_allowed(
+    cluster: Cluster, unclean: str, leader: int
+) -> None:
+    cluster.topic("a", partition((1, 0, 2), isr=(1, 0), leader=1, adding_replicas=(1,)))
+    cluster.config("unclean.leader.election.enable", unclean, topic="a")
+    cluster.change_broker(0, fenced=1)
+    assert move(cluster, (0, None)) == [ErrorCode.NONE]
+    assert (only(cluster).replicas, only(cluster).leader) == ((0, 2), leader)
+
+
+@pytest.mark.parametrize(
+    ("state", "isr", "replicas", "is_unclean"),
+    [
+        (partition((3, 0, 1), adding_replicas=(3,)), (0, 1), (0, 1), False),
+        (partition((3, 0, 1), isr=(3,), adding_replicas=(3,)), (0,), (0, 1), True),
+        (partition((0, 1), removing_replicas=(1,)), (0, 1), (0, 1), False),
+    ],
+)
+def test_a_cancelled_reassignment_keeps_the_replicas_that_it_did_not_add(
+    state: PartitionState, isr: tuple[int, ...], replicas: tuple[int, ...], is_unclean: bool
+) -> None:
+    assert reverted(state) == (isr, replicas, is_unclean)

@@ -22,7 +22,7 @@ from kraftd.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from kraftd.types import ZERO_UUID
+from kraftd.types import ONE_UUID, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 from tests.controller.cluster import Cluster, directory
 
@@ -184,6 +184,8 @@ def test_only_authorized_names_are_created_only_described_ones_show_their_config
     assert seen.topic_config_error_code == 0 and seen.configs
     assert hidden.topic_config_error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED and not hidden.configs
     assert (hidden.error_code, hidden.num_partitions) == (0, -1)
+    made = cluster.image.topic_named("hidden")
+    assert made is not None and (hidden.name, hidden.topic_id) == ("hidden", made.id)
     assert refused.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
@@ -194,6 +196,30 @@ def test_no_record_newer_than_the_metadata_version_is_written() -> None:
         assert decision.records[-1].version == version
         assert bool(decision.records[-1].message.directories) == (version > 0)
         cluster.apply(decision.records)
+
+
+class Falls:
+    """Dice that fall on these topic ids, one after the other."""
+
+    def __init__(self, *topic_ids: bytes) -> None:
+        self.topic_ids = list(topic_ids)
+
+    def below(self, n: int) -> int:
+        return 0
+
+    def uuid(self) -> bytes:
+        return self.topic_ids.pop(0)
+
+
+@pytest.mark.parametrize("first", [b"\xf7", b"\xfc", b"\0"])
+def test_a_topic_id_is_new_not_reserved_and_does_not_look_like_an_option(first: bytes) -> None:
+    known, good = b"\1" * 16, first + b"\xf8" * 15
+    dashes = [byte + bytes(15) for byte in (b"\xf8", b"\xfb")]  # "-" in base64
+    dice = Falls(known, ZERO_UUID, ONE_UUID, *dashes, known, good)
+    cluster = Cluster(dice=dice).broker(0)
+    create(cluster, CreatableTopic("known", 1, 1))
+    create(cluster, CreatableTopic("new", 1, 1))
+    assert set(cluster.image.topics) == {known, good}
 
 
 # Deleting
