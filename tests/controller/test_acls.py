@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
 from kraftd.controller.acls.create import create_acls
-from kraftd.controller.acls.delete import delete_acls
+from kraftd.controller.acls.delete import _check_count, delete_acls
 from kraftd.controller.acls.describe import describe_acls
 from kraftd.controller.decision import Refusal
 from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
@@ -162,14 +162,18 @@ def test_a_filter_finds_and_removes_what_it_matches(
     assert describe(filled, *filter) == set()
 
 
-@pytest.mark.parametrize("place", [0, 2, 5, 6])
-def test_a_filter_with_a_number_that_means_nothing_is_refused_by_itself(filled: Cluster, place: int) -> None:
+@pytest.mark.parametrize(
+    ("place", "what"), [(0, "resource type"), (2, "pattern type"), (5, "operation"), (6, "permission type")]
+)
+def test_a_filter_with_a_number_that_means_nothing_is_refused_by_itself(
+    filled: Cluster, place: int, what: str
+) -> None:
     for number in (0, 77, -1):
         wrong = (*ANYTHING[:place], number, *ANYTHING[place + 1 :])
         with pytest.raises(Refusal) as refused:
             describe(filled, *wrong)
         assert refused.value.code == ErrorCode.INVALID_REQUEST
-        assert str(number) in str(refused.value.message)
+        assert refused.value.message == f"There is no {what} {number}."
     first, second = delete(filled, wrong, (TOPIC, "*", LITERAL, None, None, 1, 1))
     assert (first.error_code, len(second.matching_acls)) == (ErrorCode.INVALID_REQUEST, 1)
 
@@ -177,6 +181,7 @@ def test_a_filter_with_a_number_that_means_nothing_is_refused_by_itself(filled: 
 def test_an_acl_that_two_filters_match_is_removed_once_and_named_twice(filled: Cluster) -> None:
     first, second = delete(filled, ANYTHING, ANYTHING)
     assert len(first.matching_acls) == len(second.matching_acls) == 6
+    assert {(one.error_code, one.error_message) for one in first.matching_acls} == {(ErrorCode.NONE, None)}
     assert not filled.image.acls
 
 
@@ -200,6 +205,13 @@ def test_a_filter_that_matches_beside_10000_removed_acls_refuses_all() -> None:
     assert len(cluster.image.acls) == 10_000
     delete(cluster, one, ANYTHING)
     assert not cluster.image.acls
+
+
+@pytest.mark.parametrize(("removed", "named"), [(9_999, 9_999), (1, 100_000)])
+def test_as_many_acls_as_one_request_may_remove_or_name_are_counted_in(removed: int, named: int) -> None:
+    _check_count(removed, named)
+    with pytest.raises(Refusal):
+        _check_count(removed + 1, named + 1)
 
 
 def test_many_filters_cannot_make_an_answer_without_bounds() -> None:

@@ -121,8 +121,7 @@ def test_an_entity_named_twice_is_answered_once_and_changed_by_neither() -> None
 def test_a_key_named_twice_refuses_its_entity() -> None:
     cluster = Cluster()
     twice = EntryData([EntityData("user", "a")], [OpData("request_percentage", 1.0)] * 2)
-    ((code, _),) = alter(cluster, twice)
-    assert code == INVALID
+    assert alter(cluster, twice) == [(INVALID, "A quota key is named twice for user a")]
     assert not cluster.image.quotas
 
 
@@ -160,24 +159,41 @@ def test_a_filter_matches_entities_that_have_its_components(filled: Cluster) -> 
 
 
 @pytest.mark.parametrize(
-    ("components", "code"),
+    ("components", "code", "text"),
     [
-        ([("", EXACT, "a")], INVALID),
-        ([("user", EXACT, "a"), ("user", DEFAULT, None)], INVALID),
-        ([("group", EXACT, "a")], ErrorCode.UNSUPPORTED_VERSION),
-        ([("user", EXACT, None)], INVALID),
-        ([("user", DEFAULT, "a")], INVALID),
-        ([("user", SPECIFIED, "a")], INVALID),
-        ([("user", 3, None)], INVALID),
-        ([("ip", EXACT, "::1"), ("user", EXACT, "a")], INVALID),
+        ([("", EXACT, "a")], INVALID, "Invalid empty entity type."),
+        *[
+            (
+                [("user", first, name), ("user", DEFAULT, None)],
+                INVALID,
+                "Entity type user cannot appear more than once in the filter.",
+            )
+            for first, name in ((EXACT, "a"), (SPECIFIED, None))
+        ],
+        ([("group", EXACT, "a")], ErrorCode.UNSUPPORTED_VERSION, "Unsupported entity type group"),
+        ([("user", EXACT, None)], INVALID, "The filter of user asks for an exact name and gives none."),
+        *[
+            (
+                [("user", match, "a")],
+                INVALID,
+                "The filter of user gives a name where its match type has none.",
+            )
+            for match in (DEFAULT, SPECIFIED)
+        ],
+        ([("user", 3, None)], INVALID, "Unknown match type 3"),
+        (
+            [("ip", EXACT, "::1"), ("user", EXACT, "a")],
+            INVALID,
+            "An ip goes with no user or client-id in a filter.",
+        ),
     ],
 )
 def test_a_filter_of_quotas_that_cannot_be_is_refused(
-    filled: Cluster, components: list[tuple[str, int, str | None]], code: ErrorCode
+    filled: Cluster, components: list[tuple[str, int, str | None]], code: ErrorCode, text: str
 ) -> None:
     with pytest.raises(Refusal) as refused:
         describe(filled, *components)
-    assert refused.value.code == code
+    assert (refused.value.code, refused.value.message) == (code, text)
 
 
 @pytest.mark.parametrize(
@@ -185,3 +201,39 @@ def test_a_filter_of_quotas_that_cannot_be_is_refused(
 )
 def test_a_quota_is_greater_than_zero(rate: float, code: int) -> None:
     assert alter(Cluster(), entry({"user": "alice"}, request_percentage=rate))[0][0] == code
+
+
+def test_an_entity_is_told_by_its_parts() -> None:
+    both: Entity = {"user": None, "client-id": "c"}
+    answers = alter(Cluster(), *[entry(both, producer_byte_rate=1.0)] * 2)
+    assert answers == [(INVALID, "The request names client-id c, user <default> more than once")]
+
+
+@pytest.mark.parametrize(
+    ("entity", "key", "value", "code"),
+    [
+        ({"ip": "localhost"}, "connection_creation_rate", 1.0, 0),
+        ({"ip": "LOCALHOST"}, "connection_creation_rate", 1.0, INVALID),
+        ({"ip": "10.0.0.1"}, "connection_creation_rate", 2.0**31 - 1, 0),
+        ({"user": "a"}, "producer_byte_rate", 2.0**63, 0),  # the largest LONG, as a double
+        ({"user": "a"}, "producer_byte_rate", 2.0**64, INVALID),
+        ({"user": "a"}, "producer_byte_rate", 5.0 + 1e-7, 0),
+        ({"user": "a"}, "producer_byte_rate", 5.0 + 1e-5, INVALID),
+    ],
+)
+def test_a_value_fits_its_type(entity: Entity, key: str, value: float, code: int) -> None:
+    assert alter(Cluster(), entry(entity, **{key: value}))[0][0] == code
+
+
+def test_an_address_with_a_user_is_told_so() -> None:
+    text = "Invalid quota entity combination, an ip goes with no user or client-id"
+    entity: Entity = {"ip": "10.0.0.1", "user": "a"}
+    assert alter(Cluster(), entry(entity, connection_creation_rate=1.0)) == [(INVALID, text)]
+
+
+def test_a_removed_quota_is_written_without_a_value() -> None:
+    cluster = Cluster()
+    alter(cluster, entry({"user": "a"}, request_percentage=2.0))
+    alter(cluster, entry({"user": "a"}, request_percentage=None))
+    told = [(one.message.value, one.message.remove) for one in cluster.applied[-2:]]
+    assert told == [(2.0, False), (0.0, True)]

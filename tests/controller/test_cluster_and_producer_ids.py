@@ -11,10 +11,20 @@ from kraftd.controller.cluster import describe_cluster
 from kraftd.controller.decision import Refusal
 from kraftd.controller.features.controllers import register_controller
 from kraftd.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
-from kraftd.messages.controller_registration_request import ControllerRegistrationRequest, Listener
+from kraftd.messages.controller_registration_request import (
+    ControllerRegistrationRequest,
+    Feature,
+    Listener,
+)
+from kraftd.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.describe_cluster_response import DescribeClusterResponse
 from kraftd.messages.producer_ids_record import ProducerIdsRecord
+from kraftd.messages.register_controller_record import (
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterControllerRecord,
+)
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 from tests.controller.cluster import Cluster
@@ -83,8 +93,9 @@ def test_authorized_operations_are_told_to_clients_that_ask_for_them() -> None:
 
 def test_controllers_neither_register_nor_tell_before_metadata_version_3_7_iv0() -> None:
     cluster = Cluster(metadata_version=14)
-    with pytest.raises(Refusal, match="UNSUPPORTED_VERSION"):
+    with pytest.raises(Refusal) as caught:
         register_controller(cluster.ctx, ControllerRegistrationRequest(1))
+    assert str(caught.value) == "UNSUPPORTED_VERSION: Controllers cannot register at metadata.version 14."
     with pytest.raises(Refusal) as caught:
         described(cluster)
     assert str(caught.value) == (
@@ -120,3 +131,22 @@ def test_producer_ids_do_not_wrap_around(left: int) -> None:
     with pytest.raises(Refusal) as caught:
         allocate_producer_ids(cluster.ctx, asked)
     assert str(caught.value) == "UNKNOWN_SERVER_ERROR: All producer ids are used up."
+
+
+def test_a_controller_registers_with_its_listeners_and_features__kip919() -> None:
+    listeners = [Listener("A", "h", 1, 3), Listener("B", "h", 2, 0), Listener("A", "other", 3, 1)]
+    features = [Feature("metadata.version", 7, 30)]
+    request = ControllerRegistrationRequest(1, b"\5" * 16, False, listeners, features)
+    decision = register_controller(Cluster().ctx, request)
+    assert decision.answer == ControllerRegistrationResponse()
+    endpoints = [ControllerEndpoint("A", "other", 3, 1), ControllerEndpoint("B", "h", 2, 0)]
+    ranges = [ControllerFeature("metadata.version", 7, 30)]
+    record = RegisterControllerRecord(1, b"\5" * 16, False, endpoints, ranges)
+    assert decision.records == [VersionedRecord(record, 0)]
+
+
+def test_a_listener_of_an_unknown_protocol_is_an_error_as_in_kafka() -> None:
+    request = ControllerRegistrationRequest(1, bytes(16), listeners=[Listener("A", "h", 1, 4)])
+    with pytest.raises(Refusal) as caught:
+        register_controller(Cluster().ctx, request)
+    assert str(caught.value) == "UNKNOWN_SERVER_ERROR: Listener A: there is no security protocol 4."

@@ -33,7 +33,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 from tests.controller.cluster import CONTROLLER_ID, Cluster
 
-TOPIC, BROKER, LOGGER = 2, 4, 8
+TOPIC, BROKER, LOGGER, GROUP = 2, 4, 8, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
 
@@ -164,6 +164,111 @@ def test_a_broker_is_named_by_the_id_of_one_that_is_registered(
     assert codes(decide(cluster, change((BROKER, name, [("log.retention.ms", SET, "5")])))) == [code]
 
 
+@pytest.mark.parametrize(
+    ("resource", "code", "text"),
+    [
+        ((99, "t", []), ErrorCode.UNSUPPORTED_VERSION, "There is no resource type 99."),
+        (
+            (TOPIC, "gone", [("retention.ms", SET, "5")]),
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "There is no topic 'gone'.",
+        ),
+        (
+            (BROKER, "7", [("log.retention.ms", SET, "5")]),
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+            "There is no node with id 7.",
+        ),
+        (
+            (LOGGER, str(CONTROLLER_ID), [("kafka", APPEND, "DEBUG")]),
+            ErrorCode.INVALID_REQUEST,
+            "A log level can be set or deleted, nothing else.",
+        ),
+        (
+            (LOGGER, str(CONTROLLER_ID), [("kafka", DELETE, None)]),
+            ErrorCode.INVALID_CONFIG,
+            "There is no logger 'kafka'.",
+        ),
+        ((LOGGER, "7", []), ErrorCode.INVALID_REQUEST, "This is node 3000, not '7'."),
+        (
+            (TOPIC, "t", [("cleanup.policy", 9, "x")]),
+            ErrorCode.INVALID_REQUEST,
+            "There is no operation 9 on a config.",
+        ),
+        (
+            (TOPIC, "t", [("cleanup.policy", SUBTRACT, None)]),
+            ErrorCode.INVALID_REQUEST,
+            "SUBTRACT to cleanup.policy needs a value.",
+        ),
+        (
+            (GROUP, "g", [("share.isolation.level", APPEND, "x")]),
+            ErrorCode.INVALID_CONFIG,
+            "Cannot APPEND to share.isolation.level: it is not a list.",
+        ),
+    ],
+)
+def test_a_change_that_cannot_be_is_told_why(
+    cluster: Cluster, resource: tuple[int, str, list[tuple[Any, ...]]], code: ErrorCode, text: str
+) -> None:
+    [response] = decide(cluster, change(resource)).answer.responses
+    assert (response.error_code, response.error_message) == (code, text)
+
+
+THROTTLED = "leader.replication.throttled.replicas"
+
+
+@pytest.mark.parametrize(
+    ("before", "operation", "value", "after"),
+    [
+        ("0:1,1:2", APPEND, "1:2,2:3", "0:1,1:2,2:3"),
+        ("0:1,1:2,2:3", SUBTRACT, "2:3,0:1,9:9", "1:2"),
+        ("0:1", SUBTRACT, "9:9", "0:1"),
+        ("0:1", SUBTRACT, "0:1", ""),
+        (None, APPEND, "0:1", "0:1"),
+    ],
+)
+def test_each_item_of_a_list_is_appended_once_and_taken_away_where_it_is(
+    cluster: Cluster, before: str | None, operation: int, value: str, after: str
+) -> None:
+    if before is not None:
+        cluster.config(THROTTLED, before, topic="t")
+    cluster.apply(decide(cluster, change((TOPIC, "t", [(THROTTLED, operation, value)]))).records)
+    assert effective_topic_config(cluster.ctx, "t", THROTTLED) == after
+
+
+@pytest.mark.parametrize(
+    ("length", "letter", "is_taken"),
+    [(32_767, "a", True), (32_768, "a", False), (16_384, "é", False), (10_922, "é", True)],
+)
+def test_a_value_is_as_long_as_a_field_can_be(
+    cluster: Cluster, length: int, letter: str, is_taken: bool
+) -> None:
+    decided = decide(cluster, change((BROKER, "1", [("plugins.key", SET, letter * length)])))
+    assert codes(decided) == [ErrorCode.NONE if is_taken else ErrorCode.INVALID_CONFIG]
+    if not is_taken:
+        [response] = decided.answer.responses
+        assert response.error_message == "The value of plugins.key is longer than 32767 bytes."
+
+
+def test_a_config_is_checked_with_what_is_left_of_the_others(cluster: Cluster) -> None:
+    cluster.config("min.compaction.lag.ms", "9", topic="t")
+    bound = ("max.compaction.lag.ms", SET, "5")
+    assert codes(decide(cluster, change((TOPIC, "t", [bound])))) == [ErrorCode.INVALID_CONFIG]
+    freed = [("min.compaction.lag.ms", DELETE, None), bound, ("segment.ms", DELETE, None)]
+    assert codes(decide(cluster, change((TOPIC, "t", freed)))) == [ErrorCode.NONE]
+    asked = legacy.AlterConfigsResource(TOPIC, "t", [legacy.AlterableConfig("max.compaction.lag.ms", "5")])
+    decided = alter_configs(cluster.ctx, legacy.AlterConfigsRequest([asked]), forwarded=False)
+    assert codes(decided) == [ErrorCode.NONE]
+
+
+@pytest.mark.parametrize("forwarded", [False, True])
+def test_only_a_broker_cordons_directories__kip1066(cluster: Cluster, forwarded: bool) -> None:
+    cluster.apply([VersionedRecord(ConfigRecord(BROKER, "1", "cordoned.log.dirs", "/a,/b"), 0)])
+    for value, is_taken in (("/a", True), ("/a,/c", forwarded)):
+        request = change((BROKER, "1", [("cordoned.log.dirs", SET, value)]))
+        decided = incremental_alter_configs(cluster.ctx, request, forwarded=forwarded)
+        assert codes(decided) == [ErrorCode.NONE if is_taken else ErrorCode.INVALID_CONFIG]
+
+
 def test_log_levels_are_those_of_loggers_that_kraftd_has_not(cluster: Cluster) -> None:
     own, other = str(CONTROLLER_ID), "1"
     for name, operation, code in (
@@ -203,8 +308,12 @@ def test_a_change_of_min_insync_replicas_clears_the_elrs_that_it_made_wrong__kip
     cluster.topic("t", (1,))
     setting = [("min.insync.replicas", SET, "2")]
     decided = decide(cluster, change((TOPIC, "t", setting), (BROKER, "", setting)))
-    cleared = [record.message for record in decided.records if isinstance(record.message, ClearElrRecord)]
-    assert [message.topic_name for message in cleared] == ["t", ""]
+    assert decided.records[2:] == [
+        VersionedRecord(ClearElrRecord(topic_name="t"), 0),
+        VersionedRecord(ClearElrRecord(topic_name=""), 0),
+    ]
+    other = change((TOPIC, "t", [("retention.ms", SET, "5")]), (BROKER, "", [("plugins.key", SET, "x")]))
+    assert len(decide(cluster, other).records) == 2
 
 
 def test_with_elr_no_single_broker_has_its_own_min_insync_replicas__kip966() -> None:
@@ -374,3 +483,26 @@ def test_one_effective_config_of_a_topic_comes_from_the_file_at_last(cluster: Cl
         cluster_id="c", node_id=CONTROLLER_ID, static_config=NodeConfig({"log.retention.hours": "1"})
     )
     assert effective_topic_config(cluster.ctx, "t", "retention.ms") == "3600000"
+
+
+def test_one_effective_config_of_a_topic_comes_from_the_node_then_from_the_cluster(cluster: Cluster) -> None:
+    cluster.config("log.retention.ms", "8")
+    assert effective_topic_config(cluster.ctx, "t", "retention.ms") == "8"
+    cluster.apply([VersionedRecord(ConfigRecord(BROKER, str(CONTROLLER_ID), "log.retention.ms", "9"), 0)])
+    assert effective_topic_config(cluster.ctx, "t", "retention.ms") == "9"
+
+
+@pytest.mark.parametrize(
+    ("hours", "ms"),
+    [(" 2 ", "7200000"), ("x", "0"), (str(2**31 - 1), str((2**31 - 1) * 3_600_000)), (str(2**31), "0")],
+)
+def test_a_servers_hours_are_a_topics_milliseconds(cluster: Cluster, hours: str, ms: str) -> None:
+    cluster.config("log.retention.hours", hours)
+    assert effective_topic_config(cluster.ctx, "t", "retention.ms") == ms
+
+
+def test_elections_ask_the_file_at_last(cluster: Cluster) -> None:
+    cluster.settings = type(cluster.settings)(
+        cluster_id="c", node_id=CONTROLLER_ID, static_config=NodeConfig({"min.insync.replicas": "2"})
+    )
+    assert election_settings(cluster.ctx, "t") == (2, False)

@@ -24,6 +24,7 @@ from kraftd.messages.describe_delegation_token_request import (
 )
 from kraftd.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from kraftd.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from kraftd.types import ONE_UUID, ZERO_UUID, uuid_text
 from kraftd.wire.error_code import ErrorCode
 from tests.controller.cluster import Cluster
 
@@ -88,7 +89,9 @@ def test_a_life_that_is_asked_for_shortens_a_token_and_never_lengthens_it(tokens
 
 def test_a_token_for_another_owner_names_who_asked_for_it(tokens: Tokens) -> None:
     made = tokens.create(owner="carol")
-    assert (made.principal_name, made.token_requester_principal_name) == ("carol", "alice")
+    assert (made.principal_type, made.principal_name) == ("User", "carol")
+    assert made.token_requester_principal_type == "User"
+    assert made.token_requester_principal_name == "alice"
     assert tokens.cluster.image.delegation_tokens[made.token_id].owner == "User:carol"
 
 
@@ -147,7 +150,9 @@ def test_the_sweep_removes_what_has_expired_a_thousand_at_a_time(tokens: Tokens)
     assert tokens.take(sweep_expired_tokens(tokens.ctx)) is False
     assert len(tokens.cluster.image.delegation_tokens) == 1_002
     tokens.ctx.now_ms = NOW + 11
-    assert tokens.take(sweep_expired_tokens(tokens.ctx)) is True
+    swept = sweep_expired_tokens(tokens.ctx)
+    assert swept.atomic is False
+    assert tokens.take(swept) is True
     assert tokens.take(sweep_expired_tokens(tokens.ctx)) is False
     assert list(tokens.cluster.image.delegation_tokens) == [kept.token_id]
 
@@ -195,3 +200,90 @@ def test_before_metadata_version_3_6_there_are_no_tokens() -> None:
 
 def test_the_secret_key_is_in_no_repr(tokens: Tokens) -> None:
     assert "secret" not in repr(tokens.ctx.settings) + repr(tokens.ctx) + repr(tokens.ctx.settings.tokens)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_the_requester_of_a_token_is_told_from_version_3_on__kip373(tokens: Tokens, version: int) -> None:
+    request = CreateDelegationTokenRequest("Robot", "r2:d2", [CreatableRenewers("User", "bob")], 0)
+    made = tokens.take(create_delegation_token(tokens.ctx, request, version, ("User", "alice")))
+    requester = ("User", "alice") if version == 3 else ("", "")
+    assert (made.principal_type, made.principal_name) == ("Robot", "r2:d2")
+    assert (made.token_requester_principal_type, made.token_requester_principal_name) == requester
+    described = DescribeDelegationTokenRequest(None)
+    decision = describe_delegation_tokens(tokens.ctx, described, version, "User:bob", lambda *_: False)
+    [shown] = decision.answer.tokens
+    assert (shown.principal_type, shown.principal_name) == ("Robot", "r2:d2")
+    assert (shown.token_requester_principal_type, shown.token_requester_principal_name) == requester
+    assert (shown.issue_timestamp, shown.expiry_timestamp, shown.max_timestamp) == (
+        made.issue_timestamp_ms,
+        made.expiry_timestamp_ms,
+        made.max_timestamp_ms,
+    )
+    assert shown.hmac == made.hmac
+
+
+@pytest.mark.parametrize(("asked_ms", "life_ms"), [(0, 7 * DAY), (-1, 7 * DAY), (1, 1), (2, 2)])
+def test_a_positive_life_is_the_one_that_is_asked_for(tokens: Tokens, asked_ms: int, life_ms: int) -> None:
+    made = tokens.create(life_ms=asked_ms)
+    assert made.max_timestamp_ms == NOW + life_ms
+
+
+@pytest.mark.parametrize(("asked_ms", "period_ms"), [(0, DAY), (-1, DAY), (1, 1), (2, 2)])
+def test_a_positive_period_of_renewal_is_the_one_that_is_asked_for(
+    tokens: Tokens, asked_ms: int, period_ms: int
+) -> None:
+    made = tokens.create()
+    renewed = tokens.renew(made.hmac, asked_ms)
+    assert (renewed.error_code, renewed.expiry_timestamp_ms) == (0, NOW + period_ms)
+    state = tokens.cluster.image.delegation_tokens[made.token_id]
+    assert state.expiration_timestamp_ms == NOW + period_ms
+
+
+def test_an_end_at_once_removes_a_token_and_an_end_in_no_time_does_not(tokens: Tokens) -> None:
+    made = tokens.create()
+    answer = tokens.expire(made.hmac, 0)
+    assert (answer.error_code, answer.expiry_timestamp_ms) == (0, NOW)
+    assert made.token_id in tokens.cluster.image.delegation_tokens
+    answer = tokens.expire(made.hmac, -1)
+    assert (answer.error_code, answer.expiry_timestamp_ms) == (0, NOW)
+    assert made.token_id not in tokens.cluster.image.delegation_tokens
+
+
+@pytest.mark.parametrize("life_ms", [10, DAY])
+def test_a_token_is_good_to_the_last_millisecond_of_its_life_or_period(life_ms: int) -> None:
+    tokens = Tokens(expiry_time_ms=10)
+    made = tokens.create(life_ms=life_ms)
+    tokens.ctx.now_ms = NOW + 10
+    last = sweep_expired_tokens(tokens.ctx)
+    assert (last.answer, last.records, last.atomic) == (False, [], False)
+    assert tokens.expire(made.hmac, 0).error_code == 0
+    tokens.ctx.now_ms = NOW + 11
+    assert len(sweep_expired_tokens(tokens.ctx).records) == 1
+    assert tokens.renew(made.hmac).error_code == ErrorCode.DELEGATION_TOKEN_EXPIRED
+
+
+class Falls:
+    """Dice that fall on these token ids, one after the other."""
+
+    def __init__(self, *raw: bytes) -> None:
+        self.raw = list(raw)
+
+    def below(self, n: int) -> int:
+        return 0
+
+    def uuid(self) -> bytes:
+        return self.raw.pop(0)
+
+
+def test_a_token_id_is_new_not_reserved_and_does_not_look_like_an_option() -> None:
+    known, good = b"\1" * 16, b"\3\xef" + bytes(14)  # a dash, but not at the beginning
+    raw = (known, ZERO_UUID, ONE_UUID, b"\xf8" + bytes(15), known, good)
+    cluster = Cluster(tokens=TokenSettings(secret_key="secret"), dice=Falls(*raw))
+    made = []
+    for _ in range(2):
+        request = CreateDelegationTokenRequest(None, None, [], -1)
+        decision = create_delegation_token(cluster.ctx, request, 3, ("User", "alice"))
+        cluster.apply(decision.records)
+        made.append(decision.answer.token_id)
+    assert made == [uuid_text(known), uuid_text(good)]
+    assert made[1][1] == "-"

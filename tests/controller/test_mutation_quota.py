@@ -8,6 +8,7 @@ import pytest
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Refusal
+from kraftd.controller.quotas import mutation
 from kraftd.controller.quotas.mutation import MAX_BUCKETS, UNLIMITED, MutationQuotas, limit_of
 from kraftd.controller.topics.create_partitions import create_partitions
 from kraftd.controller.topics.create_topics import create_topics
@@ -174,3 +175,51 @@ def test_the_windows_of_the_settings_make_the_burst() -> None:
     ctx: Context = cluster.ctx
     charge = ctx.mutations.charge(ALICE, "alice", "c", 0, strict=True)
     assert repr(charge) == "<Charge of ('alice', None) 12.0 tokens at 2/s>"
+
+
+def test_a_client_never_waits_longer_than_an_answer_can_say() -> None:
+    assert taken(MutationQuotas(), 0, 2**40, strict=False)[1] == 2**31 - 1
+
+
+def test_a_bucket_that_is_just_empty_holds_nothing_up() -> None:
+    quotas = MutationQuotas()
+    assert taken(quotas, 0, 22, strict=False) == ([True], 0)
+    assert taken(quotas, 0, 1) == ([True], 0)
+
+
+def test_of_too_many_buckets_the_full_ones_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutation, "MAX_BUCKETS", 4)
+    quotas = MutationQuotas()  # a bucket is full again 11 s after its last use, if it was not below zero
+
+    def buckets() -> list[str | None]:
+        return [client for _, client in quotas._tokens]
+
+    for name, tokens, at_ms in (
+        ("below", -1.0, 0),
+        ("empty", 0.0, 1),
+        ("full", 1.0, 9_000),
+        ("not yet full", 1.0, 9_001),
+    ):
+        quotas.put((None, name), tokens, at_ms)
+    assert buckets() == ["below", "empty", "full", "not yet full"]
+    quotas.put((None, "new"), 5.0, 20_000)
+    assert buckets() == ["below", "not yet full", "new"]
+    for number in range(3):
+        quotas.put((None, f"{number}"), -1.0, 20_000)
+    assert buckets() == ["new", "0", "1", "2"]
+
+
+def test_no_bucket_is_forgotten_before_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutation, "MAX_BUCKETS", 2)
+    quotas = MutationQuotas()
+    quotas.put((None, "a"), 1.0, 0)
+    quotas.put((None, "b"), 1.0, 60_000)
+    assert list(quotas._tokens) == [(None, "a"), (None, "b")]
+    quotas.put((None, "c"), 1.0, 60_001)
+    assert list(quotas._tokens) == [(None, "b"), (None, "c")]
+
+
+def test_a_permissive_charge_that_leaves_half_a_token_does_not_wait() -> None:
+    quotas = MutationQuotas()
+    taken(quotas, 0, 22)
+    assert taken(quotas, 750, 1, strict=False) == ([True], 0)

@@ -132,3 +132,37 @@ def test_more_than_10000_users_at_once_are_refused_and_none_is_changed() -> None
     assert refused.value.code == ErrorCode.POLICY_VIOLATION
     assert not cluster.image.scram
     assert set(alter(cluster, *many[1:]).values()) == {ErrorCode.NONE}
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (upsertion(""), "Username must not be empty"),
+        (upsertion("w", 3), "Unknown SCRAM mechanism"),
+        (upsertion("w", SHA_256, 4_095), "Too few iterations"),
+        (upsertion("w", SHA_256, 4_096), None),
+        (upsertion("w", SHA_256, 16_384), None),
+        (upsertion("w", SHA_256, 16_385), "Too many iterations"),
+        (ScramCredentialUpsertion("w", SHA_256, 4096, b"", b""), "The salted password must not be empty"),
+        (
+            ScramCredentialDeletion("w", SHA_256),
+            "Attempt to delete a user credential that does not exist",
+        ),
+    ],
+)
+def test_a_refused_credential_is_told_why(
+    change: ScramCredentialUpsertion | ScramCredentialDeletion, text: str | None
+) -> None:
+    deleted = [change] if isinstance(change, ScramCredentialDeletion) else []
+    set_ = [change] if isinstance(change, ScramCredentialUpsertion) else []
+    request = AlterUserScramCredentialsRequest(deleted, set_)
+    [result] = Cluster().decide(alter_user_scram_credentials, request, 0).results
+    assert result.error_message == text
+    [result] = Cluster(metadata_version=10).decide(alter_user_scram_credentials, request, 0).results
+    assert result.error_message == "The current metadata.version does not support SCRAM"
+
+
+def test_a_user_named_twice_is_told_so() -> None:
+    request = AlterUserScramCredentialsRequest([], [upsertion("a")] * 2)
+    [result] = Cluster().decide(alter_user_scram_credentials, request, 0).results
+    assert result.error_message == "A user credential cannot be altered twice in the same request"

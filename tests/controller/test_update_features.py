@@ -8,13 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from kraftd.controller.features.controllers import register_controller
+from kraftd.controller.features.downgrade import _name
+from kraftd.controller.features.downgrade import in_the_way as in_force
 from kraftd.controller.features.update import FeatureUpdate, UpgradeType, refused, update_features
+from kraftd.messages.begin_transaction_record import BeginTransactionRecord
 from kraftd.messages.controller_registration_request import ControllerRegistrationRequest, Feature
+from kraftd.messages.delegation_token_record import DelegationTokenRecord
 from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.register_broker_record import RegisterBrokerRecord
 from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftd.metadata.features import supported_features
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
@@ -44,6 +49,17 @@ def in_the_way(cluster: Cluster, level: int) -> list[str]:
 def levels(decision: FeatureUpdate) -> dict[str, int]:
     records = [record.message for record in decision.records]
     return {r.name: r.feature_level for r in records if isinstance(r, FeatureLevelRecord)}
+
+
+def why(cluster: Cluster, name: str, level: int, kind: int = UP) -> str | None:
+    """The reason why a feature cannot have a level; None if it can."""
+    answer = update(cluster, (name, level, kind), validate_only=True).answer
+    if answer.error_code == 0:
+        return None
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    before, _, reason = str(answer.error_message).partition(f"{name} cannot become {level}: ")
+    assert before == "No feature was updated, because of one: "
+    return reason.removesuffix(".")
 
 
 def test_levels_go_up_together() -> None:
@@ -144,7 +160,12 @@ def test_a_level_that_another_controller_does_not_support_is_refused() -> None:
     cluster = Cluster(metadata_version=29)
     request = ControllerRegistrationRequest(7, bytes(16), features=[Feature("metadata.version", 7, 29)])
     cluster.apply(register_controller(cluster.ctx, request).records)
-    assert "controller 7" in str(update(cluster, ("metadata.version", 30, UP)).answer.error_message)
+    assert why(cluster, "metadata.version", 30) == (
+        "controller 7 supports 7 to 29 only (if it is gone for good: kraftd quorum forget-controller)"
+    )
+    assert why(cluster, "group.version", 1) == (
+        "controller 7 does not support it (if it is gone for good: kraftd quorum forget-controller)"
+    )
 
 
 def test_a_voter_that_has_not_registered_may_not_support_it() -> None:
@@ -186,5 +207,137 @@ def test_kraft_version_never_goes_down__kip853(kind: int) -> None:
     request = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey("kraft.version", 0, False, kind)])
     decision = update_features(ctx, request, 2)
     assert decision.answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
-    assert "it cannot be downgraded" in str(decision.answer.error_message)
+    assert str(decision.answer.error_message).endswith(" become 0: it cannot be downgraded.")
     assert (decision.records, decision.kraft_version) == ([], None)
+
+
+NOT_ASKED = "it is {}, and a downgrade must be asked for as a safe or unsafe one"
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "kind", "reason"),
+    [
+        ("metadata.version", 30, 9, "there is no upgrade type 9"),
+        ("group.version", -1, UP, "a level is at least 0"),
+        ("group.version", 0, UP, None),
+        ("group.version", 2, UP, "controller 3000 supports 0 to 1 only"),
+        ("no.such.feature", 1, UP, "controller 3000 does not support it"),
+        ("no.such.feature", 0, UP, "there is no feature no.such.feature"),
+        ("metadata.version", 29, UP, NOT_ASKED.format(30)),
+        ("transaction.version", 0, UP, NOT_ASKED.format(2)),
+        ("transaction.version", 0, SAFE, None),
+        ("group.version", 1, SAFE, "it is 0, and a downgrade cannot go up"),
+        ("kraft.version", 1, SAFE, "it is 0, and a downgrade cannot go up"),
+        ("kraft.version", 0, SAFE, None),
+        ("kraft.version", 0, UP, None),
+        ("metadata.version", 30, UP, None),
+    ],
+)
+def test_a_level_that_cannot_be_is_told_why(name: str, level: int, kind: int, reason: str | None) -> None:
+    cluster = Cluster()
+    cluster.apply([VersionedRecord(FeatureLevelRecord("transaction.version", 2), 0)])
+    assert why(cluster, name, level, kind) == reason
+
+
+def test_a_level_needs_those_that_it_depends_on() -> None:
+    assert "metadata.version" in str(why(Cluster(metadata_version=22), ELR, 1))
+    assert why(Cluster(metadata_version=23), ELR, 1) is None
+
+
+def test_a_broker_that_does_not_know_a_feature_is_named_without_a_remedy() -> None:
+    cluster = Cluster(metadata_version=29).broker(1, supports={"metadata.version": (7, 29)})
+    assert why(cluster, "metadata.version", 30) == "broker 1 supports 7 to 29 only"
+    assert why(cluster, "group.version", 1) == "broker 1 does not support it"
+
+
+def test_everything_that_stands_in_the_way_is_named_in_one_order() -> None:
+    cluster = Cluster()
+    for controller_id in (8, 7):
+        request = ControllerRegistrationRequest(controller_id, bytes(16))
+        cluster.apply(register_controller(cluster.ctx, request).records)
+    for name in ("t2", "t1"):
+        token = DelegationTokenRecord("User:a", "User:a", (), 1, 1 << 60, 1 << 60, name)
+        cluster.apply([VersionedRecord(token, 0)])
+    for user, mechanism in (("bob", 1), ("amy", 1), ("amy", 2)):
+        scram = UserScramCredentialRecord(user, mechanism, b"s", b"k", b"k", 4096)
+        cluster.apply([VersionedRecord(scram, 0)])
+    cluster.broker(1).topic("orders", (1,), (1,))
+    cluster.topic("bills", (1,))
+    proposed = {ELR: 1}
+    assert sorted(in_force(cluster.image, 7, proposed)) == sorted(
+        [
+            f"feature {ELR} is 1 (downgrade it to 0 first)",
+            "broker 1 has told its log directories",
+            "controller 7 is registered",
+            "controller 8 is registered",
+            "topic orders has replicas that are assigned to directories",
+            "topic bills has replicas that are assigned to directories",
+            "delegation token t1 exists (let it expire)",
+            "delegation token t2 exists (let it expire)",
+            "user amy has SCRAM credentials (delete them)",
+            "user bob has SCRAM credentials (delete them)",
+        ]
+    )
+    told = list(in_force(cluster.image, 7, proposed))
+    for first, second in (("controller 7", "controller 8"), ("token t1", "token t2"), ("amy", "bob")):
+        at = [next(i for i, text in enumerate(told) if part in text) for part in (first, second)]
+        assert at[0] < at[1]
+    assert list(in_force(cluster.image, 23, proposed)) == []
+    assert len(list(in_force(cluster.image, 22, proposed))) == 1
+
+
+def test_an_open_transaction_is_in_the_way_of_releases_without_them__kip868() -> None:
+    image = Cluster().image
+    assert list(in_force(image, 7, {})) == []
+    image.apply(BeginTransactionRecord("t"), image.offset + 1, 1)
+    assert list(in_force(image, 12, {})) == ["a metadata transaction is open (wait for its end)"]
+    assert list(in_force(image, 13, {})) == []
+
+
+def test_of_what_is_in_the_way_ten_are_named() -> None:
+    cluster = Cluster()
+    for broker_id in range(1, 11):
+        cluster.broker(broker_id, cordoned=(directory(broker_id),), supports=supported_features())
+    told = in_the_way(cluster, 29)
+    assert len(told) == 10
+    assert not any("more" in text for text in told)
+    assert why(cluster, "metadata.version", 29, SAFE) == (
+        f"4.2-IV1 cannot carry what is in force: {'; '.join(told)}"
+    )
+
+
+def test_a_partition_of_a_topic_that_is_gone_is_named_by_its_id() -> None:
+    cluster = Cluster().broker(1)
+    topic = cluster.topic("orders", (1,))
+    assert _name(cluster.image, topic.id) == "orders"
+    assert _name(cluster.image, b"\7" * 16) == "07" * 16
+
+
+def test_a_validation_is_one_for_the_quorum_too__kip853() -> None:
+    for validate_only in (False, True):
+        decision = update(Cluster(), ("kraft.version", 1, UP), validate_only=validate_only)
+        assert (decision.kraft_version, decision.validate_only) == (1, validate_only)
+    [record] = update(Cluster(), ("kraft.version", 1, UP)).records
+    assert record == VersionedRecord(NoOpRecord(), 0)
+
+
+def test_only_metadata_version_that_goes_down_writes_registrations_anew() -> None:
+    cluster = Cluster().broker(1, cordoned=(), supports=supported_features())
+    assert [type(one.message) for one in update(cluster, ("group.version", 1, UP)).records] == [
+        FeatureLevelRecord
+    ]
+    again = update(cluster, ("metadata.version", 30, SAFE))
+    assert [type(one.message) for one in again.records] == [FeatureLevelRecord]
+
+
+def test_elr_that_is_switched_off_binds_the_cluster_to_nothing__kip966() -> None:
+    decision = update(Cluster(elr=True), (ELR, 0, SAFE))
+    assert [record.message for record in decision.records] == [FeatureLevelRecord(ELR, 0)]
+
+
+def test_a_broker_that_migrates_is_in_the_way_of_releases_before_that__kip866() -> None:
+    cluster = Cluster()
+    migrating = RegisterBrokerRecord(broker_id=1, broker_epoch=1, is_migrating_zk_broker=True)
+    cluster.apply([VersionedRecord(migrating, 2)])
+    assert list(in_force(cluster.image, 7, {})) == ["broker 1 migrates from ZooKeeper"]
+    assert list(in_force(cluster.image, 8, {})) == []

@@ -1,0 +1,26 @@
+"""Long work pauses so that other requests are decided in between, and gives the same result."""
+
+from __future__ import annotations
+
+from kraftd.controller.turns import MAX_TURN_WORK_US, InTurns, Pace, Turns, at_once
+
+
+def test_a_turn_ends_with_the_work_that_fills_it() -> None:
+    pace = Pace()
+    assert [pace.spent(work) for work in (MAX_TURN_WORK_US - 1, 1)] == [False, True]
+    assert [pace.spent(work) for work in (1_000, 1_000, 499, 1)] == [False, False, False, True]
+    assert [pace.spent(work) for work in (MAX_TURN_WORK_US + 1, 1, MAX_TURN_WORK_US)] == [True, False, True]
+
+
+def _counted(turns: int, *, name: str) -> Turns[str]:
+    """Count."""
+    for _ in range(turns):
+        yield
+    return name
+
+
+def test_work_in_turns_may_be_done_at_once_or_turn_by_turn() -> None:
+    counted = InTurns(_counted)
+    assert (counted.__name__, counted.__doc__) == ("_counted", "Count.")  # type: ignore[attr-defined]
+    assert counted(3, name="a") == at_once(counted.begin(3, name="a")) == "a"
+    assert list(counted.begin(3, name="a")) == [None] * 3
