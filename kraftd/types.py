@@ -1,4 +1,7 @@
-"""Value types that all rooms share: identities, epochs, endpoints and 16-byte ids. No behaviour but text."""
+"""Value types that all packages share: identities, epochs, endpoints and 16-byte ids.
+
+No behaviour but text.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ def parse_uuid(text: str) -> Uuid:
 
 
 class ReplicaKey(NamedTuple):
-    """Who a replica is: its node id and the id of its metadata directory (None where unknown, KIP-853)."""
+    """A replica's identity: its node id and the id of its metadata directory (None if unknown, KIP-853)."""
 
     id: int
     directory_id: Uuid | None = None

@@ -57,7 +57,7 @@ command_config_option = click.option(
 
 
 class ClusterGroup(click.Group):
-    """Commands of a cluster. Their options that name it may stand before the command, as with Kafka's tools:
+    """Commands of a cluster. The options that name it may precede the command, as with Kafka's tools:
     ``quorum --bootstrap-controller HOST:PORT describe``.
     """
 

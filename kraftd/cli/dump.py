@@ -95,7 +95,7 @@ def dump(
 
 
 def chosen(rows: Iterator[Row], first: int, last: int, skip_noop: bool) -> Iterator[Row]:
-    """The rows between two offsets, both included; damage is always told. A batch is held back until it is
+    """The rows between two offsets, both included; damage is always shown. A batch is held back until it is
     known to have more than NoOps."""
     held: Row | None = None
     for row in rows:
@@ -150,7 +150,7 @@ def rows_of(disk: Any, files: list[str], verify: bool) -> Iterator[Row]:
 
 
 def show(row: Row, form: str) -> None:
-    """One row; batches have no line of their own in a table, as their records tell the same."""
+    """One row; batches have no line of their own in a table, as their records show the same."""
     if form == "json":
         from kraftd.metadata_dir.dump import as_json_line
 

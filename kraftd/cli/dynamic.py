@@ -23,7 +23,10 @@ VOTERS, SERVERS = "controller.quorum.voters", "controller.quorum.bootstrap.serve
 
 
 class Seen(NamedTuple):
-    """What the leader and its voters tell. `supports` and `registered` are ids; `refusal` is the leader's."""
+    """The answers of the leader and its voters.
+
+    `supports` and `registered` are ids; `refusal` is the leader's.
+    """
 
     quorum: Quorum
     kraft_version: int
@@ -81,7 +84,7 @@ def make_dynamic(bootstrap: str, files: Sequence[str], dry_run: bool, timeout_s:
 async def look_until_ready(bootstrap: str, timeout_s: float) -> Seen:
     """Look again while nothing is in the way but what passes by itself. Raises CommandFailure, Unreachable.
 
-    A leader is told the directory of each voter anew, once a fetch timeout after it was elected.
+    Each voter reports its directory to a new leader once a fetch timeout after the election.
     """
     import asyncio
     import time
@@ -101,7 +104,7 @@ async def look_until_ready(bootstrap: str, timeout_s: float) -> Seen:
 
 
 def passes_by_itself(seen: Seen) -> bool:
-    """Return whether nothing is in the way but what the leader has yet to be told by voters that run."""
+    """Return whether the only obstacle is what running voters have yet to report to the leader."""
     voters = {one.replica_id for one in seen.quorum.partition.current_voters}
     if not voters <= seen.supports or silent_voters(seen):
         return False
@@ -159,7 +162,7 @@ async def look(bootstrap: str, timeout_s: float) -> Seen:
 
 
 def judge(seen: Seen) -> Iterator[Finding]:
-    """What stands in the way at the quorum, and what is well."""
+    """The obstacles at the quorum, and what is in order."""
     from kraftd.cli.doctor.findings import ok, problem
 
     silent = silent_voters(seen)

@@ -37,7 +37,7 @@ class CommandFailure(Exception):
 def explain(error: Exception) -> tuple[str, int]:
     """The text and the exit code for an error.
 
-    One that was not foreseen is told in a line; with KRAFTD_TRACEBACK in the environment it is raised again.
+    An unforeseen one is reported in a line; with KRAFTD_TRACEBACK in the environment it is raised again.
     """
     if isinstance(error, OSError):
         return explain_os_error(error)

@@ -98,7 +98,7 @@ async def connect(address: tuple[str, int], timeout_s: float) -> Connection:
 
 
 async def _ask_once(addresses: list[tuple[str, int]], timeout_s: float) -> Quorum:
-    """Ask one after the other who leads, until that one can be asked itself."""
+    """Ask one node after the other for the leader, until the leader itself answers."""
     from kraftd.client.failures import NoAnswer, Unreachable
 
     failures: list[Exception] = []
@@ -167,7 +167,7 @@ async def _find_leader(connection: Connection) -> tuple[str, int]:
     try:
         cluster, _ = await _describe_cluster(connection)
     except NoAnswer:
-        raise NoLeader from None  # a controller that has not heard of a leader yet lets this wait
+        raise NoLeader from None  # a controller that does not know a leader yet delays its answer
     leader = next((node for node in cluster.brokers if node.broker_id == cluster.controller_id), None)
     if leader is None:
         raise NoLeader
@@ -210,7 +210,7 @@ async def describe_quorum(connection: Connection, address: tuple[str, int]) -> Q
 
 
 def leaders_time_ms(partition: PartitionData) -> int | None:
-    """The leader's clock when it answered, None where it does not tell."""
+    """The leader's clock when it answered, None if the answer lacks it."""
     for voter in partition.current_voters:
         if voter.replica_id == partition.leader_id and voter.last_fetch_timestamp >= 0:
             return voter.last_fetch_timestamp
@@ -224,7 +224,7 @@ def address_text(address: tuple[str, int]) -> str:
 
 
 def endpoint_text(listener: str, host: str, port: int) -> str:
-    """An endpoint as it stands in `listeners`, and as Kafka's tools show it."""
+    """An endpoint as written in `listeners`, and as Kafka's tools show it."""
     return f"{listener}://{address_text((host, port))}"
 
 

@@ -1,4 +1,4 @@
-"""``kraftd quorum describe``: who leads, who votes, who is behind."""
+"""``kraftd quorum describe``: the leader, the voters, and which replicas lag."""
 
 from __future__ import annotations
 
@@ -100,7 +100,10 @@ def lag_of(partition: PartitionData, replica: ReplicaState) -> int:
 
 
 def as_node(found: Quorum, replica: ReplicaState) -> dict[str, object]:
-    """Who it is and, if the leader knows, where. A voter of a static quorum has no directory id."""
+    """A replica's ids and, if the leader knows them, its addresses.
+
+    A voter of a static quorum has no directory id.
+    """
     from kraftd.types import uuid_text
 
     node: dict[str, object] = {"id": replica.replica_id}

@@ -134,7 +134,7 @@ def check_same_cluster(disk: RealDisk, cluster_id: str, others: tuple[str, ...])
 
 
 def check_majority_is_lost(config: DaemonConfig, cluster_id: str, mine: Survey) -> None:
-    """Ask the other voters. Raise CommandFailure where so many answer that they may go on without this one.
+    """Ask the other voters. Raise CommandFailure if enough voters answer to continue without this one.
 
     Both quorums would then take decisions, each for brokers that find it first.
     """

@@ -25,7 +25,7 @@ LIVE_MS = 10_000  # a controller that fetched within this time is not gone
 
 
 class Registration(NamedTuple):
-    """A registered controller. `heard_ms_ago` is None if the leader has not heard of it."""
+    """A registered controller. `heard_ms_ago` is None if no request of it reached the leader."""
 
     controller_id: int
     endpoint: str

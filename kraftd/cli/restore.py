@@ -106,7 +106,7 @@ def cluster_of(source: str) -> str:
 
 
 async def state_of(source: str, as_of: Limit) -> tuple[State, int]:
-    """The state to restore, and the last epoch of which the whole source tells."""
+    """The state to restore, and the last epoch in the whole source."""
     from kraftd.cli.replaying import load
     from kraftd.cli.sources.files import FileSource
 

@@ -78,15 +78,15 @@ def run_node(config: DaemonConfig) -> int:
 
     code = run(config, announce)
     for number in STOPS:
-        signal.signal(number, signal.SIG_IGN)  # it is ending: being told so again changes nothing
+        signal.signal(number, signal.SIG_IGN)  # it is ending: another signal changes nothing
     return code if code in (OK, DIRECTORY) else FAILED
 
 
 def leave(_number: int, _frame: object) -> None:
-    """Told to stop before anything was answered: there is nothing to finish. As process 1 of a container a
-    process without a handler would not even hear it.
+    """A signal to stop came before any answer: there is nothing to finish. Process 1 of a container would
+    not even get the signal without a handler.
     """
-    # No SystemExit: what runs just now may turn it into another error (a class statement) or swallow it.
+    # No SystemExit: the interrupted code may turn it into another error (a class statement) or swallow it.
     os._exit(OK)
 
 

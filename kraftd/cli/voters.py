@@ -1,4 +1,4 @@
-"""``kraftd quorum add-controller`` and ``remove-controller``: who votes (KIP-853)."""
+"""``kraftd quorum add-controller`` and ``remove-controller``: change the voters (KIP-853)."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ class QuorumLog:
         part: Callable[[Answer], Part[Value]],
         wait_s: float = 0.0,
     ) -> Value:
-        """The leader's answer; asks the controllers in turn until one knows the leader."""
+        """The leader's answer; asks the controllers one after another until one knows the leader."""
         pause = Pause(time.monotonic() + self._timeout_s)
         failure: ClientFailure = NoLeader("no controller is known")
         while True:

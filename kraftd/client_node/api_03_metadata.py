@@ -1,13 +1,13 @@
 """Metadata (3), v0-13: the brokers, and topics with the leaders, replicas and epochs of their partitions.
 
-Authorization: DESCRIBE on each topic. Sent by: every client. Answered from committed metadata, in turns of
-the loop where it is long; the node keeps answers for equal requests. A kraftd node is among the nodes only in
-an answer with the metadata topic, or where no broker can be told. An answer with the metadata topic alone
-tells no brokers: they know no such topic, and the client would ask one of them for the next leader.
-Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION,
-TOPIC_AUTHORIZATION_FAILED, INVALID_REQUEST (the whole request: a topic without name or id before v10 or v12);
-per partition: LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND.
-Differs from a broker: no topic is created because it is asked for; the metadata topic exists.
+Authorization: DESCRIBE on each topic. Sent by: every client. Answered from committed metadata, in several
+event loop callbacks if it is long; the node keeps answers for equal requests. The nodes include kraftd
+nodes only in an answer with the metadata topic, or if no broker can be named. An answer with only the
+metadata topic names no brokers: the client would ask one of them for the next leader, and they do not know
+this topic. Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION,
+TOPIC_AUTHORIZATION_FAILED, INVALID_REQUEST (the whole request: a topic without name or id before v10 or
+v12); per partition: LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND. Differs from a broker: no topic is created
+because it is asked for; the metadata topic exists.
 """
 
 from __future__ import annotations

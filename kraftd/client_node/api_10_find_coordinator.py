@@ -1,10 +1,10 @@
 """FindCoordinator (10), v0-6: passed on to a broker, which knows the coordinators of groups and transactions.
 
-Authorization: DESCRIBE on each group or transactional id, CLUSTER_ACTION for share groups; the broker is then
-asked in this node's own name. Sent by: consumers and producers. Answered when a broker has; the brokers are
-asked in turn. Errors: GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED (of each key),
-CLUSTER_AUTHORIZATION_FAILED, the broker's, and COORDINATOR_NOT_AVAILABLE.
-Differs from a broker: nowhere.
+Authorization: DESCRIBE on each group or transactional id, CLUSTER_ACTION for share groups; the broker is
+then asked in this node's own name. Sent by: consumers and producers. Answered when a broker has; this node
+asks the brokers one after another. Errors: GROUP_AUTHORIZATION_FAILED,
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED (of each key), CLUSTER_AUTHORIZATION_FAILED, the broker's, and
+COORDINATOR_NOT_AVAILABLE. Differs from a broker: nowhere.
 """
 
 from __future__ import annotations

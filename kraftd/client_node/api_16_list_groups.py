@@ -1,9 +1,10 @@
-"""ListGroups (16), v0-5, and ListTransactions (66), v0-2: none, for brokers coordinate them all.
+"""ListGroups (16), v0-5, and ListTransactions (66), v0-2: empty lists, because brokers coordinate all of
+them.
 
-Authorization: none, as nothing is told. Sent by: admin clients, to all nodes that they know: also to this one
-once an answer to Metadata has told the metadata log. Answered at once. Errors: NOT_COORDINATOR where the
-client can be told of no broker, for none would then be a false answer.
-Differs from a broker: that error.
+Authorization: none, as the answer has no names. Sent by: admin clients, to all nodes that they know: also
+to this one once an answer to Metadata had the metadata log. Answered at once. Errors: NOT_COORDINATOR if no
+broker can be named to the client, because an empty list would then be wrong. Differs from a broker: that
+error.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """DescribeClientQuotas (48), v0-1: the quotas whose entities a filter matches (KIP-546).
 
 Authorization: DESCRIBE_CONFIGS on the cluster. Sent by: admin clients. Answered from committed metadata, in
-turns of the loop where it is long. Errors: CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST for a filter that
-cannot be, UNSUPPORTED_VERSION for an unknown type of entity.
-Differs from a broker: nowhere.
+several event loop callbacks if it is long. Errors: CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST for a
+filter that cannot be, UNSUPPORTED_VERSION for an unknown type of entity. Differs from a broker: nowhere.
 """
 
 from __future__ import annotations

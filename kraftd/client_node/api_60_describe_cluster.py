@@ -1,9 +1,8 @@
 """DescribeCluster (60), v0-2: the brokers, for admin clients.
 
 Authorization: DESCRIBE on the cluster for its authorized operations. Sent by: admin clients. Answered at
-once, from committed metadata. Errors: UNSUPPORTED_ENDPOINT_TYPE and MISMATCHED_ENDPOINT_TYPE (INVALID_REQUEST
-before v1): this listener tells of brokers alone.
-Differs from a broker: nowhere.
+once, from committed metadata. Errors: UNSUPPORTED_ENDPOINT_TYPE and MISMATCHED_ENDPOINT_TYPE
+(INVALID_REQUEST before v1): this listener names only brokers. Differs from a broker: nowhere.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 MAX_PARTITIONS = 2_000  # Kafka's max.request.partition.size.limit
-READER_VERSION = 13  # of Metadata: what its partitions tell
+READER_VERSION = 13  # of Metadata: what its partitions report
 NAMES_PER_CALLBACK = 5_000  # sorted
 
 

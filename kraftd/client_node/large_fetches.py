@@ -1,9 +1,9 @@
-"""Fetches of very many partitions: answered at once, in turns, and without a session.
+"""Fetches of very many partitions: never parked, answered in several event loop callbacks, without a session.
 
-A client node serves one partition, so nearly all of such a fetch are refusals. Slots, watchers and a session
-for them would cost an event loop callback of many milliseconds. KIP-227 lets a server give no session.
-The metadata log's marks are told, its records are not: a client that fetches from the right node asks for it
-alone.
+A client node serves one partition, so nearly all of such a fetch are refusals. Slots, watchers and a
+session for them would cost an event loop callback of many milliseconds. KIP-227 lets a server give no
+session. The answer has the metadata log's offsets but not its records: a client that fetches from the right
+node asks for this log alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PARTITIONS_PER_CALLBACK = 100  # each is authorized, looked up and answered
 
 
 def is_large(request: FetchRequest) -> bool:
-    """Return whether a full fetch is to be answered in turns."""
+    """Return whether a full fetch is answered in several event loop callbacks."""
     return (
         request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH) and named_partitions(request) > MAX_PARTITIONS
     )

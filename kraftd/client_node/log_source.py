@@ -20,7 +20,7 @@ from kraftd.wire.error_code import ErrorCode
 
 METADATA_KEY = (METADATA_TOPIC, METADATA_PARTITION)
 READ_COMMITTED = 1
-MAX_READ_BYTES = 2 << 20  # of one answer, whatever the client has room for: so many are read without a pause
+MAX_READ_BYTES = 2 << 20  # of one answer, whatever the client's maximum: this many are read without a pause
 
 
 class Identity(NamedTuple):

@@ -10,7 +10,7 @@ from kraftd.wire.error_code import ErrorCode
 
 
 def describe(partition: MetadataPartition, *, is_internal: bool) -> MetadataResponseTopic:
-    """The topic for Metadata. All replicas count as in sync: each tells how far it may be read.
+    """The topic for Metadata. All replicas count as in sync: each reports how far it may be read.
 
     It is internal in a list of all topics: patterns of Java's consumers leave it out then. To a client that
     names it, it is not, as in Kafka's own `Topic.isInternal`: Spark's connector reads no internal topic.

@@ -1,7 +1,8 @@
 """The client node: answers ordinary clients beside a replica of the metadata log, without IO.
 
-An API's file answers at once (`boundary.answer`), from committed metadata (`answer_committed`), in turns of
-the loop (`answer_in_turns`), or has another node answer (`passing_on`). Fetches wait in `fetches`.
+An API's file answers at once (`boundary.answer`), from committed metadata (`answer_committed`), in several
+callbacks of the loop (`answer_in_turns`), or has another node answer (`passing_on`). Fetches wait in
+`fetches`.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class ClientNode:
         self.outbox = Outbox()
         self.memo = AnswerMemo(KEPT_APIS)
         self.boundary = Boundary(client_registry(self), self.outbox, authorizer=authorizer, memo=self.memo)
-        self._memo_end_offset = view.image_end_offset  # of the image that the memo's answers tell of
+        self._memo_end_offset = view.image_end_offset  # of the image that the memo's answers describe
         self.source = LogSource(view, authorizer)
         limits = settings.session_limits._replace(session_partitions=MAX_PARTITIONS)
         self.fetches = ParkedFetches(FetchSessions(self.source, limits, new_session_id))
@@ -257,7 +258,7 @@ class ClientNode:
             self._ask_turn()
 
     def _go_on(self, call: Call | None, turns: Turns) -> None:
-        """Do the work of one turn, and keep the rest for the next."""
+        """Do the work of one callback, and keep the rest for the next."""
         left = [turns]
 
         def work() -> None:

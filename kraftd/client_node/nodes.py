@@ -1,4 +1,4 @@
-"""Which nodes a client is told of: the brokers, and the replicas of the metadata log that serve clients."""
+"""Which nodes an answer names: the brokers, and the replicas of the metadata log that serve clients."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def metadata_partition(view: ClusterView, settings: ClientSettings, listener: st
 
 
 class ToldNodes(NamedTuple):
-    """The nodes that an answer tells: brokers with their racks, and kraftd nodes without."""
+    """The nodes of an answer: brokers with their racks, and kraftd nodes without."""
 
     nodes: dict[int, tuple[Endpoint, str | None]]
     controller_ids: list[int]  # of which clients take one for the controller
@@ -64,10 +64,10 @@ class ToldNodes(NamedTuple):
 def told_nodes(
     view: ClusterView, settings: ClientSettings, listener: str, with_metadata_log: bool
 ) -> ToldNodes:
-    """The brokers; and the replicas of the metadata log where an answer tells of it.
+    """The brokers; and the replicas of the metadata log if the answer includes it.
 
-    Where no broker can be told, those replicas are told in any case, and this node passes on what a client
-    asks of the controller: otherwise the client would have nowhere to go.
+    If no broker can be named, the answer names those replicas in any case, and this node forwards requests
+    to the controller: otherwise the client would know no node.
     """
     known = brokers(view, broker_listener(settings, listener))
     if not known:

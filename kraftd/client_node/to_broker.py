@@ -1,8 +1,8 @@
 """Requests that a broker answers for this node: coordinators and producer ids.
 
-The brokers are asked in turn, first the one that answered last; one that is slow holds up a client for a
-second, not until the cluster gives it up. When none answers, the client is told to try again, so that its
-other requests on the connection do not wait.
+This node asks the brokers one after another, first the one that answered last; one that is slow holds up a
+client for a second, not until the cluster gives it up. If none answers, the client gets a retriable error,
+so that its other requests on the connection do not wait.
 """
 
 from __future__ import annotations

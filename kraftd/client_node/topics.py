@@ -38,7 +38,7 @@ class TopicReader:
         self._offline: dict[tuple[tuple[int, ...], tuple[bytes, ...]], tuple[int, ...]] = {}
 
     def topic(self, topic: TopicState, max_partitions: int | None = None) -> MetadataResponseTopic:
-        """A topic, with no more than its first partitions if so many are enough."""
+        """A topic, with only its first partitions if those are enough."""
         partition = self.partition
         partitions = [
             partition(index, state) for index, state in islice(topic.partitions.items(), max_partitions)
@@ -81,7 +81,7 @@ class TopicReader:
 
 
 def has_online(broker: BrokerState, directory: bytes) -> bool:
-    """Return whether the directory is online on the broker, as far as the broker has told (KIP-858)."""
+    """Return whether the directory is online on the broker, as far as the broker has reported (KIP-858)."""
     if directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING):
         return True
     if directory == DIRECTORY_LOST:

@@ -55,7 +55,7 @@ MIN_DEDUPE_BYTES = 1024 * 1024
 def check(config: DaemonConfig, settings: Settings, findings: Findings) -> DaemonConfig:
     """The configuration with its listeners, if all its parts agree.
 
-    A check whose values could not be read is left out: the findings tell of them already. Raises ConfigError
+    A check whose values could not be read is left out: the findings have them already. Raises ConfigError
     with these problems and with every disagreement.
     """
     for attempt in (

@@ -33,7 +33,7 @@ class PropertiesError(ValueError):
 
 
 def parse(text: str) -> list[Entry]:
-    """The entries of a file in their order, those of one key as often as it stands there. Raises
+    """The entries of a file in their order; a repeated key has one entry for each occurrence. Raises
     PropertiesError.
     """
     entries = []

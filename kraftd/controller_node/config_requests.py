@@ -27,7 +27,7 @@ def decide_change(
 ) -> None:
     """Answer each denied resource with a `response`; decide on the others by `change`.
 
-    `loggers` tells whether log levels can be changed, and thus be denied.
+    `loggers` says whether log levels can be changed, and thus be denied.
     """
     forwarded = call.envelope is not None
     request = call.message

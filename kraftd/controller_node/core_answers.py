@@ -76,13 +76,13 @@ class CoreAnswers:
         return [found[node_id] for node_id in sorted(found)]
 
     def hear_heartbeat(self, call: Call) -> None:
-        """Look at which offset a broker has applied; only a leader can tell whether it exists."""
+        """Look at which offset a broker has applied; only a leader knows whether it exists."""
         core = self._driver.core
         if core.is_leader:
             self._ahead.hear(call, core.log_end_offset)
 
     def abandon(self, connection_id: int) -> None:
-        """Tell the core to forget the calls of a lost connection."""
+        """Make the core forget the calls of a lost connection."""
         for call in self.waiting.pop(connection_id, ()):
             self._appends.tell_core(raft_events.RequestAbandoned(call))
 

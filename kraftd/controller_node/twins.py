@@ -2,7 +2,7 @@
 
 Both fetch, each from its own directory, or from copies of one. A replaced disk is no twin: the old one no
 longer fetches. The voters of a static quorum have no directory ids in the core, but their fetches do (v17).
-Of copies, and of fetches before v17, the connections tell.
+Copies, and fetches before v17, are recognized by their connections.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kraftd.requests.repeats import MAX_PEERS, Repeats
 from kraftd.types import ZERO_UUID, Uuid, uuid_text
 
 MAX_SEEN = 10  # connections to remember of one id
-MIN_RETURNS, MIN_RETURNS_MS = 4, 1_000  # how often, and for how long, connections take turns
+MIN_RETURNS, MIN_RETURNS_MS = 4, 1_000  # how often, and for how long, connections alternate
 LIVE_MS = 3_000  # a running replica fetches about twice a second
 REMEDY = "give one of them an id of its own (node.id), and format a directory for it"
 
@@ -65,9 +65,9 @@ class FetchingReplicas:
     """Notes what fetches under each id; logs ids whose directories or connections alternate, at once and
     then once a minute with a count.
 
-    One process has one directory. It fetches from a leader by one connection: it opens another when the first
-    is lost, or turns to a bootstrap server while it looks for the leader. So connections that go on taking
-    turns for MIN_RETURNS_MS are of two processes.
+    One process has one directory. It fetches from a leader by one connection: it opens another when the
+    first is lost, or turns to a bootstrap server while it looks for the leader. So connections that
+    alternate for MIN_RETURNS_MS belong to two processes.
     """
 
     def __init__(self, outbox: Outbox) -> None:
@@ -133,7 +133,7 @@ class FetchingReplicas:
 
 
 def _alternates(one: _Fetcher, key: Seen, now_ms: int) -> bool:
-    """Return whether a fetch shows that two processes take turns; notes a connection's return."""
+    """Return whether a fetch shows that two processes alternate; notes a connection's return."""
     connection_id, directory = key
     before = one.seen.get(key)
     if before is not None and connection_id != one.last[0] and now_ms - before[0] < LIVE_MS:

@@ -193,7 +193,7 @@ class SessionCache:
         return least
 
     def _longest_idle(self) -> FetchSession:
-        """The first by (last use, id); sessions stand in the order of their last use."""
+        """The first by (last use, id); sessions are in the order of their last use."""
         longest: FetchSession | None = None
         for session in self._sessions.values():
             if longest is not None and session.last_used_ms > longest.last_used_ms:

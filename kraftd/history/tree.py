@@ -74,7 +74,7 @@ def tree_of(image: Image, provenance: Provenance) -> Directory:
 
 
 def find(root: Directory, path: str) -> Iterator[tuple[str, Node]]:
-    """The nodes of a path with their full paths; `*`, `?` and `[...]` stand for names as in a shell.
+    """The nodes of a path with their full paths; `*`, `?` and `[...]` match names as in a shell.
 
     A leading `/image` may be left out. A name that holds a slash is found as well.
     """

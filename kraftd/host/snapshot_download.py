@@ -41,7 +41,7 @@ class SnapshotDownload:
         part = self._part
         assert part is not None
         part.append(effect.data)
-        # So that the final sync is short: the leader hears nothing of this voter during it.
+        # So that the final sync is short: this voter sends nothing to the leader during it.
         if part.unsynced_bytes >= SYNC_BYTES:
             part.sync()
 

@@ -94,7 +94,7 @@ class SnapshotKeeper:
         self._scrubber: Child | None = None
         self._order: CheckpointOrder | None = None
         self._started_ms = 0
-        self._overdue = False  # the writer was told to end
+        self._overdue = False  # the writer was ordered to end
         self._leftovers = Leftovers()
         self._asked: list[str] = []  # the requests that wait for the next snapshot
         self._answering: list[str] = []  # the requests that the one under way answers

@@ -323,7 +323,7 @@ def _kind(entry: os.DirEntry[str]) -> str | None:
 
 
 def _storage_error(error: OSError, path: str, doing: str) -> StorageError:
-    """The StorageError that stands for an OSError."""
+    """The StorageError for an OSError."""
     text = f"cannot {doing} {path}: {error.strerror}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(f"{text}. Make room on that disk; nothing that was acknowledged is lost")

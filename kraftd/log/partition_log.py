@@ -219,7 +219,7 @@ class PartitionLog:
             self._write_epochs()
 
         def cut() -> None:
-            # Indexes on disk tell the next start what was synced, so they must not outlive those records.
+            # Indexes on disk show the next start what was synced, so they must not outlive those records.
             segment.remove_indexes(self._disk)
             # Newest first, so that a crash leaves a prefix of the log. Synced before anything is written
             # behind the cut, so that new batches are never followed by pieces of old ones.
@@ -352,7 +352,7 @@ class PartitionLog:
             return b""
         stop = limit
         if limit - start > max_bytes:
-            # The index tells where batches begin, so only the last few are examined.
+            # The index has the beginnings of batches, so only the last few are examined.
             stop = segment.index.position_below(start, start + max_bytes)
             for header, _, position in self._scan(segment, stop):
                 end = position + header.size_bytes

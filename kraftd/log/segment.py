@@ -299,7 +299,8 @@ def check_run(data: bytes, offset: int) -> None:
 def find_valid_batch(file: File, start: int, end: int, from_offset: int) -> int | None:
     """The position, from start on, of a batch with a right checksum and an offset of at least from_offset.
 
-    Tells a torn tail (none does) from damage in the middle. Looks at every byte, since nothing marks batches.
+    Distinguishes a torn tail (none does) from damage in the middle. Looks at every byte, since nothing
+    marks batches.
     """
     position = start
     window = 1 << 22

@@ -62,7 +62,7 @@ class HostedPartitions:
 
     def __init__(self) -> None:
         self._set = PartitionSet()
-        self._notes: list[Any] = []  # topic id and mask in turn; a negative mask removes partitions
+        self._notes: list[Any] = []  # topic id and mask alternately; a negative mask removes partitions
         self._placed = 0  # how many of the notes are in the set already
 
     def add_mask(self, topic_id: bytes, mask: int) -> None:

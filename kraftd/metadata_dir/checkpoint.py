@@ -102,7 +102,7 @@ def find_download(disk: Disk, directory: str) -> tuple[OffsetAndEpoch, int] | No
 
 def part_name(snapshot_id: OffsetAndEpoch, *, download: bool) -> str:
     """The name of an unfinished checkpoint. After a crash a download is resumed and a local checkpoint is
-    not; the name tells which it is.
+    not; the name shows which it is.
     """
     name = checkpoint_name(snapshot_id)
     return f"{name}.part" if download else f"{name.removesuffix(SUFFIX)}-made{PART_SUFFIX}"

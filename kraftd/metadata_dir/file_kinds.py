@@ -1,4 +1,4 @@
-"""What stands in the place of a data directory's files must be files: a start looks before it opens one."""
+"""The paths of a data directory's files must be regular files: a start checks each before it opens it."""
 
 from __future__ import annotations
 

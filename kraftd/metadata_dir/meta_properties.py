@@ -64,7 +64,7 @@ def decode_meta_properties(data: bytes) -> MetaProperties:
 
 
 def decode_identity(data: bytes) -> MetaProperties:
-    """What a file tells that names its node and its cluster, as a start wants it. Raises ValueError."""
+    """The content of a file that names its node and its cluster, as a start needs it. Raises ValueError."""
     return _with_hint(data, _identity)
 
 
@@ -88,7 +88,7 @@ def _identity(found: Mapping[str, str]) -> MetaProperties:
 
 
 def check_told_once(data: bytes) -> None:
-    """Raise ValueError for a key with two values: Kafka takes the last, and which is right cannot be told."""
+    """Raise ValueError for a key with two values: Kafka takes the last, and which is right is unknown."""
     values: dict[str, str] = {}
     for entry in parse(data.decode("latin-1")):
         if values.setdefault(entry.key, entry.value) != entry.value:

@@ -14,8 +14,8 @@ STOPPING = "stopping"
 
 
 class Progress(Struct, frozen=True):
-    """The progress of loading. `total` is None while unknown: a snapshot does not tell its number of records
-    beforehand.
+    """The progress of loading. `total` is None while unknown: a snapshot does not state its number of
+    records beforehand.
     """
 
     loaded: int
@@ -84,7 +84,7 @@ def _state(readings: Readings) -> str:
     has_leader = readings.raft.current_leader >= 0 and node.core.hears_leader
     if node.following.finalized.epoch >= 0 and not node.following.replay.loads_snapshot:
         return SERVING if has_leader else NO_LEADER
-    # Only records known to be committed are loaded, and only a leader can tell which are.
+    # Only records known to be committed are loaded, and only a leader knows which are.
     waits = node.following.replay.next_offset >= max(
         node.core.high_watermark, node.following.replay.snapshot_end
     )

@@ -96,7 +96,7 @@ class Connection:
         self._transport: Transport | None = None
         self._assigned = 0  # slots given to requests
         self._sent = 0  # slots whose answers are in the output
-        self._early: dict[int, list[Buffer]] = {}  # answers ahead of their turn
+        self._early: dict[int, list[Buffer]] = {}  # answers that are done before earlier ones
         self._early_bytes = 0
         self._out: list[Buffer] = []
         self._backlog: deque[memoryview] = deque()
@@ -248,7 +248,7 @@ class Connection:
             self.flush()
             transport.close()
 
-    # -- turns and back-pressure
+    # -- callbacks and back-pressure
 
     def _hand_over(self, frames: list[memoryview]) -> None:
         first_slot = self._assigned
@@ -261,7 +261,7 @@ class Connection:
         return not self._writable or self._early_bytes > self._limits.max_early_bytes
 
     def _turn(self) -> None:
-        """Pass on as much of the backlog as one turn allows, then let other connections run."""
+        """Pass on as much of the backlog as one callback allows, then let other connections run."""
         self._scheduled = False
         backlog = self._backlog
         if self._transport is None or not backlog:

@@ -12,8 +12,8 @@ from kraftd.net.limits import BufferBudget, Limits
 class Connections:
     """All connections of all listeners of one daemon, with common limits.
 
-    `factory(listener)` is what the loop's `create_server` takes. `schedule` runs a function in a later turn
-    of the loop.
+    `factory(listener)` is what the loop's `create_server` takes. `schedule` runs a function in a later
+    callback of the loop.
     """
 
     def __init__(

@@ -69,10 +69,11 @@ def _judge(replica: Replica, voter_id: int, asked: PartitionData) -> tuple[Error
 
 
 def grants_pre_vote(replica: Replica) -> bool:
-    """Return whether this replica grants a pre-vote: not while it leads, or hears from a leader."""
+    """Return whether this replica grants a pre-vote: not while it leads, or gets messages from a leader."""
     role = replica.role
     if isinstance(role, Follower):
-        silent = replica.now_ms >= role.fetch_deadline_ms  # only who does not stand itself waits on
+        # Only a follower that starts no election itself is still one after its deadline.
+        silent = replica.now_ms >= role.fetch_deadline_ms
         return not role.has_fetched or role.connection_lost or silent
     return not isinstance(role, Leader)
 
@@ -250,7 +251,7 @@ def start(replica: Replica) -> None:
     """Resume the state in which the replica stopped, as far as that is safe.
 
     A former leader is Resigned in its epoch, for it may have lost records of it that others hold. A former
-    candidate goes on with its vote for itself. If quorum-state was lost, the log still tells the epoch. What
+    candidate goes on with its vote for itself. If quorum-state was lost, the log still has the epoch. What
     a snapshot holds was committed.
     """
     snapshot, log_epoch = replica.log.latest_snapshot, replica.log.last_epoch

@@ -106,7 +106,7 @@ def on_fetch_response(replica: Replica, source: Destination, response: FetchResp
     handled = on_common_response(replica, partition.error_code, partition.current_leader.leader_epoch, *told)
     if handled is not None:
         if response.node_endpoints and (partition.current_leader.leader_epoch, told[0]) == (epoch, leader):
-            move_leader(replica, told[1])  # told by another node: its old address is silent
+            move_leader(replica, told[1])  # another node reported it: its old address is silent
         return handled and (replica.epoch, replica.leader_id) != (epoch, leader)
     role = replica.role
     if partition.error_code or not isinstance(role, Follower) or _names_half_a_snapshot(partition):
@@ -119,7 +119,7 @@ def on_fetch_response(replica: Replica, source: Destination, response: FetchResp
 
 
 def _names_half_a_snapshot(partition: PartitionData) -> bool:
-    """Return whether a response names an epoch without an offset or the reverse, so counts as not heard."""
+    """Return whether a response names an epoch without an offset or the reverse, and is thus ignored."""
     snapshot = partition.snapshot_id
     return partition.diverging_epoch.epoch < 0 and (snapshot.epoch < 0) != (snapshot.end_offset < 0)
 
@@ -221,9 +221,9 @@ def on_connection_lost(replica: Replica, node_id: int) -> None:
     """The leader's process or the link to it is gone: ask for pre-votes soon instead of after the fetch
     timeout.
 
-    The voters take turns by id, so that one of them is asked for its pre-vote before it starts an election
-    itself. A replica whose own link broke learns that from the others' refusals, and doubles its wait each
-    time.
+    The voters start one after another by id, so that one gets a pre-vote request before it starts an
+    election itself. A replica whose own link broke learns that from the others' refusals, and doubles its
+    wait each time.
     """
     role = replica.role
     if not isinstance(role, Follower) or node_id != replica.leader_id or not replica.may_be_elected:

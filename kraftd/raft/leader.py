@@ -46,7 +46,7 @@ ControlRecord = tuple[ControlRecordType, Message, int]
 
 
 def become_leader(replica: Replica) -> None:
-    """Lead the epoch that was won; its first records are appended before any replica hears of it (S8)."""
+    """Lead the epoch that was won; its first records are appended before any replica is notified (S8)."""
     role, log, config = replica.role, replica.log, replica.config
     assert isinstance(role, Candidate)
     if log.end_offset < replica.high_watermark:
@@ -232,7 +232,10 @@ def advance_high_watermark(replica: Replica, leader: Leader) -> None:
 
 
 def heard_from(replica: Replica, leader: Leader, key: ReplicaKey) -> None:
-    """Note that another voter fetched. With a majority heard since last time, the leader may go on (S16)."""
+    """Note that another voter fetched.
+
+    If a majority has fetched since last time, the leader may continue (S16).
+    """
     if key.id == replica.config.node_id or not leader.progress.is_voter(key):
         return
     leader.fetched_voters.add(key.id)

@@ -279,7 +279,7 @@ class Replica:
         if isinstance(self.role, Leader):
             alone = len(self.role.progress.voters) == 1
             self.role.progress.set_voters(self.voters)
-            if alone:  # until now it had to hear no other voter
+            if alone:  # until now it needed no answer of another voter
                 self.role.check_quorum_deadline_ms = self.check_quorum_deadline_ms()
         self.emit(VotersChanged())
 
@@ -336,7 +336,7 @@ class Replica:
         return TURN_MS * sum(1 for other in self.voters.ids if other < own and other != leader_id)
 
     def fetch_deadline_ms(self) -> int:
-        """When a follower gives its leader up if it hears nothing from now on."""
+        """When a follower gives its leader up if no answer arrives from now on."""
         return self.now_ms + self.config.fetch_timeout_ms + self.turn_ms()
 
     def new_follower(self) -> Follower:

@@ -1,4 +1,4 @@
-"""Voters and observers as one replica sees them, for people who look at a quorum."""
+"""Voters and observers as one replica sees them, for operators."""
 
 from __future__ import annotations
 

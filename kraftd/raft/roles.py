@@ -79,7 +79,7 @@ class Follower:
     """Fetches from the leader of its epoch.
 
     `has_fetched`: the leader has answered a fetch, so it counts as alive for pre-votes. `connection_lost`
-    undoes that: the leader's connection broke, and nothing was heard since.
+    undoes that: the leader's connection broke, and no message has arrived since.
     """
 
     state: ClassVar = State.FOLLOWER

@@ -147,8 +147,8 @@ def on_fetch_snapshot_response(
 ) -> bool:
     """Write the received piece; after the last one, request the naming.
 
-    A snapshot that the leader no longer has, or has with other bytes, is given up: the next fetch tells which
-    one it has.
+    A snapshot that the leader no longer has, or has with other bytes, is given up: the answer to the next
+    fetch names the one that it has.
     """
     if response.error_code or len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
         return False
@@ -234,7 +234,7 @@ def on_snapshot_finished(replica: Replica, event: SnapshotFinished) -> None:
 
 
 def on_snapshot_refused(replica: Replica, event: SnapshotRefused) -> None:
-    """Give a damaged download up: the next fetch tells which snapshot the leader has."""
+    """Give a damaged download up: the answer to the next fetch names the leader's snapshot."""
     _end_download(replica)
 
 

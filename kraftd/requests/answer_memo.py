@@ -16,14 +16,14 @@ from kraftd.wire.primitives import Buffer
 MAX_BYTES = 8 << 20  # of all answers that are kept: one of 10,000 topics with 10 partitions has 4.6 MB
 MAX_ANSWERS = 4_096
 MAX_REQUEST_BYTES = 1_024
-SPREAD = 8  # connections are told apart by so many classes, where an answer names one of several nodes
+SPREAD = 8  # the number of classes of connections, for answers that name one of several nodes
 
 _LENGTH = Struct(">h")
 _KEY = Struct(">h")
 
 
 class KeptAnswer(NamedTuple):
-    """An answer without its correlation id, which stands between `size` and `rest`."""
+    """An answer without its correlation id, whose place is between `size` and `rest`."""
 
     key: int
     version: int
@@ -64,7 +64,7 @@ class AnswerMemo:
         self._bytes = 0
 
     def keep(self, call: Call, parts: list[Buffer]) -> None:
-        """Keep the framed answer to a call, if it belongs to what holds now and there is room."""
+        """Keep the framed answer to a call, if it belongs to the current state and the memo has space."""
         place = call.place
         if place is None or place.answers is not self.answers or call.envelope is not None:
             return

@@ -106,5 +106,5 @@ def sentence(effect: AuditLine) -> str:
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
-    """A descriptor that never waits: for a reader of a pipe (ENXIO), or for room in it (EAGAIN)."""
+    """A descriptor that never waits: for a reader of a pipe (ENXIO), or for space in it (EAGAIN)."""
     return os.open(path, flags | os.O_NONBLOCK, 0o666)

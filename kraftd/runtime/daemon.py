@@ -1,4 +1,4 @@
-"""The daemon: start, run until told to stop or something fails, stop.
+"""The daemon: start, run until a signal or a failure, stop.
 
 `run` is what `kraftd start` calls. The order of starting: bind the listeners (so that a port in use costs
 nothing), open and recover the directory, build the node, accept; replay goes on while requests are answered.

@@ -36,7 +36,7 @@ class PacedReads:
         return sum(map(len, self._waiting.values()))
 
     def begin(self, effect: AnswerFetch) -> None:
-        """Read at once, or when it is the connection's turn."""
+        """Read at once, or when the connections before this one have been read."""
         if self._waiting or self._read_bytes >= CALLBACK_BYTES:
             self._waiting.setdefault(effect.call.connection_id, deque()).append(effect)
         else:

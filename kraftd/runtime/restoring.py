@@ -118,7 +118,7 @@ def restore(
 ) -> OffsetAndEpoch:
     """Store the leader's newest snapshot, checked and durable, in the directory; returns its id.
 
-    Asks the servers in turn. Raises DirectoryProblem if none sent it in time, StorageError.
+    Asks the servers one after another. Raises DirectoryProblem if none sent it in time, StorageError.
     """
     deadline_s = time.monotonic() + patience_s
     while True:

@@ -31,7 +31,7 @@ _IO = "/proc/self/io"
 
 
 class Scrape:
-    """The name, in the log and the holds, of a turn that writes the text of a scrape."""
+    """The name, in the log and the holds, of a callback that writes the text of a scrape."""
 
 
 class Watch:

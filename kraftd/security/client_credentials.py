@@ -167,7 +167,7 @@ def refresh_at_ms(token: Token, now_ms: int, rules: RefreshRules, share: float) 
 
 
 def retry_wait_ms(grant: TokenGrant, failures: int, *, permanent: bool) -> int:
-    """How long to wait after so many failures in a row, of which the last is permanent or not."""
+    """How long to wait after a number of failures in a row, of which the last is permanent or not."""
     if permanent:
         return RELOGIN_MS
     return max(MIN_WAIT_MS, min(grant.retry_backoff_ms << min(failures - 1, 20), grant.retry_backoff_max_ms))

@@ -34,7 +34,7 @@ class PlainServer:
         for value, what in ((name, "username"), (password, "password")):
             if not value:
                 raise SaslFailed(f"no {what}", f"Authentication failed: {what} not specified")
-        # Compared even for an unknown name, so that the time does not tell.
+        # Compared even for an unknown name, so that the duration is the same.
         known = self._users.get(name)
         equal = hmac.compare_digest((known or "").encode(), password.encode())
         if known is None or not equal:

@@ -49,7 +49,7 @@ class SaslRules:
 
     @property
     def mechanisms(self) -> list[str]:
-        """The offered mechanisms, as told in handshakes."""
+        """The offered mechanisms, as named in handshakes."""
         return list(self.begin)
 
     def __repr__(self) -> str:

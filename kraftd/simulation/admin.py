@@ -290,7 +290,7 @@ class AdminWorkload(Workload):
             False,
             (
                 bytes([1]) * 12 + broker.id.to_bytes(4, "big"),
-            ),  # told below 3.7-IV2 too, and not written there
+            ),  # sent below 3.7-IV2 too, and not written there
         )
 
         def then(answer: Any) -> None:

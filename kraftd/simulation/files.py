@@ -57,7 +57,7 @@ def format_disk(
 class Files:
     """One opened directory: the daemon's storage and downloads on a disk that obeys the nemesis.
 
-    Raises StorageError as storage does, SimulatedCrash if the disk was told to crash.
+    Raises StorageError as storage does, SimulatedCrash if the disk was set to crash.
     """
 
     def __init__(

@@ -72,7 +72,7 @@ class Network:
         self.delay_us = options.delay_us
         self.keeps_cut_messages = options.keeps_cut_messages
         self.cut: set[tuple[int, int]] = set()  # host ids, from and to
-        self.hosts: dict[Address, int] = {}  # who listens where
+        self.hosts: dict[Address, int] = {}  # which process listens where
         self.messages = 0
         self._kept: list[tuple[Any, ...]] = []
 

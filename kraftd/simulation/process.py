@@ -74,7 +74,7 @@ class Process:
         self.crash_after_effects: int | None = None
         self.now_ms = 0
         self.led_before = -1  # the epoch that it led when the step began
-        self.disk_full = False  # a sync waits for room: nothing new is appended
+        self.disk_full = False  # a sync waits for disk space: nothing new is appended
         self.clients: Any = None  # its client side, after its first reader
         self.log_thread = VirtualDiskThread(self)
         self.download_thread = VirtualDiskThread(self)

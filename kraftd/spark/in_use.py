@@ -14,8 +14,8 @@ _FLOCK = "@hhqqi"
 
 
 def lock_holder(path: str) -> int | None:
-    """The id of the process that holds a local directory, or that of which path is a part; None where there
-    is none, or it cannot be told.
+    """The id of the process that holds a local directory, or that of which path is a part; None if there is
+    none, or if it is unknown.
 
     It only queries the lock, so that a node that starts meanwhile gets it.
     """

@@ -1,5 +1,7 @@
-"""Values that no table may show: those of brokers' password configs. Kafka's AdminClient does not tell them
-either."""
+"""Values that no table may show: those of brokers' password configs.
+
+Kafka's AdminClient does not show them either.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _NEEDED = frozenset({"name", "value", "resource_type"})
 
 
 def redacted(rows: DataFrame) -> DataFrame:
-    """The rows with passwords hidden, where the columns that tell are read."""
+    """The rows with passwords hidden, if the columns with passwords are read."""
     if not set(rows.columns) >= _NEEDED:
         return rows
     secret = (F.col("resource_type") == BROKER_RESOURCE) & F.col("name").rlike(_PASSWORDS)

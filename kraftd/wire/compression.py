@@ -60,7 +60,7 @@ def _into_buffer(
         try:
             return bytes(memoryview(buffer)[: read(data, buffer)])
         except failure:
-            pass  # too small, or damaged: the maximum buffer tells
+            pass  # too small, or damaged: the maximum buffer decides
     buffer = bytearray(limit_bytes)
     try:
         return bytes(memoryview(buffer)[: read(data, buffer)])

@@ -217,5 +217,5 @@ def endpoints_of(leader: quorum_probe.Leader) -> list[Address]:
             try:
                 found.append(endpoint_address(text))
             except ValueError:
-                continue  # what no connection can be made to is told by who tries
+                continue  # the probe that tries to connect reports an unreachable address
     return found

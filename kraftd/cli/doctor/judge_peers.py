@@ -15,8 +15,8 @@ UPGRADE = "upgrade that node, or set the feature's level down (kafka-features.sh
 class Answer(NamedTuple):
     """An address's answer. failure is empty if it speaks Kafka's protocol.
 
-    speaks is "TLS", "HTTP" or "PLAINTEXT" where that was found out after a failure. cluster_id is None where
-    it was not told.
+    speaks is "TLS", "HTTP" or "PLAINTEXT" where that was found out after a failure. cluster_id is None if
+    the answer has none.
     """
 
     at: str

@@ -177,7 +177,7 @@ def _add_remedy(partition: PartitionData) -> str:
 
 
 def _silent_ms(partition: PartitionData, replica: ReplicaState) -> int:
-    """For how long a replica did not fetch, by the leader's clock; 0 where that is not told."""
+    """For how long a replica did not fetch, by the leader's clock; 0 if that is unknown."""
     now_ms = leaders_time_ms(partition)
     if now_ms is None or replica.replica_id == partition.leader_id:
         return 0

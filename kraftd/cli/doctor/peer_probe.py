@@ -45,7 +45,7 @@ async def probe(address: Address, timeout_s: float) -> Answer:
 
 
 async def _cluster_id(connection: Connection) -> str | None:
-    """The cluster's id as a controller tells it; None where it does not."""
+    """The cluster's id in a controller's answer; None where it does not."""
     request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
     try:
         answer = await connection.ask(request, DescribeClusterResponse)
@@ -120,7 +120,7 @@ def bind_refusal(host: str, port: int) -> str | None:
 
 
 async def fenced_brokers(address: Address, timeout_s: float) -> int | None:
-    """FencedBrokerCount of a /metrics page, None where it is not told."""
+    """FencedBrokerCount of a /metrics page, None if the page lacks it."""
     try:
         async with asyncio.timeout(timeout_s):
             reader, writer = await asyncio.open_connection(*address)

@@ -27,7 +27,7 @@ DEFAULT_SESSION_TIMEOUT_MS = 9_000
 
 
 class Leader(NamedTuple):
-    """What the leader said, between which times (ms) of this machine's clock, and who is registered."""
+    """The leader's answer, the times (ms) of this machine's clock around it, and the registered nodes."""
 
     quorum: Quorum
     asked_ms: float

@@ -18,7 +18,7 @@ class Limit(NamedTuple):
     time_ms: int | None = None
 
     def takes_checkpoint(self, snapshot_id: OffsetAndEpoch, timestamp_ms: int) -> bool:
-        """Return whether all that a checkpoint stands for is within the limit."""
+        """Return whether all records that a checkpoint replaces are within the limit."""
         if self.offset is not None:
             return snapshot_id.offset - 1 <= self.offset
         return self.time_ms is None or timestamp_ms <= self.time_ms
@@ -38,7 +38,7 @@ class Limit(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """What the records start from: a checkpoint that stands for all before next_offset, or nothing.
+    """What the records start from: a checkpoint that replaces all before next_offset, or nothing.
 
     runs are the checkpoint's metadata records, some at a time; size_bytes is how much there is to read.
     """
@@ -68,7 +68,7 @@ class Source(Protocol):
 
 
 def not_covered(limit: Limit, earliest: int) -> str:
-    """What to tell where a log no longer reaches back so far."""
+    """The error text if a log no longer reaches back that far."""
     return (
         f"{limit} is before what the log still covers: it begins with the checkpoint that ends at offset "
         f"{earliest}. Ask for offset {earliest - 1} or a later one."

@@ -1,7 +1,7 @@
 """The leader's memory of brokers' heartbeats: soft state, lost with the leadership, never in a record.
 
-The image says whether a broker is fenced or shutting down. Here is when each registration was last heard, how
-far the broker has read the metadata, and the offset that completes its controlled shutdown.
+The image says whether a broker is fenced or shutting down. It has the time of each registration's last
+heartbeat, how far the broker has read the metadata, and the offset that completes its controlled shutdown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EVERY_OFFSET = (1 << 63) - 1
 
 
 class Heartbeat(Struct, gc=False):
-    """What the heartbeats of one registration tell."""
+    """The state reported by the heartbeats of one registration."""
 
     broker_epoch: int
     metadata_offset: int = NO_OFFSET  # the broker has read the metadata up to here

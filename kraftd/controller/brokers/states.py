@@ -186,8 +186,8 @@ def fence_stale_broker(ctx: Context) -> Decision[bool]:
     """Fence the broker that was silent for longest, if its session is over.
 
     One at a time, so that the next decision sees the effect of this one. A broker with very many partitions
-    leaves some of them in each call and is fenced with the last. Other requests are decided in between. If it
-    is heard before, it stays, and rejoins the ISRs that it left as any replica does.
+    leaves some of them in each call and is fenced with the last. Other requests are decided in between. If
+    a heartbeat arrives before, it stays, and rejoins the ISRs that it left as any replica does.
 
     The answer is whether to call again at once; if False, call again at
     ``ctx.heartbeats.next_deadline_ms()``.
@@ -261,8 +261,8 @@ def _begin(ctx: Context, departure: Departure) -> None:
 
 
 def _forget_the_heard_again(ctx: Context) -> None:
-    """Forget departures of brokers that were heard again: no broker is silent, so only brokers that shut down
-    have one.
+    """Forget departures of brokers whose heartbeats have resumed: no broker is silent, so only brokers that
+    shut down have one.
     """
     departures, brokers = ctx.heartbeats.departures, ctx.image.brokers
     for broker_id in list(departures):

@@ -91,7 +91,7 @@ def handle_broker_unregistered(
 
 @InTurns
 def handle_broker_shutdown(ctx: Context, broker_id: int, clean: bool) -> Turns[list[VersionedRecord]]:
-    """Handle the end of a broker's last incarnation, as its new registration tells; the caller adds the
+    """Handle the end of a broker's last incarnation, as its new registration reports; the caller adds the
     record of the registration.
 
     After an unclean one it may have lost what it had not synced, so with ELR it is neither in sync nor

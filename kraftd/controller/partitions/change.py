@@ -35,7 +35,7 @@ class Election(Enum):
 class ChangeRules(Struct, frozen=True, gc=False):
     """The rules for changes of partitions, the same for all partitions of an operation.
 
-    may_lead tells whether a broker may lead a replica in a directory; default_directory is where a broker
+    may_lead returns whether a broker may lead a replica in a directory; default_directory is where a broker
     puts a new replica.  The flags and the record version follow from the finalized features.
     """
 

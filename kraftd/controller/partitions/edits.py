@@ -21,7 +21,7 @@ from kraftd.metadata.state import NO_LEADER, TOPIC_RESOURCE, BrokerState, Partit
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from kraftd.wire.record_frame import VersionedRecord
 
-CHANGE_US = 7  # microseconds, for the pace of those who make very many
+CHANGE_US = 7  # microseconds, for the pace of operations that make very many
 _ANY_TOPIC = ""  # a name that no topic has: finds what holds if a topic sets nothing itself
 _NOWHERE: frozenset[bytes] = frozenset()
 

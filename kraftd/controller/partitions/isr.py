@@ -124,7 +124,7 @@ def _alter(
     isr: Replicas,
     may_join: bool,
 ) -> tuple[PartitionAnswer, PartitionChangeRecord | None]:
-    """Make one change, if it is acceptable. `may_join` tells whether every member may be in sync."""
+    """Make one change, if it is acceptable. `may_join` says whether every member may be in sync."""
     index = proposal.partition_index
     error = _proposal_error(partition, sender, proposal, isr)
     if error is ErrorCode.NONE and not may_join:

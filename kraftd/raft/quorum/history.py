@@ -74,7 +74,7 @@ class ControlRecordHistory:
         return changed
 
     def read_batch(self, batch: Batch, *, at_offset: int | None = None) -> bool:
-        """Read one batch; one without control records is passed over."""
+        """Read one batch; one without control records is ignored."""
         if not batch.header.is_control:
             return False
         changed = False

@@ -42,7 +42,7 @@ class AccessChecker(Checker):
         self._operations.setdefault(operation.of, []).append(operation)
 
     def done(self, operation: AccessOperation, found: bool | None) -> None:
-        """Note an acknowledgement; `found` is None if the answer does not tell what existed."""
+        """Note an acknowledgement; `found` is None if the answer does not say what existed."""
         operation.done_us, operation.found = self.world.schedule.now_us, found
         self.world.trace.kinds["access changed"] += 1
 

@@ -202,7 +202,7 @@ def _history(operations: list[TopicOperation]) -> History:
             history.append((one.asked_us, one.done_us, True, True))
         elif one.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             history.append((one.asked_us, one.done_us, False, False))
-        # every other error is about the request itself, and tells nothing of the topic
+        # every other error is about the request itself, and says nothing of the topic
     return history
 
 

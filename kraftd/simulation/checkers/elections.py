@@ -29,7 +29,7 @@ class ElectionChecker(Checker):
         self._leaders: dict[int, Process] = {}  # of epochs: one run of one replica
         self._votes: dict[int, dict[tuple[int, bytes], tuple[int, bytes]]] = {}  # of epochs, by voter
         self.stood: dict[ReplicaKey, int] = {}  # the last epoch in which each asked for votes
-        # S16, of processes that lead: epoch, deadline, and the voters heard since it was set
+        # S16, of processes that lead: epoch, deadline, and the voters that fetched since it was set
         self._quorum: dict[Process, tuple[int, int, set[int]]] = {}
 
     def effects(self) -> dict[type, OnEffect]:

@@ -99,8 +99,10 @@ def _too_early(timeline: Timeline, as_of: str) -> InputError:
 
 
 def _offset_at(timeline: Timeline, text: str) -> int:
-    """The last offset before the first record that is later than a time. Raises InputError for a time
-    before what the first checkpoint stands for."""
+    """The last offset before the first record that is later than a time.
+
+    Raises InputError for a time before the end of the first checkpoint.
+    """
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

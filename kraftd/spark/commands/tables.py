@@ -69,7 +69,7 @@ def tables_command(
                 timeline.keep(name, join(target, name))
                 progress.step(name)
         finally:
-            with suppress(Py4JError):  # what ended the run is told, not what it kept from being tidied
+            with suppress(Py4JError):  # the error that ended the run is reported, not a failed clean-up
                 delete(session, join(absolute(output), STAGING))
             session.stop()
 

@@ -170,5 +170,5 @@ def producer_ids(timeline: Timeline) -> DataFrame:
 
 
 def _in_log(name: str) -> Column:
-    """An offset, null for what a checkpoint told."""
+    """An offset, null for a record of a checkpoint."""
     return F.when(F.col(name) >= 0, F.col(name))

@@ -139,7 +139,7 @@ def _or_empty(name: str, is_new: Column) -> Column:
 
 
 def _directories() -> Column:
-    """The directory of each replica: where none is told, all are of before KIP-858."""
+    """The directory of each replica: a record without directories is of a version before KIP-858."""
     told = F.coalesce(F.size("directories"), F.lit(0)) > 0
     migrating = F.array_repeat(F.lit(uuid_text(DIRECTORY_MIGRATING)), F.size("replicas"))
     return F.when(told, F.col("directories")).otherwise(migrating)
@@ -151,7 +151,7 @@ def _counted(name: str, changes: str, is_new: Column) -> Column:
 
 
 def _in_log(name: str) -> Column:
-    """An offset, null for what a checkpoint told."""
+    """An offset, null for a record of a checkpoint."""
     return F.when(F.col(name) >= 0, F.col(name))
 
 
