@@ -1,0 +1,98 @@
+"""A leader's snapshot replaces the log: a new image is loaded of it, and snapshots are sent to others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.controller_node.acl_publisher import AclPublisher
+from kraftd.controller_node.effects import AnswerSnapshot, OpenSnapshot, ReadCommitted, TakeTurn
+from kraftd.controller_node.events import FramesReceived, SnapshotOpened
+from kraftd.messages import fetch_snapshot_request as fetch_snapshot
+from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
+from kraftd.messages.feature_level_record import FeatureLevelRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.raft import effects as raft_effects
+from kraftd.security.authorizer import StandardAuthorizer
+from kraftd.security.authorizer_settings import AuthorizerSettings
+from kraftd.types import METADATA_TOPIC, OffsetAndEpoch
+from kraftd.wire.api import ApiKey, response_version
+from kraftd.wire.frames import encode_request, parse_response
+from tests.controller_node.house import CLUSTER_ID, House
+from tests.controller_node.test_replicas_ahead import begin_with_a_snapshot
+
+WANTED = OffsetAndEpoch(500, 3)
+TOPIC_ID = bytes(15) + b"\7"
+RUNS: list[list[Any]] = [
+    [FeatureLevelRecord("metadata.version", 30)],
+    [TopicRecord("a", TOPIC_ID), AccessControlEntryRecord(TOPIC_ID, 2, "a", 3, "User:alice", "*", 3, 3)],
+]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    """A node that has not started."""
+    return House(tmp_path)
+
+
+def reset(house: House) -> list[Any]:
+    """The effects of the core's news that the log was replaced."""
+    house.node.core_answers._driver.perform([raft_effects.ResetLog(WANTED)])
+    return house.node.outbox.take()
+
+
+def test_a_replaced_log_begins_a_new_image_that_awaits_the_snapshot(house: House) -> None:
+    before = house.node.image
+    assert reset(house) == [raft_effects.ResetLog(WANTED), OpenSnapshot(WANTED)]
+    assert house.node.image is not before is not house.node.context.image
+    assert house.node.image is house.node.following.replay.image
+    assert house.node.following.replay.loads_snapshot
+    house.node.following.read_on()
+    assert house.node.outbox.take() == []  # the log is not read before
+
+
+def test_the_opened_snapshot_becomes_the_image_and_its_time_is_counted(house: House) -> None:
+    reset(house)
+    loading = house.node.following.loading
+    loading.records = 40  # of an earlier image
+    made = house.node.step(SnapshotOpened(WANTED, iter(RUNS)), house.clock.ms)
+    assert not any(isinstance(one, ReadCommitted | TakeTurn) for one in made)
+    image = house.node.image
+    assert (image.offset, image.epoch) == (499, 3)
+    assert image.topics[TOPIC_ID].name == "a"
+    assert house.node.following.replay.next_offset == 500
+    assert (loading.records, loading.snapshots, loading.snapshot_records) == (43, 1, 3)
+    assert loading.snapshot_times.count == 1
+
+
+def test_the_acls_of_the_snapshot_replace_those_before(house: House) -> None:
+    authorizer = StandardAuthorizer(AuthorizerSettings())
+    house.node.following._acls = AclPublisher(authorizer)
+    reset(house)
+    house.node.step(SnapshotOpened(WANTED, iter(RUNS)), house.clock.ms)
+    house.node.following.publish(500)
+    assert authorizer.loaded
+    assert len(house.node.image.acls) == 1
+
+
+def test_a_piece_of_a_snapshot_is_read_and_filled_into_its_answer__kip630(house: House) -> None:
+    house.start()
+    begin_with_a_snapshot(house)
+    (snapshot,) = house.node.core.log.snapshots
+    wanted = fetch_snapshot.SnapshotId(snapshot.offset, snapshot.epoch)
+    partition = fetch_snapshot.PartitionSnapshot(0, house.node.core.epoch, wanted, 60)
+    topics = [fetch_snapshot.TopicSnapshot(METADATA_TOPIC, [partition])]
+    request = fetch_snapshot.FetchSnapshotRequest(CLUSTER_ID, 7, 100, topics)
+    frame = b"".join(encode_request(ApiKey.FETCH_SNAPSHOT, 1, 5, "c", request))[4:]
+    made = house.node.step(FramesReceived(3, 0, [memoryview(frame)], "CONTROLLER", "h"), house.clock.ms)
+    (effect,) = (one for one in made if isinstance(one, AnswerSnapshot))
+    assert (effect.call.connection_id, effect.snapshot_id, effect.position) == (3, snapshot, 60)
+    assert effect.max_bytes == 100
+    whole = b"".join(effect.fill(b"piece"))
+    version = response_version(ApiKey.FETCH_SNAPSHOT, 1)
+    answer: Any = parse_response(ApiKey.FETCH_SNAPSHOT, version, whole[4:])[1]
+    (filled,) = answer.topics[0].partitions
+    assert (filled.position, bytes(filled.unaligned_records)) == (60, b"piece")
+    assert filled.snapshot_id.end_offset == snapshot.offset
