@@ -25,7 +25,7 @@ from testkit.node import Kind
 ACLS = 100_000
 QUESTIONS = 20_000
 LOADS = 5
-SLICE = 1_200  # as many records are loaded at a time
+RECORDS_PER_SLICE = 1_200  # as many records are loaded at a time
 
 
 def made_acls() -> list[AclState]:
@@ -74,8 +74,8 @@ def of_kraftd(known: list[AclState], asked: list[tuple[str, str]]) -> tuple[floa
         began = time.process_time()
         authorizer = StandardAuthorizer(AuthorizerSettings())
         authorizer.begin_load()
-        for start in range(0, ACLS, SLICE):
-            authorizer.change((), known[start : start + SLICE])
+        for start in range(0, ACLS, RECORDS_PER_SLICE):
+            authorizer.change((), known[start : start + RECORDS_PER_SLICE])
         authorizer.end_load()
         loads.append((time.process_time() - began) * 1000)
     questions = [(Principal("User", principal.removeprefix("User:")), name) for principal, name in asked]

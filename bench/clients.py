@@ -44,11 +44,11 @@ METADATA_VERSION = 12
 FETCH_VERSION = 17
 TOPICS, QUICK_TOPICS = 10_000, 1_000
 PARTITIONS, REPLICAS = 10, 3
-TOPICS_A_REQUEST = 100
+TOPICS_PER_REQUEST = 100
 STOCK_ID = 11
 ANSWERS = 10
 PARKED = 10_000
-FEW = 10
+FEW_CONSUMERS = 10
 WAIT_MS = 600_000
 FEW_ROUNDS, MANY_ROUNDS = 300, 4
 READ_BYTES = 50 << 20
@@ -108,8 +108,8 @@ def metadata(kind: Kind, plan: Plan, topics: int) -> Figures:
 
 def _create(controller: Node, topics: int) -> None:
     with Client(HOST, controller.port, client_id="bench", timeout_s=120) as client:
-        for first in range(0, topics, TOPICS_A_REQUEST):
-            names = [f"topic-{number:06d}" for number in range(first, first + TOPICS_A_REQUEST)]
+        for first in range(0, topics, TOPICS_PER_REQUEST):
+            names = [f"topic-{number:06d}" for number in range(first, first + TOPICS_PER_REQUEST)]
             create_ms(client, names, PARTITIONS, REPLICAS)
 
 
@@ -156,9 +156,9 @@ def parked(count: int) -> Figures:
         wait_until(lambda: _is_taken(change), "changes are accepted")
         alone_s = _cpu_s(node, change, FEW_ROUNDS) / FEW_ROUNDS
         before_mib = node.rss_mib()
-        few = [Waiting(port) for _ in range(FEW)]
+        few = [Waiting(port) for _ in range(FEW_CONSUMERS)]
         few_s = _cpu_s(node, lambda: _round(change, few), FEW_ROUNDS) / FEW_ROUNDS
-        many = few + [Waiting(port) for _ in range(count - FEW)]
+        many = few + [Waiting(port) for _ in range(count - FEW_CONSUMERS)]
         time.sleep(2)
         grown_mib = node.rss_mib() - before_mib
         many_s = _cpu_s(node, lambda: _round(change, many), MANY_ROUNDS) / MANY_ROUNDS
@@ -166,7 +166,7 @@ def parked(count: int) -> Figures:
             one.client.close()
     return {
         "clients_parked_mib": grown_mib,
-        "clients_wake_one_of_few_us": (few_s - alone_s) / FEW * 1e6,
+        "clients_wake_one_of_few_us": (few_s - alone_s) / FEW_CONSUMERS * 1e6,
         "clients_wake_one_of_many_us": (many_s - alone_s) / count * 1e6,
     }
 

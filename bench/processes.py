@@ -14,7 +14,7 @@ from pathlib import Path
 
 SAMPLE_S = 0.1
 SHOWN = ("java", "python")
-TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 Sample = tuple[str, int, int]
 """Name, CPU ticks (with those of children that have ended), resident bytes."""
@@ -79,4 +79,4 @@ def _tree() -> dict[int, Sample]:
 
 
 def _cpu_seconds(tree: dict[int, Sample]) -> float:
-    return sum(ticks for _, ticks, _ in tree.values()) / TICKS_A_SECOND
+    return sum(ticks for _, ticks, _ in tree.values()) / TICKS_PER_SECOND

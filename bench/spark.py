@@ -47,8 +47,8 @@ from kraftd.wire.record_frame import VersionedRecord, encode_records
 from testkit.java import TOOLS, java_command
 
 MILLION = 1_000_000
-PARTITIONS_A_TOPIC = 100
-RECORDS_A_BATCH = 500
+PARTITIONS_PER_TOPIC = 100
+RECORDS_PER_BATCH = 500
 VERSION = 2
 START_MS = 1_700_000_000_000
 ROUTES = (
@@ -79,7 +79,7 @@ def write_log(directory: Path, records: int, partitions: int | None = None) -> P
 
         for message in _messages(records, partitions or records // 2):
             waiting.append(VersionedRecord(message, 0 if isinstance(message, TopicRecord) else VERSION))
-            if len(waiting) == RECORDS_A_BATCH:
+            if len(waiting) == RECORDS_PER_BATCH:
                 flush()
         if waiting:
             flush()
@@ -88,10 +88,10 @@ def write_log(directory: Path, records: int, partitions: int | None = None) -> P
 
 def _messages(records: int, count: int) -> Iterator[Message]:
     made = 0
-    for number in range(-(-count // PARTITIONS_A_TOPIC)):
+    for number in range(-(-count // PARTITIONS_PER_TOPIC)):
         topic_id = number.to_bytes(16, "big")
         yield TopicRecord(name=f"topic-{number}", topic_id=topic_id)
-        for index in range(min(PARTITIONS_A_TOPIC, count - made)):
+        for index in range(min(PARTITIONS_PER_TOPIC, count - made)):
             replicas = tuple((number + index + step) % 6 for step in range(3))
             yield PartitionRecord(
                 partition_id=index,
@@ -105,7 +105,7 @@ def _messages(records: int, count: int) -> Iterator[Message]:
             )
             made += 1
     for at in range(records - count):
-        number, index = divmod(at % count, PARTITIONS_A_TOPIC)
+        number, index = divmod(at % count, PARTITIONS_PER_TOPIC)
         replicas = tuple((number + index + step) % 6 for step in range(2))
         yield PartitionChangeRecord(
             partition_id=index, topic_id=number.to_bytes(16, "big"), isr=replicas, leader=replicas[1]

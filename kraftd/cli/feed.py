@@ -13,7 +13,7 @@ from kraftd.cli.as_of import time_text
 if TYPE_CHECKING:
     from kraftd.history.event import Event
 
-SHOWN_OF_A_KIND = 10  # of one kind in a row, before the rest is summed up
+MAX_SHOWN_PER_KIND = 10  # of one kind in a row, before the rest is summed up
 
 Wanted = Callable[["Event"], bool]
 
@@ -31,11 +31,11 @@ def lines_of(events: Iterable[Event]) -> Iterator[str]:
         if run == 1 and last is not None:
             yield last
         kind = event.kind
-        if run <= SHOWN_OF_A_KIND:
+        if run <= MAX_SHOWN_PER_KIND:
             last = None
             yield line_of(event)
         else:
-            more = run - SHOWN_OF_A_KIND
+            more = run - MAX_SHOWN_PER_KIND
             what = f"and {more:,} more partitions: {kind} (--json shows all)"
             last = f"{time_text(event.timestamp_ms)} {event.offset:>10}  {what}"
     if last is not None:

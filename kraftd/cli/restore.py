@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kraftd.metadata_dir.restore import RestorePlan
     from kraftd.wire.record_frame import VersionedRecord
 
-RECORDS_AT_ONCE = 5_000
+RECORDS_PER_WRITE = 5_000
 
 
 @click.command()
@@ -167,5 +167,5 @@ def runs_of(image: Image, node_id: int) -> Iterator[list[bytes]]:
         for one in image.records()
         if not isinstance(one.message, RegisterControllerRecord) or one.message.controller_id == node_id
     )
-    while some := list(islice(kept, RECORDS_AT_ONCE)):
+    while some := list(islice(kept, RECORDS_PER_WRITE)):
         yield encode_records(some)

@@ -16,7 +16,7 @@ from kraftd.cli.sources.source import Limit
 if TYPE_CHECKING:
     from kraftd.cli.cluster_options import Cluster
 
-MOST_CHILDREN = 100  # of one directory, for people; --json shows all
+MAX_CHILDREN = 100  # of one directory, for people; --json shows all
 
 
 @click.command()
@@ -74,7 +74,7 @@ def _lines(directory: object, depth: int, indent: str) -> Iterator[str]:
 
     assert isinstance(directory, Directory)
     names = iter(directory.names())
-    for name in islice(names, MOST_CHILDREN):
+    for name in islice(names, MAX_CHILDREN):
         child = directory.child(name)
         if isinstance(child, Leaf):
             yield f"{indent}{name}: {child.text}"

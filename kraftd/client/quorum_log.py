@@ -35,7 +35,9 @@ MAX_FETCH_BYTES = 8 << 20
 WAIT_MS = 500
 NOBODY = -1  # the replica id of an anonymous observer
 MAX_EPOCHS_TRIED = 10_000
-HOPS = 4  # from a controller to the leader that it names, and again if the epoch has changed meanwhile
+MAX_REDIRECTS = (
+    4  # from a controller to the leader that it names, and again if the epoch has changed meanwhile
+)
 UNCOMMITTED_PAUSE_S = 0.02  # before the next fetch of records that are not yet committed
 
 _ELSEWHERE = frozenset(
@@ -216,7 +218,7 @@ class QuorumLog:
         while True:
             for first in dict.fromkeys([*([self.leader] if self.leader else []), *self.controllers]):
                 address = first
-                for _ in range(HOPS):
+                for _ in range(MAX_REDIRECTS):
                     try:
                         connection = await self._connect(address)
                         limit_s = wait_s + max(1.0, self._timeout_s / 4)

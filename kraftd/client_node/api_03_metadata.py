@@ -31,7 +31,7 @@ from kraftd.controller.decision import Refusal
 from kraftd.controller.turns import Pace
 from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 from kraftd.metadata.state import TopicState
-from kraftd.requests.answer_memo import SPREAD
+from kraftd.requests.answer_memo import CONNECTION_CLASSES
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
@@ -71,7 +71,7 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, MetadataResp
         MetadataResponseBroker(node_id, endpoint.host, endpoint.port, rack)
         for node_id, (endpoint, rack) in told.nodes.items()
     ]
-    response.controller_id = controller_id(told.controller_ids, call.connection_id % SPREAD)
+    response.controller_id = controller_id(told.controller_ids, call.connection_id % CONNECTION_CLASSES)
     if request.include_cluster_authorized_operations and call.version in CLUSTER_OPERATIONS_VERSIONS:
         response.cluster_authorized_operations = allowed_operations(node, call, AclResourceType.CLUSTER)
     return response

@@ -43,7 +43,7 @@ MAX_RUN_RECORDS = 2_000  # per append; an atomic decision's records are one run
 APPLY_BUDGET_US = 2_500
 COSTS: dict[type, int] = {PartitionRecord: 1, PartitionChangeRecord: 2}
 OTHER_COST, REMOVAL_COST = 4, 10
-WAITING_CALLS_PER_TURN = 8  # that have waited
+WAITING_CALLS_PER_CALLBACK = 8  # that have waited
 
 
 class LongDecisions:
@@ -155,7 +155,7 @@ class LongDecisions:
     def _handle_some(self) -> None:
         """Handle waiting calls in their order, until one of them needs many turns itself."""
         self._handling = True
-        for _ in range(WAITING_CALLS_PER_TURN):
+        for _ in range(WAITING_CALLS_PER_CALLBACK):
             if not self._behind or self._steps is not None:
                 break
             call, since_ms = self._behind.popleft()

@@ -16,7 +16,7 @@ from kraftd.wire.record_frame import decode_runs
 Snapshot = tuple[OffsetAndEpoch, Iterator[list[Message]]]
 
 READ_BYTES = 1 << 20
-MAX_RECORDS_PER_TURN = 1_200  # about 2 ms; 5 ms of the kinds that cost the most
+MAX_RECORDS_PER_CALLBACK = 1_200  # about 2 ms; 5 ms of the kinds that cost the most
 
 
 class Replay:
@@ -87,20 +87,20 @@ class Replay:
     def _load(self, snapshot_id: OffsetAndEpoch, runs: Iterator[list[Message]]) -> Iterator[None]:
         apply_all = self.image.apply_all
         last_offset, epoch = snapshot_id.offset - 1, snapshot_id.epoch
-        left = MAX_RECORDS_PER_TURN
+        left = MAX_RECORDS_PER_CALLBACK
         for messages in runs:
             apply_all(messages, last_offset, epoch, of_snapshot=True)
             self.loading.records += len(messages)
             left -= len(messages)
             if left <= 0:
-                left = MAX_RECORDS_PER_TURN
+                left = MAX_RECORDS_PER_CALLBACK
                 yield None
         self.next_offset = snapshot_id.offset
 
     def _apply(self, data: bytes | memoryview) -> Iterator[None]:
         image = self.image
         apply_all = image.apply_all
-        left = MAX_RECORDS_PER_TURN
+        left = MAX_RECORDS_PER_CALLBACK
         for batch in iter_batches(data, verify=False):  # storage has verified them
             header = batch.header
             if header.is_control:
@@ -123,7 +123,7 @@ class Replay:
                 offset += count
                 left -= count
                 if left <= 0:
-                    left = MAX_RECORDS_PER_TURN
+                    left = MAX_RECORDS_PER_CALLBACK
                     yield None
             self.next_offset = header.last_offset + 1
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kraftd.histogram import Histogram
-from kraftd.metrics.family import NS_A_MS, Family, Samples, own
+from kraftd.metrics.family import NS_PER_MS, Family, Samples, own
 from kraftd.metrics.readings import Readings
 from kraftd.metrics.request_metrics import api_name, error_samples, total_of, version_samples
 from kraftd.requests.stats import ApiStats
@@ -44,19 +44,19 @@ FAMILIES: tuple[Family, ...] = (
         ("request", "error"),
     ),
     _histogram(
-        "request_total_time_ms", "from such a request's arrival to its answer's leaving", total_of, NS_A_MS
+        "request_total_time_ms", "from such a request's arrival to its answer's leaving", total_of, NS_PER_MS
     ),
     _histogram(
         "request_local_time_ms",
         "the same, of requests that were answered in the turn in which they arrived",
         lambda stats: stats.at_once,
-        NS_A_MS,
+        NS_PER_MS,
     ),
     _histogram(
         "request_remote_time_ms",
         "the same, of requests that waited: for new records, a commit, the disk, or another node",
         lambda stats: stats.parked,
-        NS_A_MS,
+        NS_PER_MS,
     ),
     _histogram("request_bytes", "sizes of such requests", lambda stats: stats.size_bytes, 1),
     own(

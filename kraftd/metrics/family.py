@@ -20,8 +20,8 @@ from prometheus_client.core import (
 from kraftd.histogram import Histogram
 from kraftd.metrics.readings import Readings
 
-NS_A_MS = 1_000_000
-NS_A_SECOND = 1_000_000_000
+NS_PER_MS = 1_000_000
+NS_PER_SECOND = 1_000_000_000
 
 Labels = tuple[str, ...]
 Value = float | Histogram
@@ -99,7 +99,7 @@ class Bean(NamedTuple):
     def counter(self, name: str, meaning: str, read: ReadOne) -> Family:
         return self.family("counter", name, meaning, one(read))
 
-    def histogram(self, name: str, meaning: str, read: ReadOne, unit: int = NS_A_MS) -> Family:
+    def histogram(self, name: str, meaning: str, read: ReadOne, unit: int = NS_PER_MS) -> Family:
         return self.family("histogram", name, meaning, one(read), unit=unit)
 
     def family(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.metrics.family import NS_A_SECOND, Family, own
+from kraftd.metrics.family import NS_PER_SECOND, Family, own
 from kraftd.metrics.health import health
 from kraftd.metrics.readings import Readings
 
@@ -40,22 +40,22 @@ FAMILIES: tuple[Family, ...] = (
         "loop_step_seconds",
         "how long single steps held the event loop",
         lambda r: r.steps,
-        NS_A_SECOND,
+        NS_PER_SECOND,
     ),
     own(
         "gauge",
         "loop_step_longest_seconds",
         "the longest step since the start",
-        lambda r: r.longest_step_ns / NS_A_SECOND,
+        lambda r: r.longest_step_ns / NS_PER_SECOND,
     ),
     own(
         "histogram",
         "loop_delay_seconds",
         "how late timers of the event loop ran",
         lambda r: r.delays,
-        NS_A_SECOND,
+        NS_PER_SECOND,
     ),
-    own("histogram", "fsync_seconds", "how long syncs of the log took", lambda r: r.syncs, NS_A_SECOND),
+    own("histogram", "fsync_seconds", "how long syncs of the log took", lambda r: r.syncs, NS_PER_SECOND),
     own(
         "counter",
         "requests_not_served",

@@ -19,7 +19,7 @@ from kraftd.metrics.status import status
 from kraftd.metrics.survey import Survey, survey
 
 JSON = "application/json"
-TURN_NS = 2_000_000  # of writing a scrape's text, before other callbacks run
+WRITE_BUDGET_NS = 2_000_000  # of writing a scrape's text, before other callbacks run
 HTML = "text/html; charset=utf-8"
 EVENTS = "text/event-stream"
 EVENT_S = 2.0  # between two events of a stream
@@ -99,7 +99,7 @@ class Pages:
                     self._survey_due_ns = monotonic_ns() + max(int(SURVEY_S * 1e9), SURVEY_SHARE * busy_ns)
                     return
                 took_ns = monotonic_ns() - began_ns
-                if took_ns >= TURN_NS:
+                if took_ns >= WRITE_BUDGET_NS:
                     self._held(took_ns)
                     busy_ns += took_ns
                     await asyncio.sleep(0)
@@ -114,7 +114,7 @@ class Pages:
         for piece in exposition.pieces():
             pieces.append(piece)
             took_ns = monotonic_ns() - began_ns
-            if took_ns >= TURN_NS:
+            if took_ns >= WRITE_BUDGET_NS:
                 self._held(took_ns)
                 await asyncio.sleep(0)
                 began_ns = monotonic_ns()

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from kraftd.histogram import Histogram
-from kraftd.metrics.family import NS_A_MS, Bean, Family, Samples
+from kraftd.metrics.family import NS_PER_MS, Bean, Family, Samples
 from kraftd.metrics.readings import Readings
 from kraftd.requests.stats import ApiStats
 from kraftd.wire.api import ApiKey, request_class
@@ -115,7 +115,7 @@ FAMILIES: tuple[Family, ...] = (
         "from a request's arrival to its answer's leaving",
         _total,
         ("request",),
-        NS_A_MS,
+        NS_PER_MS,
     ),
     _REQUESTS.family(
         "histogram",
@@ -123,7 +123,7 @@ FAMILIES: tuple[Family, ...] = (
         "the same, of requests that were answered in the turn in which they arrived",
         lambda r: [((name,), stats.at_once) for name, stats in _apis(r)],
         ("request",),
-        NS_A_MS,
+        NS_PER_MS,
     ),
     _REQUESTS.family(
         "histogram",
@@ -131,7 +131,7 @@ FAMILIES: tuple[Family, ...] = (
         "the same, of requests that waited: for a commit, for new records, or for the disk",
         lambda r: [((name,), stats.parked) for name, stats in _apis(r)],
         ("request",),
-        NS_A_MS,
+        NS_PER_MS,
     ),
     _REQUESTS.family(
         "histogram",

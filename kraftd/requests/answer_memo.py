@@ -16,7 +16,7 @@ from kraftd.wire.primitives import Buffer
 MAX_BYTES = 8 << 20  # of all answers that are kept: one of 10,000 topics with 10 partitions has 4.6 MB
 MAX_ANSWERS = 4_096
 MAX_REQUEST_BYTES = 1_024
-SPREAD = 8  # the number of classes of connections, for answers that name one of several nodes
+CONNECTION_CLASSES = 8  # the number of classes of connections, for answers that name one of several nodes
 
 _LENGTH = Struct(">h")
 _KEY = Struct(">h")
@@ -56,7 +56,7 @@ class AnswerMemo:
             return None
         (length,) = _LENGTH.unpack_from(frame, 8)
         at = 10 + length if length > 0 else 10
-        return listener, connection_id % SPREAD, frame[:4], frame[at:]
+        return listener, connection_id % CONNECTION_CLASSES, frame[:4], frame[at:]
 
     def forget(self) -> None:
         """Forget all answers; those that are still being made are not kept."""

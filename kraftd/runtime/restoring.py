@@ -36,7 +36,9 @@ from kraftd.wire.error_code import ErrorCode, error_name
 PATIENCE_S = 20.0  # without an answer of a leader: more than two rounds of elections
 ANSWER_S = 2.0
 PAUSE_S = 0.2
-HOPS = 4  # from a node that knows the leader to the leader, and again if the epoch has changed meanwhile
+MAX_REDIRECTS = (
+    4  # from a node that knows the leader to the leader, and again if the epoch has changed meanwhile
+)
 
 Address = tuple[str, int]
 Dial = Callable[[str, int], Client]  # connects to a host and a port
@@ -140,7 +142,7 @@ def _from(
 ) -> OffsetAndEpoch:
     """Ask one controller, then the leader that it names."""
     address, epoch = server, 0
-    for _ in range(HOPS):
+    for _ in range(MAX_REDIRECTS):
         with dial(*address) as client:
             answer = client.ask(ApiKey.FETCH, _fetch(cluster_id, epoch), FetchResponse)
             if answer.error_code or not answer.responses or not answer.responses[0].partitions:

@@ -21,7 +21,7 @@ from kraftd.security.jwt_validation import MAX_TOKEN_BYTES
 from kraftd.security.tls_settings import TlsSettings
 
 MAX_ANSWER_BYTES = 1 << 20
-MAX_TOLD_LENGTH = 300
+MAX_ERROR_LENGTH = 300
 RELOGIN_MS = 10_000  # after an answer that another try would get again, as Kafka's refreshing login waits
 MIN_WAIT_MS = 100
 _GRANTED = (200, 201)
@@ -129,7 +129,7 @@ def _shown(value: object, grant: TokenGrant) -> str:
     text = _UNPRINTABLE.sub(" ", str(value))
     for secret in (grant.client_secret, _form_encoded(grant.client_secret)):
         text = text.replace(secret, "[hidden]")
-    return text[:MAX_TOLD_LENGTH]
+    return text[:MAX_ERROR_LENGTH]
 
 
 def read_token(text: str, subject_claim: str = "sub") -> Token:

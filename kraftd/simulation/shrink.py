@@ -11,7 +11,7 @@ from kraftd.simulation.faults import Fault, plan_faults
 from kraftd.simulation.run import Outcome, run_seed
 from kraftd.simulation.world import World
 
-MOST_RUNS = 300
+MAX_RUNS = 300
 
 
 def planned(seed: int, *, short: bool = False) -> list[Fault]:
@@ -19,7 +19,7 @@ def planned(seed: int, *, short: bool = False) -> list[Fault]:
     return list(plan_faults(World(seed, faults=(), short=short)))
 
 
-def shrink(outcome: Outcome, most_runs: int = MOST_RUNS) -> list[Fault]:
+def shrink(outcome: Outcome, most_runs: int = MAX_RUNS) -> list[Fault]:
     """The faults that break the same invariant; the whole plan if none can be removed."""
     faults = planned(outcome.seed, short=outcome.short)
     runs = 0

@@ -22,7 +22,7 @@ from kraftd.spark.storage import StoredFile, read_bytes
 from kraftd.wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, parse_header
 
 SPLIT_BYTES = 16 << 20
-MOST_SPLITS = 4096
+MAX_SPLITS = 4096
 """How many splits a log has at most, beside one more a segment: the driver holds them all."""
 Place = tuple[int, BatchHeader]
 """The position of a batch in its file, and its header."""
@@ -71,7 +71,7 @@ class SegmentPlan:
 
 def split_bytes_of(log_bytes: int) -> int:
     """The bytes a split for a log of some length."""
-    return max(SPLIT_BYTES, -(-log_bytes // MOST_SPLITS))
+    return max(SPLIT_BYTES, -(-log_bytes // MAX_SPLITS))
 
 
 def plan_segment(

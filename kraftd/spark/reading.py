@@ -15,7 +15,7 @@ from kraftd.spark.storage import StoredFile
 from kraftd.wire.batch import Batch, CorruptBatch
 
 CHUNK_BYTES = 4 << 20
-ROWS_AT_ONCE = 16_384
+ROWS_PER_BATCH = 16_384
 DAMAGE_PIECE_BYTES = 1 << 20
 
 
@@ -67,7 +67,7 @@ def read_split(
                     epoch = header.leader_epoch
                     if wanted.may_hold(batch):
                         add_batch(decoder, file, batch, wanted, permissive=permissive)
-                        if decoder.rows >= ROWS_AT_ONCE:
+                        if decoder.rows >= ROWS_PER_BATCH:
                             yield from decoder.take()
                     expected = header.next_offset
                     position = batch.position + header.size_bytes

@@ -10,7 +10,7 @@ import pytest
 from kraftd.messages.list_config_resources_request import ListConfigResourcesRequest
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.requests import answer_memo
-from kraftd.requests.answer_memo import SPREAD
+from kraftd.requests.answer_memo import CONNECTION_CLASSES
 from kraftd.requests.events import FramesReceived
 from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
@@ -67,9 +67,9 @@ def test_requests_that_differ_have_answers_of_their_own(house: ClientHouse) -> N
     ask(house, "t", connection_id=1001)
     assert kept(house) == 16
     assert house.node.image.brokers.keys() == {1, 2}
-    # Connections are led to different brokers, SPREAD of them at most.
+    # Connections are led to different brokers, CONNECTION_CLASSES of them at most.
     assert ask(house, "t", connection_id=1000) != ask(house, "t", connection_id=1001)
-    assert ask(house, "t", connection_id=1000) == ask(house, "t", connection_id=1000 + SPREAD)
+    assert ask(house, "t", connection_id=1000) == ask(house, "t", connection_id=1000 + CONNECTION_CLASSES)
 
 
 def test_random_changes_are_in_the_next_answer(house: ClientHouse) -> None:
@@ -153,7 +153,7 @@ def test_kept_answers_are_bounded_in_number_and_bytes(
         assert 0 < kept(house) <= 5
     house.clients.memo.forget()
     monkeypatch.setattr(answer_memo, "MAX_BYTES", 2 * size_bytes + 10)
-    for connection_id in range(1000, 1000 + SPREAD):
+    for connection_id in range(1000, 1000 + CONNECTION_CLASSES):
         ask(house, "t", connection_id=connection_id)
         assert 0 < kept(house) <= 2
     monkeypatch.setattr(answer_memo, "MAX_BYTES", size_bytes - 1)

@@ -17,7 +17,7 @@ from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from tests.client_node.clients import ClientHouse, consuming
 
-MANY = 3_000
+PARTITIONS = 3_000
 UNKNOWN = bytes(15) + b"x"
 
 
@@ -84,26 +84,28 @@ def test_each_partition_of_a_large_fetch_is_refused_in_turns_and_no_session_kept
     house: Loop, version: int, epoch: int
 ) -> None:
     own = house.topic_id("t")
-    expected = [(one, ErrorCode.NOT_LEADER_OR_FOLLOWER if one < 2 else 3) for one in range(MANY)]
+    expected = [(one, ErrorCode.NOT_LEADER_OR_FOLLOWER if one < 2 else 3) for one in range(PARTITIONS)]
     if version >= 13:
-        unknown = [FetchTopic(topic_id=number.to_bytes(16), partitions=[at(0)]) for number in range(9, MANY)]
-        answer = house.fetch(asking(FetchTopic(topic_id=own, partitions=[*map(at, range(MANY))]), *unknown,
-                                    epoch=epoch), version)  # fmt: skip
+        unknown = [
+            FetchTopic(topic_id=number.to_bytes(16), partitions=[at(0)]) for number in range(9, PARTITIONS)
+        ]
+        of_own = FetchTopic(topic_id=own, partitions=[*map(at, range(PARTITIONS))])
+        answer = house.fetch(asking(of_own, *unknown, epoch=epoch), version)
         code = ErrorCode.UNKNOWN_TOPIC_ID
-        rest = [("", number.to_bytes(16), 0, code) for number in range(9, MANY)]
+        rest = [("", number.to_bytes(16), 0, code) for number in range(9, PARTITIONS)]
         assert told(answer) == [("", own, one, error) for one, error in expected] + rest
     else:
         answer = house.fetch(
-            asking(FetchTopic("t", partitions=[*map(at, range(MANY))]), epoch=epoch), version
+            asking(FetchTopic("t", partitions=[*map(at, range(PARTITIONS))]), epoch=epoch), version
         )
         assert told(answer) == [("t", bytes(16), one, error) for one, error in expected]
     assert answer.session_id == 0 and not len(house.clients.fetches.sessions.cache)
     assert not house.clients.fetches.sessions.watchers._first
-    assert house.turns_taken > MANY // 200 and house.source.most <= 200
+    assert house.turns_taken > PARTITIONS // 200 and house.source.most <= 200
 
 
 def test_large_fetch_tells_marks_of_the_metadata_log_and_carries_no_records(house: Loop) -> None:
-    unknown = FetchTopic(topic_id=UNKNOWN, partitions=[*map(at, range(MANY))])
+    unknown = FetchTopic(topic_id=UNKNOWN, partitions=[*map(at, range(PARTITIONS))])
     answer = house.fetch(asking(unknown, FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[at(0)])))
     log = answer.responses[-1].partitions[0]
     assert (log.error_code, log.high_watermark) == (0, house.view.high_watermark)
@@ -115,7 +117,7 @@ def test_large_fetch_closes_the_session_that_it_names_and_answers_its_parked_fet
     end = consuming(house.view.high_watermark, session_id=session_id, session_epoch=1, max_wait_ms=10_000)
     parked = house.client_send(ApiKey.FETCH, 17, end, connection_id=1001)
     assert parked not in house.answers
-    many = FetchTopic(topic_id=UNKNOWN, partitions=[*map(at, range(MANY))])
+    many = FetchTopic(topic_id=UNKNOWN, partitions=[*map(at, range(PARTITIONS))])
     house.fetch(asking(many, session_id=session_id))
     assert parked in house.answers
     again = asking(session_id=session_id, epoch=2)

@@ -22,8 +22,8 @@ from kraftd.wire.api import ApiKey
 from tests.controller_node.house import House
 
 ALICE = Principal("User", "alice")
-COUNT = 3_000
-SLICE = 50
+ACL_COUNT = 3_000
+RECORDS_PER_SLICE = 50
 
 
 class Watched(StandardAuthorizer):
@@ -58,10 +58,10 @@ def creation(number: int) -> AclCreation:
 def test_very_many_acls_are_loaded_in_slices_and_hold_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay, "MAX_RECORDS_PER_TURN", SLICE)
+    monkeypatch.setattr(replay, "MAX_RECORDS_PER_CALLBACK", RECORDS_PER_SLICE)
     house = House(tmp_path).start()
     house.node.boundary._authorizer = allowing()
-    for start in range(0, COUNT, 20):
+    for start in range(0, ACL_COUNT, 20):
         request = CreateAclsRequest([creation(number) for number in range(start, start + 20)])
         answer = house.ask(ApiKey.CREATE_ACLS, 3, request)
         assert {one.error_code for one in answer.results} == {0}
@@ -77,10 +77,12 @@ def test_very_many_acls_are_loaded_in_slices_and_hold_together(
         with pytest.raises(AuthorizerNotReady):
             authorizer.may_read("t5")
         again.step(TurnCame())
-    assert max(authorizer.told) <= SLICE + 20  # a slice ends with a batch
-    assert sum(authorizer.told) == COUNT + 1
+    assert max(authorizer.told) <= RECORDS_PER_SLICE + 20  # a slice ends with a batch
+    assert sum(authorizer.told) == ACL_COUNT + 1
     assert (
-        authorizer.may_read("t5") and authorizer.may_read(f"t{COUNT - 1}") and not authorizer.may_read("t7")
+        authorizer.may_read("t5")
+        and authorizer.may_read(f"t{ACL_COUNT - 1}")
+        and not authorizer.may_read("t7")
     )
 
 

@@ -37,7 +37,7 @@ def topics(first: int, end: int) -> list[Message]:
 
 @pytest.fixture
 def three_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay_module, "MAX_RECORDS_PER_TURN", 3)
+    monkeypatch.setattr(replay_module, "MAX_RECORDS_PER_CALLBACK", 3)
 
 
 def names(image: Image) -> set[str]:

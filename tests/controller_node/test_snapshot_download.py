@@ -33,7 +33,7 @@ from kraftd.wire.record_frame import VersionedRecord, encode_record
 
 DIRECTORY = "/data/__cluster_metadata-0"
 ID = OffsetAndEpoch(500, 3)
-PIECE = 200
+PIECE_BYTES = 200
 RECORDS = [encode_record(VersionedRecord(TopicRecord(f"t{at}", bytes([at] * 16)), 0)) for at in range(30)]
 
 
@@ -63,8 +63,8 @@ def follower() -> tuple[MemoryDisk, MetadataLog]:
 
 
 def write(download: SnapshotDownload, data: bytes, position: int = 0) -> None:
-    for at in range(position, len(data), PIECE):
-        download.write(effects.WriteSnapshot(ID, at, data[at : at + PIECE]))
+    for at in range(position, len(data), PIECE_BYTES):
+        download.write(effects.WriteSnapshot(ID, at, data[at : at + PIECE_BYTES]))
 
 
 def bring(disk: MemoryDisk, log: MetadataLog) -> None:
@@ -117,13 +117,13 @@ def test_a_download_goes_on_where_the_last_process_left_off() -> None:
     disk, log = follower()
     first = SnapshotDownload(disk, log)
     first.begin(effects.BeginSnapshot(ID))
-    write(first, WHOLE[: 2 * PIECE])
+    write(first, WHOLE[: 2 * PIECE_BYTES])
     survivor = disk.after_crash(everything_survives)
     log = opened(survivor)
-    assert find_download(survivor, DIRECTORY) == (ID, 2 * PIECE)
+    assert find_download(survivor, DIRECTORY) == (ID, 2 * PIECE_BYTES)
     second = SnapshotDownload(survivor, log)
-    second.begin(effects.BeginSnapshot(ID, 2 * PIECE))
-    write(second, WHOLE, 2 * PIECE)
+    second.begin(effects.BeginSnapshot(ID, 2 * PIECE_BYTES))
+    write(second, WHOLE, 2 * PIECE_BYTES)
     second.named(second.finish(effects.FinishSnapshot(ID)))
     assert survivor.read_bytes(checkpoint_path(DIRECTORY, ID)) == WHOLE
 
@@ -132,14 +132,14 @@ def test_a_large_download_is_synced_on_the_way_so_that_its_end_takes_no_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A voter that is silent for long, while a disk writes all of it at once, would not count as fetching."""
-    monkeypatch.setattr(snapshot_download, "SYNC_BYTES", 2 * PIECE)
+    monkeypatch.setattr(snapshot_download, "SYNC_BYTES", 2 * PIECE_BYTES)
     disk, log = follower()
     synced: list[str] = []
     disk.fault = lambda operation, path: synced.append(path) if operation == "sync" else None
     download = SnapshotDownload(disk, log)
     download.begin(effects.BeginSnapshot(ID))
     write(download, WHOLE)
-    assert len(synced) == len(WHOLE) // (2 * PIECE)
+    assert len(synced) == len(WHOLE) // (2 * PIECE_BYTES)
 
 
 def test_an_unwanted_download_is_deleted_though_an_earlier_run_began_it() -> None:

@@ -28,7 +28,7 @@ from tests.faults.proxy import Proxy
 VOTERS = (100, 101, 102)
 CREATE_VERSION = 7
 _WAIT_S = 3
-_ASKED_AT_ONCE = 1000  # a controller refuses more than 10,000 partitions
+_TOPICS_PER_REQUEST = 1000  # a controller refuses more than 10,000 partitions
 # Half of Kafka's timeouts: a host that is lost is missed sooner. The broker that topics are placed on never
 # misses a session, since it sends no heartbeats.
 PROPERTIES: dict[str, object] = {
@@ -208,8 +208,8 @@ class FaultyQuorum(Quorum):
     def _unknown_to_leader(self, names: Sequence[str]) -> list[str]:
         unknown: list[str] = []
         with self.connect(self.wait_for_leader()) as client:
-            for first in range(0, len(names), _ASKED_AT_ONCE):
-                some = [CreatableTopic(name, 1, 1) for name in names[first : first + _ASKED_AT_ONCE]]
+            for first in range(0, len(names), _TOPICS_PER_REQUEST):
+                some = [CreatableTopic(name, 1, 1) for name in names[first : first + _TOPICS_PER_REQUEST]]
                 answer = client.call(CreateTopicsRequest(some, 30_000, True), CREATE_VERSION)
                 unknown += [
                     one.name for one in answer.topics if one.error_code != ErrorCode.TOPIC_ALREADY_EXISTS

@@ -19,7 +19,7 @@ from kraftd.metadata_dir.checkpoint import checkpoint_path, list_checkpoints
 from kraftd.raft import effects
 from kraftd.raft.events import ResponseReceived, SnapshotFinished, SnapshotRefused
 from kraftd.runtime.threads import RealDiskThread
-from tests.controller_node.test_snapshot_download import DIRECTORY, ID, PIECE, WHOLE, follower
+from tests.controller_node.test_snapshot_download import DIRECTORY, ID, PIECE_BYTES, WHOLE, follower
 from tests.runtime.daemon_process import WAIT_S
 
 
@@ -57,8 +57,8 @@ class Download:
 
     def bring(self, data: bytes = WHOLE) -> None:
         self.downloads.begin(effects.BeginSnapshot(ID))
-        for at in range(0, len(data), PIECE):
-            self.downloads.write(effects.WriteSnapshot(ID, at, data[at : at + PIECE]))
+        for at in range(0, len(data), PIECE_BYTES):
+            self.downloads.write(effects.WriteSnapshot(ID, at, data[at : at + PIECE_BYTES]))
         self.downloads.finish(effects.FinishSnapshot(ID))
 
     def whole(self) -> bool:
@@ -93,7 +93,7 @@ def test_a_damaged_one_is_deleted_and_refused(download: Download) -> None:
 
 def test_one_that_is_not_wanted_any_more_leaves_nothing(download: Download) -> None:
     download.downloads.begin(effects.BeginSnapshot(ID))
-    download.downloads.write(effects.WriteSnapshot(ID, 0, WHOLE[:PIECE]))
+    download.downloads.write(effects.WriteSnapshot(ID, 0, WHOLE[:PIECE_BYTES]))
     download.downloads.abandon(effects.AbandonSnapshot(ID))
     download.thread.stop()
     assert list_checkpoints(download.disk, DIRECTORY) == ([], [])

@@ -20,13 +20,13 @@ pytestmark = pytest.mark.kafka
 CASES = int(os.environ.get("KRAFTD_AUTHORIZER_CASES", "500"))
 QUESTIONS = 40
 ACLS = 60
-CASES_A_RUN = 5_000
+CASES_PER_RUN = 5_000
 ORACLE = "org.apache.kafka.metadata.authorizer.AuthorizerOracle"
 
 
 def test_random_decisions_are_those_of_kafkas_standard_authorizer() -> None:
-    for first in range(0, CASES, CASES_A_RUN):
-        seeds = range(first, min(CASES, first + CASES_A_RUN))
+    for first in range(0, CASES, CASES_PER_RUN):
+        seeds = range(first, min(CASES, first + CASES_PER_RUN))
         cases = [Case(seed, ACLS, QUESTIONS) for seed in seeds]
         told = ask_java(ORACLE, (line for case in cases for line in case.lines()), 900).strip()
         at = 0

@@ -20,7 +20,7 @@ from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord, encode_record
 
 CLUSTER_ID = "J8qXRwI-Qyi2G0guFTiuYw"
-MILLISECONDS_A_RECORD = 1000
+MS_PER_RECORD = 1000
 START_MS = 1_700_000_000_000
 
 
@@ -80,7 +80,7 @@ class LogDirectory:
         self.end_offset = [each.header.next_offset for each in iter_batches(batch)][-1]
 
     def timestamp_ms(self) -> int:
-        return START_MS + MILLISECONDS_A_RECORD * self.end_offset
+        return START_MS + MS_PER_RECORD * self.end_offset
 
     def index(self) -> None:
         """The index files of every segment."""

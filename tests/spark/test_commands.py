@@ -18,7 +18,7 @@ from kraftd.metadata.image import Image
 from kraftd.spark.commands import tables, validate
 from kraftd.spark.main import main
 from kraftd.wire.batch import build_batch, iter_batches
-from tests.spark.logs import MILLISECONDS_A_RECORD, START_MS, LogDirectory
+from tests.spark.logs import MS_PER_RECORD, START_MS, LogDirectory
 from tests.spark.test_planning import written
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def test_what_lies_before_the_first_checkpoint_is_refused_and_not_made_up(run: R
     def asked(as_of: object) -> Result:
         return run("tables", "--input", directory, "--output", output, "--tables", "topics", "--as-of", as_of)
 
-    early = datetime.fromtimestamp((START_MS + 4 * MILLISECONDS_A_RECORD) / 1000, UTC).isoformat()
+    early = datetime.fromtimestamp((START_MS + 4 * MS_PER_RECORD) / 1000, UTC).isoformat()
     for as_of in (4, 5, early):
         refused = asked(as_of)
         assert refused.exit_code == 1, refused.output

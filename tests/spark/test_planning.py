@@ -94,7 +94,7 @@ def test_the_splits_of_a_log_are_bounded_however_long_it_is(
     replicas = find_replicas([str(directory.path)])
     monkeypatch.setattr(planning, "SPLIT_BYTES", 1000)
     assert len(committed_log(replicas).log.splits) > 20
-    monkeypatch.setattr(planning, "MOST_SPLITS", 10)
+    monkeypatch.setattr(planning, "MAX_SPLITS", 10)
     log = committed_log(replicas)
     assert 5 < len(log.log.splits) <= 10
     assert [row["offset"] for row in rows_of(log.log.splits)] == list(range(directory.end_offset))

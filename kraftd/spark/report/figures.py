@@ -12,7 +12,7 @@ from kraftd.spark.timeline import Timeline
 
 BUCKETS = 200
 MOST_ROWS = 20
-MOST_OPERATIONS = 200
+MAX_OPERATIONS = 200
 Rows = list[dict[str, Any]]
 
 
@@ -96,7 +96,7 @@ def top_churners(timeline: Timeline) -> Rows:
 
 def last_operations(timeline: Timeline) -> Rows:
     """The last admin operations, the newest first."""
-    return _collect(audit.audit(timeline), F.desc("offset"), MOST_OPERATIONS)
+    return _collect(audit.audit(timeline), F.desc("offset"), MAX_OPERATIONS)
 
 
 def elections(timeline: Timeline) -> Rows:

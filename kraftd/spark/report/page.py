@@ -53,7 +53,7 @@ def make_page(timeline: Timeline, step: Callable[[str], None]) -> str:
         _plot(rows, plots.bars, "operations", "operations", "action"),
     )
     columns = ("offset", "timestamp_ms", "action", "resource", "detail")
-    told = f"The newest {figures.MOST_OPERATIONS} at most."
+    told = f"The newest {figures.MAX_OPERATIONS} at most."
     add("Last admin operations", told, _table(figures.last_operations(timeline), columns))
     columns = ("offset", "timestamp_ms", "epoch", "leader_id", "voters")
     add("Leaders of the quorum", "The newest first.", _table(figures.elections(timeline), columns))

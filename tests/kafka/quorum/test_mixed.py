@@ -33,7 +33,7 @@ MIXES: dict[str, tuple[Kind, Kind, Kind]] = {
 LEADERS = (100, 102, 101, 100)
 BROKERS = (1, 2)
 # Records that are compared at least: the writer is waited for seven times, for 20 topics each.
-MANY = 200
+MIN_BATCHES = 200
 
 
 @pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
@@ -59,14 +59,14 @@ def test_a_mixed_quorum_keeps_one_log_whichever_controller_leads(
             quorum.create_topic("by-kafkas-tool", partitions=3, replication_factor=2)
         topics = {topic.name for topic in quorum.metadata_by(1).topics}
         quorum.stop_all()
-        assert quorum.assert_equal_logs() > MANY
+        assert quorum.assert_equal_logs() > MIN_BATCHES
         if kind == "kraftd":
             assert electors(quorum) >= {("kraftd", "apache"), ("apache", "kraftd")}
             assert kraftd_was_granted_a_pre_vote(quorum)
             assert kraftd_granted_a_pre_vote(quorum)
         assert assert_equal_snapshots(quorum) >= len(voters)
         for node_id in voters:
-            assert assert_equal_dumps(quorum, node_id) > MANY
+            assert assert_equal_dumps(quorum, node_id) > MIN_BATCHES
         assert_shown_by_kafkas_shell(quorum, 101, topics, tmp_path)
         assert_nothing_new(quorum.nodes, "WARN")
 
