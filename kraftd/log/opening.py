@@ -7,6 +7,8 @@ batches read here are kept for the replay that follows, so that they are read on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kraftd.log.disk import Disk
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
 from kraftd.log.epochs import EpochCache, decode_epochs
@@ -51,14 +53,16 @@ class RecoveryReport:
 
 
 class FirstPass:
-    """What the only pass over the log has read from `from_offset` on; every batch was checked.
+    """What the only pass over the log has read from `from_offset` on; every batch was checked. A checkpoint
+    has what is before, of which the last record is of `from_epoch`.
 
     control_batches are copies, oldest first. tail holds all batches if they are at most the settings'
     replay_bytes, else the newest tail_bytes of them.
     """
 
-    def __init__(self, settings: LogSettings, from_offset: int = 0) -> None:
+    def __init__(self, settings: LogSettings, from_offset: int = 0, from_epoch: int = -1) -> None:
         self.from_offset = from_offset
+        self.from_epoch = from_epoch
         self.control_batches: list[bytes] = []
         self.tail = Tail(from_offset)
         self._limit_bytes = settings.replay_bytes
@@ -125,7 +129,10 @@ class OpenedSegments:
                 if end > seen.from_offset:
                     _read_closed(segment, seen, report)
             else:
-                log_end = _scan_segment(self._disk, segment, epochs, report, seen, is_last=is_last)
+                proven = self.epochs_on_disk if is_last else []
+                log_end = _scan_segment(
+                    self._disk, segment, epochs, report, seen, is_last=is_last, proven=proven
+                )
         self.log_end = log_end
 
     def __repr__(self) -> str:
@@ -219,8 +226,12 @@ def _scan_segment(
     seen: FirstPass,
     *,
     is_last: bool,
+    proven: Sequence[tuple[int, int]],
 ) -> int:
-    """Read a segment whole, index it, and cut a torn tail off the last one; returns its end offset."""
+    """Read a segment whole, index it, and cut a torn tail off the last one; returns its end offset.
+
+    proven: the epochs on the disk, each with the offset of a record that was synced before it was written.
+    """
     file = segment.file
     assert file is not None
     size_bytes = file.size_bytes()
@@ -246,6 +257,7 @@ def _scan_segment(
                 segment.path(), error.position, expected, error.reason + more, _REMEDY
             ) from None
         _check_nothing_is_cut(disk, segment, expected, error.position, seen, report)
+        _check_no_epoch_is_cut(segment, expected, error.position, seen, proven)
         cut_bytes = size_bytes - error.position
         report.truncated_bytes += cut_bytes
         report.notes.append(
@@ -257,10 +269,30 @@ def _scan_segment(
     else:
         if is_last:
             _check_nothing_is_cut(disk, segment, expected, size_bytes, seen, report)
+            _check_no_epoch_is_cut(segment, expected, size_bytes, seen, proven)
     report.scanned_bytes += size_bytes
     if not is_last:
         segment.write_indexes(disk)
     return expected
+
+
+def _check_no_epoch_is_cut(
+    segment: Segment, log_end: int, position: int, seen: FirstPass, proven: Sequence[tuple[int, int]]
+) -> None:
+    """Compare the end of the last segment with the epochs on the disk, which are written after a sync of the
+    first record of each. Raises CorruptStorage if neither the log nor a checkpoint has the last one's.
+    """
+    epoch, offset = proven[-1] if proven else (-1, -1)
+    if offset >= max(log_end, seen.from_offset) and epoch > seen.from_epoch:
+        raise CorruptStorage(
+            segment.path(),
+            position,
+            log_end,
+            f"offset {log_end} is where the log ends, and {EPOCHS_FILE_NAME} knows of epoch {epoch} from "
+            f"offset {offset} on: {offset + 1 - log_end} records or more that were synced are gone",
+            f"{_REMEDY}. If a power failure stopped Apache Kafka just as it began that epoch, nothing is "
+            f"gone: then move {EPOCHS_FILE_NAME} aside",
+        )
 
 
 def _check_nothing_is_cut(

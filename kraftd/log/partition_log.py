@@ -163,14 +163,16 @@ class PartitionLog:
         segment = self._segments[-1]
         start = segment.end_position
         whole = data if len(batches) == 1 else None
+        begins_epoch = False
         for header, view, _ in batches:
-            if self.epochs.assign(header.leader_epoch, header.base_offset):
-                self._write_epochs()
+            begins_epoch |= self.epochs.assign(header.leader_epoch, header.base_offset)
             position = segment.add(header)
             self._tail.add(
                 header.base_offset, header.next_offset, position, whole if whole is not None else view
             )
         self._pending.write(segment, start, data)
+        if begins_epoch:
+            self._write_epochs(behind=segment)
         self.log_end = expected
         self.trim_tail()
 
@@ -401,11 +403,17 @@ class PartitionLog:
             segment.file.close()
         segment.remove(self._disk)
 
-    def _write_epochs(self) -> None:
+    def _write_epochs(self, behind: Segment | None = None) -> None:
+        """Queue the epochs; `behind` a segment's records, which the file then proves to be synced."""
         content = encode_epochs(self.epochs.entries)
-        self._pending.add(
-            lambda: write_atomically(self._disk, f"{self.directory}/{EPOCHS_FILE_NAME}", content)
-        )
+
+        def write() -> None:
+            if behind is not None:
+                assert behind.file is not None
+                behind.file.sync()
+            write_atomically(self._disk, f"{self.directory}/{EPOCHS_FILE_NAME}", content)
+
+        self._pending.add(write)
 
     def _remove_files(self, remove: Callable[[], None]) -> None:
         """Queue the deletion of files beside the segments that nothing needs any more."""

@@ -68,7 +68,8 @@ def open_log(disk: Disk, directory: str, settings: LogSettings | None = None) ->
     snapshots = _sweep(disk, directory, report)
     opened = OpenedSegments(disk, directory, settings, report)
     segments, epochs = opened.segments, opened.epochs
-    seen = FirstPass(settings, snapshots[-1].offset if snapshots else 0)
+    newest = snapshots[-1] if snapshots and snapshots[-1].offset > 0 else OffsetAndEpoch(0, -1)
+    seen = FirstPass(settings, *newest)
     opened.load(seen)
     log_end, first_base = opened.log_end, segments[0].base_offset if segments else None
     found = list(snapshots)
@@ -96,6 +97,8 @@ def open_log(disk: Disk, directory: str, settings: LogSettings | None = None) ->
         log.sync()
         control_batches = ()
     elif epochs.entries != opened.epochs_on_disk:
+        if segments[-1].file is not None:
+            segments[-1].file.sync()  # epochs on the disk are a proof
         write_atomically(disk, f"{directory}/{EPOCHS_FILE_NAME}", encode_epochs(epochs.entries))
     if snapshots[-1:] != found[-1:]:
         control_batches = _read_control_batches(log)  # a damaged one does not replace them

@@ -451,6 +451,35 @@ def test_a_log_that_lost_what_its_index_proves_to_be_synced_is_refused(kept: flo
     assert disk.open(FIRST).size_bytes() == before, "nothing was changed"
 
 
+@pytest.mark.parametrize("kept", [0, 1, 5], ids=["none", "one", "those before the last epoch"])
+def test_a_killed_nodes_log_that_lost_the_begin_of_an_epoch_is_refused(kept: int) -> None:
+    """Such a node has written no index; its epochs are written behind a sync of what they tell."""
+    disk, log, _ = opened()
+    for offset in range(8):
+        log.append(batch(offset, epoch=1 if offset < 5 else 3))
+    log.sync()
+    size_bytes = disk.open(FIRST).size_bytes() // 8
+    cut_segment(disk, kept * size_bytes)
+    with pytest.raises(CorruptStorage, match=f"{6 - kept} records or more that were synced are gone"):
+        open_log(disk, DIRECTORY)
+    cut_segment(disk, kept * size_bytes + 3 if kept < 5 else kept * size_bytes - 1)  # torn as well
+    before = disk.open(FIRST).size_bytes()
+    with pytest.raises(CorruptStorage, match="leader-epoch-checkpoint knows of epoch 3 from offset 5 on"):
+        open_log(disk, DIRECTORY)
+    assert disk.open(FIRST).size_bytes() == before, "nothing was changed"
+
+
+@pytest.mark.parametrize(("offset", "epoch"), [(6, 3), (9, 3), (5, 4)])
+def test_the_begin_of_an_epoch_that_a_checkpoint_holds_is_not_lost(offset: int, epoch: int) -> None:
+    disk, log, _ = opened()
+    for at in range(6):
+        log.append(batch(at, epoch=1 if at < 5 else 3))
+    log.sync()
+    write_snapshot(disk, OffsetAndEpoch(offset, epoch))
+    cut_segment(disk, 0)
+    assert open_log(disk, DIRECTORY).log.log_end == offset
+
+
 def test_an_index_that_is_padded_proves_nothing_and_is_told_of() -> None:
     disk, size_bytes = stopped_log()
     for suffix in (".index", ".timeindex"):
