@@ -283,7 +283,7 @@ def _check_no_epoch_is_cut(
     first record of each. Raises CorruptStorage if neither the log nor a checkpoint has the last one's.
     """
     epoch, offset = proven[-1] if proven else (-1, -1)
-    if offset >= max(log_end, seen.from_offset) and epoch > seen.from_epoch:
+    if offset >= log_end and epoch > seen.from_epoch:
         raise CorruptStorage(
             segment.path(),
             position,

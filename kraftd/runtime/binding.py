@@ -52,4 +52,10 @@ def remedy(error: OSError, key: str, host: str, port: int) -> str:
             f"Ports below {PRIVILEGED_PORTS} need the capability CAP_NET_BIND_SERVICE; give it to this "
             f"process, or choose another port in {key}"
         )
-    return f"Stop what uses the address, or choose another in {key}"
+    if error.errno == errno.EADDRINUSE:
+        return f"Stop what uses the address, or choose another in {key}"
+    if error.errno == errno.EAFNOSUPPORT:
+        return f"This machine has no addresses of that family; give one of another in {key}"
+    if error.errno == errno.EINVAL and host.lower().startswith("fe80:"):
+        return f"A link-local address needs its interface, as in [{host}%eth0]; correct the host in {key}"
+    return f"Correct the address in {key}"

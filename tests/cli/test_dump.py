@@ -59,6 +59,14 @@ def test_a_flipped_bit_is_found_and_told_with_its_place(data: Path) -> None:
         assert "Damaged places: 1," in done.err
 
 
+def test_damage_is_told_whatever_else_is_left_out(data: Path) -> None:
+    path = data / "bootstrap.checkpoint"
+    path.write_bytes(path.read_bytes()[:-3])
+    done = run("dump", "--from-offset", "900000", "--to-offset", "900001", "--skip-noop", path)
+    assert [json.loads(line)["kind"] for line in done.out.splitlines()] == ["damage"]
+    assert done.code == 3
+
+
 def test_what_is_not_there_or_holds_nothing_is_told(data: Path, tmp_path: Path) -> None:
     missing = run("dump", tmp_path / "nowhere")
     assert missing.code == 1

@@ -14,6 +14,9 @@ from kraftd.host.storage import open_storage
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import StorageError
 from kraftd.log.overlay_disk import OverlayDisk
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.metadata_dir.bootstrap import write_bootstrap
+from kraftd.wire.record_frame import VersionedRecord
 from tests.cli.past import write_past
 from tests.cli.run import run, tree, write_config
 
@@ -108,6 +111,15 @@ def test_what_a_start_refuses_does_not_verify(config: Path, name: str, harm: Cal
     assert tree(data) == before, "nothing was changed"
     assert done.code == 3 or starts(config), done
     assert all(str(data) in row["path"] for row in map(json.loads, done.out.splitlines()))
+
+
+def test_sound_records_that_a_start_cannot_use_do_not_verify(config: Path) -> None:
+    data = config.parent / "data"
+    write_bootstrap(RealDisk(), str(data), [VersionedRecord(TopicRecord("a", b"a" * 16), 0)], 0)
+    done = run("dump", "--verify", data)
+    (row,) = map(json.loads, done.out.splitlines())
+    assert (done.code, row["refuses_start"], starts(config)) == (3, True, False)
+    assert "metadata.version" in row["reason"]
 
 
 def test_a_damaged_time_index_is_named_and_not_the_other(config: Path) -> None:

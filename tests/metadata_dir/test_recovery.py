@@ -469,6 +469,19 @@ def test_a_killed_nodes_log_that_lost_the_begin_of_an_epoch_is_refused(kept: int
     assert disk.open(FIRST).size_bytes() == before, "nothing was changed"
 
 
+def test_epochs_that_are_made_anew_are_written_behind_a_sync_of_the_log() -> None:
+    """A killed process may have left the records in no more than the kernel's memory."""
+    disk, log, _ = opened()
+    log.append(batch(0))
+    log.sync()
+    disk.remove(f"{DIRECTORY}/leader-epoch-checkpoint")
+    done: list[str] = []
+    disk.fault = lambda operation, path: done.append(f"{operation} {path.removeprefix(DIRECTORY)[1:]}")
+    open_log(disk, DIRECTORY)
+    synced = done.index("sync 00000000000000000000.log")
+    assert synced < next(at for at, one in enumerate(done) if "leader-epoch-checkpoint" in one)
+
+
 @pytest.mark.parametrize(("offset", "epoch"), [(6, 3), (9, 3), (5, 4)])
 def test_the_begin_of_an_epoch_that_a_checkpoint_holds_is_not_lost(offset: int, epoch: int) -> None:
     disk, log, _ = opened()

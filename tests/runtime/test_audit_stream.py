@@ -115,6 +115,25 @@ def test_a_stream_that_cannot_be_written_is_logged_once_until_it_can_be(tmp_path
     stream.close()
 
 
+class FullDisk(io.BytesIO):
+    """Takes the first half of one write, and all of those behind it."""
+
+    def write(self, data: Any) -> int:
+        half = len(data) // 2 if not self.getvalue() else len(data)
+        return super().write(bytes(data[:half]))
+
+
+def test_a_line_behind_a_torn_one_is_a_line_of_its_own(tmp_path: Path) -> None:
+    stream = AuditStream(str(tmp_path / "audit"), 3, Log())
+    stream.close()
+    stream._file = disk = FullDisk()
+    for _ in range(3):
+        stream.write(REFUSED, NOW_MS)
+    torn, *whole = disk.getvalue().splitlines()
+    assert torn.startswith(b'{"timestamp"') and not torn.endswith(b"}")
+    assert [json.loads(line)["event"] for line in whole] == ["node refused"] * 2
+
+
 def test_a_file_that_cannot_be_opened_is_told_with_what_to_do(tmp_path: Path) -> None:
     for target in (tmp_path, tmp_path / "nowhere" / "audit"):
         with pytest.raises(ConfigError, match=r"kraftd.audit.log=.*cannot be opened: .*name a file that"):

@@ -49,7 +49,12 @@ def test_a_port_in_use_is_not_shared() -> None:
         (socket.gaierror(-2, "unknown"), "nohost", 9093, "No address is known for nohost"),
         (OSError(errno.EADDRNOTAVAIL, ""), "10.9.8.7", 9093, "This machine has no address 10.9.8.7"),
         (OSError(errno.EACCES, ""), "", 443, "Ports below 1024 need the capability CAP_NET_BIND_SERVICE"),
+        (OSError(errno.EPERM, ""), "", 80, "Ports below 1024 need the capability CAP_NET_BIND_SERVICE"),
+        (OSError(errno.EACCES, ""), "", 9093, "Correct the address in listeners"),
         (OSError(errno.EADDRINUSE, ""), "", 9093, "Stop what uses the address"),
+        (OSError(errno.EAFNOSUPPORT, ""), "::1", 9093, "This machine has no addresses of that family"),
+        (OSError(errno.EINVAL, ""), "fe80::1", 9093, "A link-local address needs its interface"),
+        (OSError(errno.EINVAL, ""), "10.0.0.1", 9093, "Correct the address in listeners"),
     ],
 )
 def test_each_cause_has_a_hint_that_fits_it(error: OSError, host: str, port: int, said: str) -> None:
