@@ -1,0 +1,253 @@
+"""What reaches the core of decisions: which appends, of which epoch, and what their refusals become."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kraftd.controller.decision import Refusal
+from kraftd.controller_node import appending
+from kraftd.controller_node.appending import Appends
+from kraftd.controller_node.core_driver import CoreDriver
+from kraftd.controller_node.effects import EndTurn
+from kraftd.controller_node.faults import HalfChanged
+from kraftd.messages.no_op_record import NoOpRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.raft import effects as raft_effects
+from kraftd.raft import events as raft_events
+from kraftd.raft.replica import ConsensusBroken
+from kraftd.requests.outbox import Outbox
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.record_frame import VersionedRecord, encode_records
+
+EPOCH, LOG_END = 5, 40
+RECORD = VersionedRecord(NoOpRecord(), 0)
+VALUE = encode_records([RECORD])[0]
+
+
+class Desk:
+    """Appends in front of a core that notes events and answers each with the effects that a test sets."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.answer: list[Any] = []
+        self.fault: Exception | None = None
+        self.performed: list[Any] = []
+        self.parked: list[Any] = []
+        self.noted: list[Any] = []
+        self.applied: list[Any] = []
+        driver: Any = SimpleNamespace(
+            core=SimpleNamespace(log_end_offset=LOG_END),
+            step=self._step,
+            perform=self._perform,
+            tell=lambda event: self.events.append(("told", event)),
+        )
+        image: Any = SimpleNamespace(
+            apply_all=lambda messages, base, epoch: self.applied.append((len(messages), base, epoch))
+        )
+        self.standing: Any = SimpleNamespace(
+            active_epoch=EPOCH,
+            check_may_append=lambda: None,
+            not_controller=lambda: Refusal(ErrorCode.NOT_CONTROLLER, "lost"),
+        )
+        following: Any = SimpleNamespace(
+            applied=lambda records, end: self.applied.append((len(records), end))
+        )
+        parked: Any = SimpleNamespace(
+            expect=lambda append_id, end: self.parked.append((append_id, end)),
+            extend=lambda end: self.parked.append(end),
+        )
+        sayings: Any = SimpleNamespace(note=lambda image, end, records, call: self.noted.append((end, call)))
+        context: Any = SimpleNamespace(image=image)
+        self.outbox = Outbox()
+        self.appends = Appends(driver, context, self.standing, following, parked, sayings, self.outbox)
+        self.loses_leadership = False
+
+    def _step(self, event: Any) -> list[Any]:
+        self.events.append(event)
+        if self.fault is not None:
+            raise self.fault
+        return self.answer
+
+    def _perform(self, effects: list[Any]) -> None:
+        self.performed += effects
+        if self.loses_leadership:
+            self.standing.active_epoch = None
+
+    def append(self, count: int, *, atomic: bool = True, call: Any = None) -> int:
+        return self.appends.append([RECORD] * count, atomic, call)
+
+
+def requested(append_id: int, count: int, atomic: bool = True) -> raft_events.AppendRequested:
+    return raft_events.AppendRequested(append_id, [VALUE] * count, EPOCH, atomic)
+
+
+def test_small_decisions_gather_in_one_append_and_apply_at_once() -> None:
+    desk = Desk()
+    call: Any = object()
+    assert desk.append(2, call=call) == LOG_END + 2
+    assert desk.append(3) == desk.appends.next_offset == desk.appends.decided_end == LOG_END + 5
+    assert len(desk.appends) == 5
+    assert desk.events == [] and desk.outbox.take() == [EndTurn()]
+    assert desk.parked == [(1, LOG_END + 2), LOG_END + 5]
+    assert desk.noted == [(LOG_END + 2, call), (LOG_END + 5, None)]
+    first, second = [(2, LOG_END, EPOCH), (2, LOG_END + 2)], [(3, LOG_END + 2, EPOCH), (3, LOG_END + 5)]
+    assert desk.applied == [*first, *second]
+    desk.answer = [EndTurn()]
+    desk.appends.flush()
+    assert desk.events == [requested(1, 5)] and desk.performed == [EndTurn()]
+    assert len(desk.appends) == 0
+    desk.appends.flush()
+    assert len(desk.events) == 1
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+@pytest.mark.parametrize(("records", "size_bytes"), [(2, 1_000), (100, 2 * len(VALUE))])
+def test_a_large_decision_is_an_append_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, records: int, size_bytes: int, atomic: bool
+) -> None:
+    monkeypatch.setattr(appending, "MAX_GATHERED_RECORDS", records)
+    monkeypatch.setattr(appending, "MAX_BATCH_BYTES", size_bytes)
+    desk = Desk()
+    desk.append(2)
+    assert desk.append(3, atomic=atomic) == LOG_END + 3  # this core's log does not grow
+    assert desk.events == [requested(1, 2), requested(2, 3, atomic)]
+    assert desk.parked == [(1, LOG_END + 2), (2, LOG_END + 3)]
+    assert len(desk.appends) == 0
+
+
+def test_what_does_not_fit_into_the_gathered_batch_begins_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(appending, "MAX_BATCH_BYTES", 3 * len(VALUE))
+    desk = Desk()
+    for count in (2, 1, 1):
+        desk.append(count)
+    assert desk.events == [requested(1, 3)]
+    assert desk.parked == [(1, LOG_END + 2), LOG_END + 3, (2, LOG_END + 1)]
+    assert desk.outbox.take() == [EndTurn(), EndTurn()]
+
+
+def test_a_leadership_that_ends_with_the_flush_refuses_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(appending, "MAX_BATCH_BYTES", 2 * len(VALUE))
+    desk = Desk()
+    desk.append(2)
+    desk.loses_leadership = True
+    with pytest.raises(Refusal, match="lost"):
+        desk.append(1)
+    assert len(desk.appends) == 0 and len(desk.noted) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_CONTROLLER),
+        (ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.POLICY_VIOLATION),
+    ],
+)
+def test_what_the_core_refuses_is_refused(error: ErrorCode, code: ErrorCode) -> None:
+    desk = Desk()
+    desk.answer = [EndTurn(), raft_effects.AppendRefused(1, error)]
+    with pytest.raises(Refusal) as refusal:
+        desk.appends.request([VALUE] * 3, EPOCH, True)
+    assert refusal.value.code == code
+    assert desk.parked == [] and desk.appends.decided_end == 0
+
+
+def test_records_that_are_applied_by_the_caller_are_only_appended() -> None:
+    desk = Desk()
+    desk.answer = [EndTurn()]
+    assert desk.appends.request([VALUE] * 3, EPOCH, False) == [EndTurn()]
+    assert desk.events == [requested(1, 3, False)]
+    assert (desk.parked, desk.appends.decided_end) == ([(1, LOG_END + 3)], LOG_END + 3)
+    assert desk.applied == [] and desk.performed == []
+
+
+def test_a_fault_between_image_and_log_ends_the_node() -> None:
+    desk = Desk()
+    desk.append(1)
+    desk.fault = ZeroDivisionError("planted")
+    with pytest.raises(HalfChanged, match=r"applied and not appended: ZeroDivisionError\('planted'\)"):
+        desk.appends.flush()
+    desk = Desk()
+    desk.appends._sayings = None  # type: ignore[assignment]
+    with pytest.raises(HalfChanged, match="appended and not applied"):
+        desk.append(1)
+
+
+def test_other_events_reach_the_core_behind_what_has_gathered() -> None:
+    desk = Desk()
+    event: Any = object()
+    desk.appends.tell_core(event)
+    desk.append(1)
+    desk.appends.tell_core(event)
+    assert desk.events == [("told", event), requested(1, 1), ("told", event)]
+
+
+def test_a_lost_leadership_forgets_what_has_gathered() -> None:
+    desk = Desk()
+    desk.append(2)
+    desk.appends.forget()
+    assert (len(desk.appends), desk.appends.decided_end, desk.appends.next_offset) == (0, 0, LOG_END)
+    assert repr(desk.appends) == "<Appends 0 records, 0 bytes gathered>"
+
+
+@pytest.mark.parametrize("validate_only", [True, False])
+@pytest.mark.parametrize("error", [None, ErrorCode.INVALID_UPDATE_VERSION])
+def test_an_upgrade_of_kraft_version_comes_behind_what_has_gathered__kip853(
+    validate_only: bool, error: ErrorCode | None
+) -> None:
+    desk = Desk()
+    desk.append(2)
+    desk.answer = [EndTurn()] if error is None else [EndTurn(), raft_effects.AppendRefused(2, error)]
+    desk.appends._request = lambda *_, **__: []  # type: ignore[assignment,method-assign]
+    assert desk.appends.upgrade_kraft_version(1, validate_only) == error
+    assert desk.events == [raft_events.KRaftVersionUpgradeRequested(2, 1, EPOCH, validate_only)]
+    assert desk.performed == desk.answer
+    assert len(desk.appends) == 0
+
+
+def test_an_upgrade_is_refused_if_the_leadership_ends_before_it() -> None:
+    desk = Desk()
+    desk.append(2)
+    desk.loses_leadership = True
+    assert desk.appends.upgrade_kraft_version(1, False) == ErrorCode.NOT_CONTROLLER
+    assert desk.events == [requested(1, 2)]
+
+
+class Broken(raft_effects.Effect, frozen=True):
+    """An effect whose taker fails."""
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [(ZeroDivisionError("planted"), HalfChanged), (ConsensusBroken("planted"), ConsensusBroken)],
+)
+def test_a_fault_in_an_effect_of_the_core_ends_the_node(error: Exception, raised: type[Exception]) -> None:
+    def fail(_: Any) -> None:
+        raise error
+
+    outbox = Outbox()
+    stepped: list[Any] = []
+    core: Any = SimpleNamespace(step=lambda event, now_ms: stepped.append((event, now_ms)) or [EndTurn()])
+    context: Any = SimpleNamespace(now_ms=77)
+    driver = CoreDriver(core, context, outbox)
+    driver.takers[Broken] = fail
+    event: Any = object()
+    assert driver.step(event) == [EndTurn()] and outbox.take() == []
+    driver.tell(event)
+    assert outbox.take() == [EndTurn()]
+    assert stepped == [(event, 77)] * 2 and driver.now_ms == 77
+    with pytest.raises(raised, match="planted"):
+        driver.perform([EndTurn(), Broken(), EndTurn()])
+    assert outbox.take() == [EndTurn()]
+
+
+def test_the_records_of_a_decision_are_measured_as_they_are_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = VersionedRecord(TopicRecord("a" * 200, bytes(16)), 0)
+    size_bytes = len(encode_records([large])[0])
+    for limit, alone in ((size_bytes, False), (size_bytes - 1, True)):
+        monkeypatch.setattr(appending, "MAX_BATCH_BYTES", limit)
+        desk = Desk()
+        desk.appends.append([large], True)
+        assert (len(desk.events) == 1) is alone

@@ -1,0 +1,201 @@
+"""What each API's file adds to its decision: who may ask, on which controller, and in which version."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kraftd.controller.decision import Refusal
+from kraftd.controller_node.token_requests import PLAINTEXT, SSL, may_ask_for_tokens
+from kraftd.messages import alter_configs_request as legacy
+from kraftd.messages import incremental_alter_configs_request as incremental
+from kraftd.messages.create_delegation_token_request import CreateDelegationTokenRequest
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest
+from kraftd.messages.describe_acls_request import DescribeAclsRequest
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
+from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraftd.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+from kraftd.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
+from kraftd.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraftd.metadata.state import AclState
+from kraftd.raft import events as raft_events
+from kraftd.requests.call import Call
+from kraftd.security.authorizer import AuthorizerSettings, StandardAuthorizer
+from kraftd.security.principals import ANONYMOUS, Principal
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.controller_node.house import House
+
+ALICE, BY_TOKEN = Principal("User", "alice"), Principal("User", "alice", True)
+NOT_ALLOWED = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path).start()
+
+
+@pytest.mark.parametrize(
+    ("principal", "protocol", "forwarded", "allowed"),
+    [
+        (ALICE, 2, False, True),
+        (ALICE, SSL, False, True),
+        (ANONYMOUS, SSL, False, False),
+        (ANONYMOUS, 2, False, True),
+        (ALICE, PLAINTEXT, False, False),
+        (ALICE, PLAINTEXT, True, True),  # the broker has checked its own listener
+        (BY_TOKEN, 2, False, False),
+        (BY_TOKEN, 2, True, False),
+    ],
+)
+def test_tokens_are_for_senders_that_are_authenticated_by_something_else__kip48(
+    principal: Principal, protocol: int, forwarded: bool, allowed: bool
+) -> None:
+    listeners: list[str] = []
+    identity = SimpleNamespace(security_protocol=lambda name: listeners.append(name) or protocol)
+    node: Any = SimpleNamespace(identity=identity)
+    envelope = Call(1, 0, "C", "h", ApiKey.ENVELOPE, 0, 1, "c", None) if forwarded else None
+    call = Call(1, 0, "C", "h", 38, 3, 1, "c", None, principal, envelope)
+    assert may_ask_for_tokens(node, call) is allowed
+    assert set(listeners) <= {"C"}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_denied_tokens_have_their_principals_and_no_times__kip373(house: House, version: int) -> None:
+    request = CreateDelegationTokenRequest("User" if version > 2 else "", "bob" if version > 2 else "")
+    made = house.ask(ApiKey.CREATE_DELEGATION_TOKEN, version, request)
+    assert made.error_code == NOT_ALLOWED
+    owner = ("User", "bob" if version > 2 else "ANONYMOUS")
+    assert (made.principal_type, made.principal_name) == owner
+    requester = ("User", "ANONYMOUS") if version > 2 else ("", "")
+    assert (made.token_requester_principal_type, made.token_requester_principal_name) == requester
+    assert (made.issue_timestamp_ms, made.expiry_timestamp_ms, made.max_timestamp_ms) == (-1, -1, -1)
+    for key, change in (
+        (ApiKey.RENEW_DELEGATION_TOKEN, RenewDelegationTokenRequest()),
+        (ApiKey.EXPIRE_DELEGATION_TOKEN, ExpireDelegationTokenRequest()),
+    ):
+        refused = house.ask(key, 2, change)
+        assert (refused.error_code, refused.expiry_timestamp_ms) == (NOT_ALLOWED, -1)
+
+
+@pytest.mark.parametrize(
+    ("file", "message", "key"),
+    [
+        ("api_50_describe_user_scram_credentials", DescribeUserScramCredentialsRequest(), 50),
+        ("api_29_describe_acls", DescribeAclsRequest(), 29),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_every_controller_describes_what_it_knows_once_it_knows_any(
+    file: str, message: Any, key: int, known: bool
+) -> None:
+    decided: list[tuple[Any, Any, bool]] = []
+    asked: list[Any] = []
+    node: Any = SimpleNamespace(
+        boundary=SimpleNamespace(has_authorizer=True),
+        following=SimpleNamespace(knows_metadata=lambda call: asked.append(call) or known),
+        decisions=SimpleNamespace(
+            decide=lambda call, decide, on_standby=False: decided.append((call, decide, on_standby))
+        ),
+    )
+    call = Call(1, 0, "C", "h", key, 0, 1, "c", message)
+    import_module(f"kraftd.controller_node.{file}").handle(node, call)
+    assert asked == [call]
+    assert [(one, callable(decide), standby) for one, decide, standby in decided] == (
+        [(call, True, True)] if known else []
+    )
+
+
+def test_without_an_authorizer_descriptions_of_acls_are_refused_in_kafkas_words() -> None:
+    node: Any = SimpleNamespace(boundary=SimpleNamespace(has_authorizer=False))
+    call = Call(1, 0, "C", "h", ApiKey.DESCRIBE_ACLS, 3, 1, "c", DescribeAclsRequest())
+    with pytest.raises(Refusal) as refusal:
+        import_module("kraftd.controller_node.api_29_describe_acls").handle(node, call)
+    assert refusal.value.code == ErrorCode.SECURITY_DISABLED
+    assert refusal.value.message == "No Authorizer is configured on the broker"
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(0, ErrorCode.INVALID_REQUEST), (1, ErrorCode.MISMATCHED_ENDPOINT_TYPE)]
+)
+def test_a_controller_describes_no_brokers_in_the_code_of_the_version__kip919(
+    house: House, version: int, code: ErrorCode
+) -> None:
+    answer = house.ask(ApiKey.DESCRIBE_CLUSTER, version, DescribeClusterRequest(endpoint_type=1))
+    assert answer.error_code == code
+
+
+@pytest.mark.parametrize(("version", "results"), [(1, 1), (2, 0)])
+def test_updated_features_are_listed_one_by_one_before_v2__kip584(
+    house: House, version: int, results: int
+) -> None:
+    request = UpdateFeaturesRequest(1_000, [FeatureUpdateKey("group.version", 0, upgrade_type=2)])
+    answer = house.ask(ApiKey.UPDATE_FEATURES, version, request)
+    assert (answer.error_code, len(answer.results)) == (0, results)
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)]
+)
+def test_disabled_deletion_has_the_code_of_the_version(tmp_path: Path, version: int, code: ErrorCode) -> None:
+    house = House(tmp_path, delete__topic__enable="false").start()
+    answer = house.ask(ApiKey.DELETE_TOPICS, version, DeleteTopicsRequest(topic_names=("a",)))
+    assert [one.error_code for one in answer.responses] == [code]
+
+
+TOPIC, LOGGER = 2, 8
+
+
+def test_configs_that_may_not_be_altered_are_refused_behind_the_others(house: House) -> None:
+    authorizer = StandardAuthorizer(AuthorizerSettings())
+    authorizer.change([], [AclState(2, "b", 3, "User:ANONYMOUS", "*", 11, 3)])  # ALTER_CONFIGS on b
+    authorizer.end_load()
+    house.unfenced()
+    house.create("a", "b")
+    house.node.boundary._authorizer = authorizer
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    rows: list[Any] = [legacy.AlterConfigsResource(TOPIC, name) for name in "ab"]
+    answer = house.ask(ApiKey.ALTER_CONFIGS, 2, legacy.AlterConfigsRequest(rows))
+    assert [(one.resource_name, one.error_code) for one in answer.responses] == [("b", 0), ("a", denied)]
+    assert answer.responses[1].error_message == denied.message
+    assert answer.responses[1].resource_type == TOPIC
+    rows = [incremental.AlterConfigsResource(kind, name) for kind, name in ((LOGGER, "100"), (TOPIC, "b"))]
+    answer = house.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, incremental.IncrementalAlterConfigsRequest(rows))
+    assert [(one.resource_name, one.error_code) for one in answer.responses] == [
+        ("b", 0),
+        ("100", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    ]
+
+
+def test_errors_of_the_core_are_counted_by_their_api(house: House) -> None:
+    request = DescribeQuorumRequest([TopicData("unknown", [PartitionData(0)])])
+    assert house.ask(ApiKey.DESCRIBE_QUORUM, 2, request).topics[0].partitions[0].error_code == 3
+    assert house.node.boundary.stats.by_key[ApiKey.DESCRIBE_QUORUM].errors == {3: 1}
+
+
+def test_all_fetches_of_a_connection_are_answered_and_forgotten_with_it(house: House) -> None:
+    house.register(1)
+    end, high_watermark = house.storage.log.log_end, house.node.core.high_watermark
+    places = [house.fetch(end, high_watermark, connection_id=9) for _ in range(3)]
+    assert len(house.node.core_answers.waiting[9]) == 3
+    house.register(2)
+    assert all(house.answer(place) is not None for place in places)
+    assert not house.node.core_answers.waiting[9]
+
+
+def test_a_lost_leadership_is_logged_with_what_it_undoes(house: House) -> None:
+    lines: list[Any] = []
+    for event in (raft_events.ResignRequested(house.node.core.epoch), raft_events.DeadlineReached()):
+        lines += house.node.step(event, house.clock.ms)
+    said = {one.text: (one.level, one.fields) for one in lines if hasattr(one, "text")}
+    level, fields = said["no longer the active controller"]
+    committed = house.node.core.high_watermark
+    assert level == "warning" and fields["undone_to"] == committed - 1
+    assert fields["new_epoch"] >= fields["epoch"] > 0
+    assert said["no leader"][0] == "info" and said["no leader"][1]["leader"] == "nobody"
+    assert house.node.leadership.leaders_seen == 1
