@@ -174,7 +174,7 @@ def _collect_errors(answer: Any, codes: list[int]) -> None:
 
 
 def admin_requests(number: int, turn: int) -> Iterator[tuple[Message, int]]:
-    """What one admin does in a turn, request by request with its version."""
+    """What one admin does in a round, request by request with its version."""
     name, principal = f"load-{number}-{turn}", f"User:load-{number}"
     topic = CreatableTopic(name, -1, -1, [CreatableReplicaAssignment(0, (1, 2))])
     yield CreateTopicsRequest([topic], 60_000), CREATE_TOPICS
@@ -323,7 +323,7 @@ def largest_isr_changes(kind: Kind, times: int) -> Figures:
 
 
 def large_isr_changes(server: Server, count: int, times: int) -> tuple[float, float]:
-    """Milliseconds of one request of so many partitions, the median, and of the controller's CPU for one."""
+    """Median milliseconds of one request of this many partitions, and of the controller's CPU for one."""
     node = server.cluster.controller
     with server.connect("admin") as client:
         changes = IsrChanges(client, f"large-{count}", count, 10)

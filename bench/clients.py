@@ -148,7 +148,7 @@ def _metadata_figures(node: Node, port: int, plan: Plan, topics: int) -> Figures
 
 
 def parked(count: int) -> Figures:
-    """Memory of so many consumers that wait in sessions, and CPU of waking one of few, one of all."""
+    """Memory of this many consumers that wait in sessions, and CPU of waking one of few, one of all."""
     slots = {"max.incremental.fetch.session.cache.slots": 2 * count}
     with serving("kraftd", **slots) as (cluster, port):
         node = cluster.start_controller()

@@ -156,7 +156,7 @@ class Load:
 
 
 def drive(port: int, frames: Sequence[bytes], depth: int, seconds: float) -> Load:
-    """One connection a frame, each kept `depth` requests deep with that same frame for so many seconds.
+    """One connection a frame, each kept `depth` requests deep with that same frame for `seconds`.
 
     Raises ConnectionError if the server closes one.
     """

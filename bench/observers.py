@@ -88,8 +88,8 @@ class Observer:
 
 
 def last_of_many_ms(port: int, cluster_id: str, count: int, rounds: int) -> list[float]:
-    """Milliseconds from a create sent to the leader until each of so many observers has the records and knows
-    that they are committed; one figure a create.
+    """Milliseconds from a create sent to the leader until each of this many observers has the records and
+    knows that they are committed; one figure a create.
     """
     with Client(HOST, port, client_id="bench", timeout_s=GIVE_UP_S) as leader:
         position = quorum_position(leader)

@@ -144,7 +144,7 @@ def rows_of(disk: Any, files: list[str], verify: bool) -> Iterator[Row]:
     for path in files:
         try:
             yield from storage.verify(disk, path) if verify else storage.dump(disk, path)
-        except OSError as error:  # the other files are told of all the same
+        except OSError as error:  # the other files are still shown
             reason = f"it cannot be read: {error.strerror or error}"
             yield {"kind": "damage", "path": path, "position": 0, "offset": None, "reason": reason}
 

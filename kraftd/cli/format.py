@@ -79,7 +79,7 @@ def format_command(
     """Prepare the data directories of a new node.
 
     Without controller.quorum.voters in the file, one of --standalone, --initial-controllers and
-    --no-initial-controllers says who the first voters are. Nothing that is there is overwritten.
+    --no-initial-controllers names the first voters. Nothing that is there is overwritten.
     """
     from kraftd.config import load
 

@@ -87,7 +87,7 @@ async def registrations(bootstrap: str, timeout_s: float) -> list[Registration]:
 
 
 def role_of(quorum: Quorum, controller_id: int) -> tuple[str, int | None]:
-    """What a controller does in the quorum, and how long ago (ms) the leader heard of it."""
+    """What a controller does in the quorum, and how long ago (ms) its last request reached the leader."""
     partition = quorum.partition
     now_ms = leaders_time_ms(partition)
     for role, group in (("voter", partition.current_voters), ("observer", partition.observers)):

@@ -56,7 +56,7 @@ def signal_stops() -> None:
 
 
 def run_node(config: DaemonConfig) -> int:
-    """Run a controller until it is told to stop; its exit code."""
+    """Run a controller until a signal stops it; return its exit code."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= hard < MIN_OPEN_FILES:
         raise CommandFailure(

@@ -19,7 +19,7 @@ from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 
-# Of the context, the request and its version; in turns, if it may take long.
+# Of the context, the request and its version; a generator, if it may take several event loop callbacks.
 Decide = Callable[[Context, Any, int], Decision[Any] | Deciding]
 
 HEARTBEAT = int(ApiKey.BROKER_HEARTBEAT)
@@ -61,8 +61,8 @@ class Decisions:
         An answer without records waits for the records that it may reflect. So does a read of Kafka's
         controller, for the highest offset in its purgatory: no answer shows what could still be undone. A
         decision that knows its `seen_offset` waits for that. `on_standby` lets every controller answer from
-        what it has applied. A long decision is made, appended and applied in turns, and the others wait.
-        Raises Refusal.
+        what it has applied. A long decision takes several event loop callbacks, and the others wait. Raises
+        Refusal.
         """
         standing, long = self._standing, self.long
         if standing.active_epoch is None or standing.stopping:

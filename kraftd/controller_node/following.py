@@ -1,8 +1,8 @@
 """The image that follows the committed log: what is read into it, what clients may see, and the calls that
 wait until the metadata is known.
 
-A standby reads committed records, in turns. An active controller applies its own decisions (`applied`) and
-publishes them once they are committed.
+A standby reads committed records, a slice per event loop callback. An active controller applies its own
+decisions (`applied`) and publishes them once they are committed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Decisions too large for one event loop callback: made, appended and applied in turns.
+"""Decisions too large for one event loop callback: made, appended and applied in several.
 
 One decision at a time. Its records are made from an image that nothing changes meanwhile. Atomic records go
 into the log as one batch, others in runs of many, so that it waits for few syncs. Appended records are
-applied in turns while the disk syncs them. Other decisions wait for it. Heartbeats that change nothing,
+applied in slices while the disk syncs them. Other decisions wait for it. Heartbeats that change nothing,
 fetches and the quorum's requests go on. If the leadership is lost before an append, the append has not
-happened. If it is lost afterwards, the records share the fate of all uncommitted ones. Those not yet applied
-are read from the log again.
+happened. If it is lost afterwards, the records share the fate of all uncommitted ones. Those not yet
+applied are read from the log again.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class LongDecisions:
     def _append_run(
         self, records: list[VersionedRecord], atomic: bool, answer: list[Buffer] | None
     ) -> Generator[Sequence[Any], None, int]:
-        """Append records at once, apply them in turns; returns the offset after them.
+        """Append records at once, apply them in slices; returns the offset after them.
 
         `answer` is the decision's, passed with the last of its records.
         """

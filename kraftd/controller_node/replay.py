@@ -43,7 +43,7 @@ class Replay:
         self._reading = self._awaits_snapshot = True
 
     def load(self, snapshot_id: OffsetAndEpoch, runs: Iterator[list[Message]]) -> None:
-        """Accept the awaited snapshot, to be applied in turns."""
+        """Accept the awaited snapshot, to be applied in slices."""
         self._reading = self._awaits_snapshot = False
         self.snapshot_end = snapshot_id.offset
         self._slices = self._load(snapshot_id, runs)
@@ -60,7 +60,7 @@ class Replay:
         return ReadCommitted(self.next_offset, high_watermark, READ_BYTES)
 
     def begin(self, offset: int, data: bytes | memoryview) -> None:
-        """Accept batches that were read, to be applied in turns."""
+        """Accept batches that were read, to be applied in slices."""
         if not self._reading or offset != self.next_offset or not data:
             return  # from a log that was replaced since
         self._reading = False

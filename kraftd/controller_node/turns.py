@@ -7,7 +7,7 @@ from kraftd.requests.outbox import Outbox
 
 
 class Turns:
-    """Return whether a turn has been asked for."""
+    """The request for the next event loop callback, a turn: at most one is open."""
 
     __slots__ = ("_asked", "_outbox")
 

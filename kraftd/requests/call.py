@@ -95,7 +95,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
         return self.frame(response)
 
     def frame_in_turns(self, response: Message) -> Generator[None, None, list[Buffer]]:
-        """As `frame`, in turns, for a response that may be very large; consumes the response."""
+        """As `frame`, as a generator, for a response that may be very large; consumes the response."""
         parts = yield from encode_in_turns(response, self.version)
         parts = framed_response(self.key, self.version, self.correlation_id, parts)
         outer = self.envelope

@@ -88,7 +88,7 @@ class RequestStats:
         return found
 
     def count_errors_in_turns(self, key: int, message: Message) -> Generator[None, None, list[int]]:
-        """As `count_errors`, in turns, for an answer that may be very large."""
+        """As `count_errors`, as a generator, for an answer that may be very large."""
         has_code, lists = _places(type(message))
         found = [message.error_code] if has_code and message.error_code else []  # type: ignore[attr-defined]
         left = MAX_STRUCTS_PER_TURN

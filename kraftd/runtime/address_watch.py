@@ -1,7 +1,7 @@
 """Asks once in a while whether advertised addresses lead to their nodes: `host.address_check` on the loop.
 
-A node asks at its own address; a leader also at those of the voters that fetch. Each is told of the leader,
-which is true, so that a wrong receiver learns nothing wrong.
+A node asks at its own address; a leader also at those of the voters that fetch. Each request names the true
+leader, so that a wrong receiver learns nothing wrong.
 """
 
 from __future__ import annotations

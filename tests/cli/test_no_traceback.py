@@ -19,7 +19,7 @@ from kraftd.cli.main import kraftd
 from tests.cli.past import write_past
 from tests.cli.run import Run, run, run_apart, write_config
 
-# KRAFTD_FUZZ: so many times as many examples, for a longer look.
+# KRAFTD_FUZZ: a factor for the number of examples.
 TIMES = int(os.environ.get("KRAFTD_FUZZ", "1"))
 LINES, FILES = 60 * TIMES, 12 * TIMES
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"

@@ -283,7 +283,7 @@ def test_changes_of_partitions_that_change_no_isr_or_leader_are_none() -> None:
     topic = cluster.topic("a", (1, 2), (1, 2), (1, 2), (1, 2))
     cluster.apply([VersionedRecord(PartitionChangeRecord(1, topic.id, isr=(1,)), 2)])
     changes = [
-        PartitionChangeRecord(0, topic.id, leader=1),  # who leads already
+        PartitionChangeRecord(0, topic.id, leader=1),  # the leader already
         PartitionChangeRecord(1, topic.id, isr=(1, 2)),
         PartitionChangeRecord(2, topic.id, adding_replicas=(3,)),
         PartitionChangeRecord(3, topic.id, replicas=(2, 1)),

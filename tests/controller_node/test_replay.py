@@ -112,7 +112,7 @@ def test_a_batch_that_begins_before_the_image_ends_is_applied_in_part() -> None:
 
 
 def snapshot(offset: int, *sizes: int) -> tuple[OffsetAndEpoch, Iterable[list[Message]]]:
-    """A snapshot with runs of so many topics."""
+    """A snapshot with runs of these numbers of topics."""
     first = 0
     runs = []
     for size in sizes:

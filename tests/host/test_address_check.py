@@ -1,4 +1,4 @@
-"""Which advertised addresses are told of, when they are asked again, and how often that is logged."""
+"""Which advertised addresses are reported, when they are asked again, and how often that is logged."""
 
 from __future__ import annotations
 

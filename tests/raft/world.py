@@ -230,7 +230,7 @@ class World:
             int, int
         ] = {}  # the highest that a node offers, where that is not the newest
         self._incarnation: dict[int, int] = {}
-        self._in_flight: dict[Source, int] = {}  # -> to whom
+        self._in_flight: dict[Source, int] = {}  # -> the destination
 
     # --- building ---
 

@@ -1,6 +1,6 @@
 """Commands of scenario scripts that look at a replica as operators do.
 
-describe 1 [topic=NAME] [partition=N] [version=V]   DescribeQuorum: who is how far, by its last fetch
+describe 1 [topic=NAME] [partition=N] [version=V]   DescribeQuorum: how far each is, by its last fetch
 metrics 1 [NAME ...]                                1's metrics by Kafka's names, those or all
 
 Replicas are printed with their directory, `2:dir-2`, if it is known; `2:dir-2.1` has got another since.

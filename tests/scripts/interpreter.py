@@ -21,7 +21,7 @@ show elections|messages|appends|times|Fetch  show more from here on; Fetch: the 
 status                                     what every replica is
 
 More of them in the modules beside this one: describing, fetching, membership, puppets, snapshots, voting.
-Told always: high watermarks, who leads, truncations, the fate of appends and of clients' requests.  Empty
+Printed always: high watermarks, leaders, truncations, the fate of appends and of clients' requests.  Empty
 lines and lines that begin with # are kept as they are.
 """
 

@@ -68,7 +68,7 @@ def broker_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> Decision[
 def begin_heartbeat(
     ctx: Context, request: BrokerHeartbeatRequest
 ) -> Decision[BrokerHeartbeatResponse] | Turns[Decision[BrokerHeartbeatResponse]]:
-    """As ``broker_heartbeat``, in turns if something changes: most heartbeats change nothing."""
+    """As ``broker_heartbeat``, as a generator if something changes: most heartbeats change nothing."""
     registered_at = ctx.image.registration_offsets.get(request.broker_id)
     if registered_at is None:
         raise Refusal(ErrorCode.STALE_BROKER_EPOCH, f"Broker {request.broker_id} is not registered.")

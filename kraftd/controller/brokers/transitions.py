@@ -1,7 +1,7 @@
 """What a broker's new state means for its partitions: fenced, unfenced, stopping, unregistered, disks lost.
 
 Each function returns the records of the affected partitions and that of the broker. Heartbeats, expired
-sessions and registrations call them. Those that may affect very many partitions work in turns.
+sessions and registrations call them. Those that may affect very many partitions are generators.
 """
 
 from __future__ import annotations

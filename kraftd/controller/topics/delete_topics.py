@@ -92,7 +92,7 @@ def delete_topics(
     for topic_id, name in doomed.items():
         partition_count = len(image.topics[topic_id].partitions)
         if pace.spent(DELETED_US + partition_count):
-            yield  # so that many deletions are also applied in turns
+            yield  # so that many deletions are also applied in slices
         try:
             charge.take(partition_count)
         except Refusal as refusal:

@@ -95,7 +95,7 @@ def directories(broker_id: int) -> tuple[bytes, ...]:
 class RandomRequests:
     """Makes them for a cluster whose image the caller keeps current."""
 
-    forwarded: tuple[str, ...] = ("alice", "alice", "bob")  # for whom Envelopes speak
+    forwarded: tuple[str, ...] = ("alice", "alice", "bob")  # the principals of requests in Envelopes
     begins_at = 0  # the offset that fetches of the whole log begin at
 
     def __init__(self, seed: int, image: Image, cluster_id: str) -> None:
