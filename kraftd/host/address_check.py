@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from kraftd.host.peer_troubles import reason_in_words
+from kraftd.host.peer_troubles import CLOSED, reason_in_words
 from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
 from kraftd.types import ReplicaKey
 from kraftd.wire.error_code import ErrorCode
@@ -68,8 +68,13 @@ class AddressCheck:
         return found
 
     def failed(self, target: Target, reason: str, now_ms: int) -> None:
-        """No node answered; `reason` is what the system or the connection said."""
-        self._note(target, reason_in_words(reason), now_ms)
+        """No node answered; `reason` is what the system or the connection said.
+
+        A connection that is closed tells nothing: a node whose disk is full, or that has too many, closes it.
+        """
+        text = reason_in_words(reason)
+        if text != CLOSED:
+            self._note(target, text, now_ms)
 
     def answered(self, target: Target, answer: object, now_ms: int) -> None:
         """A node answered. One that knows a later epoch, or looks at no key, is taken for the right one."""

@@ -20,6 +20,8 @@ REPORT_AFTER_MS = 2_000
 FATAL_AFTER_MS = 3_000
 REPEAT_MS = 60_000
 
+CLOSED = "it closes the connection"
+
 # A text of the operating system, OpenSSL or `net.outbound`, its meaning, and the remedy.
 _REASONS = (
     (r"name or service|nodename|resolve|name resolution|no address", "the name does not resolve", "names"),
@@ -33,7 +35,7 @@ _REASONS = (
     (r"speaks HTTP", "an HTTP server answers there, no controller", "address"),
     (r"no answer in time|timed out", "it does not answer in time", "network"),
     (r"unreachable|no route", "there is no route to it", "network"),
-    (r"closed by the other side|reset", "it closes the connection", "protocol"),
+    (r"closed by the other side|reset", CLOSED, "protocol"),
     (r"cannot be read|does not speak Kafka|speaks \w+", "it does not speak Kafka's protocol", "address"),
 )
 _REMEDIES = {

@@ -12,8 +12,10 @@ import msgspec
 from msgspec import Struct
 
 from kraftd.log.disk import Disk, write_atomically
+from kraftd.log.errors import DiskFull
 from kraftd.types import OffsetAndEpoch
 
+FULL = b'{"asked": "", "error": "the disk is full: make room on it; the log of the controller says more"}'
 REQUEST = "snapshot.request."
 ANSWER = "snapshot.answer."
 UNFINISHED = ".tmp"
@@ -73,14 +75,21 @@ def _may_be_left(name: str) -> bool:
 
 
 def answer(disk: Disk, directory: str, given: SnapshotAnswer) -> None:
-    write_atomically(disk, f"{directory}/{ANSWER}{given.asked}", msgspec.json.encode(given))
+    """Write the answer; on a full disk an empty file, which needs no room. Raises StorageError, also then."""
+    path = f"{directory}/{ANSWER}{given.asked}"
+    try:
+        write_atomically(disk, path, msgspec.json.encode(given))
+    except DiskFull:
+        disk.open(path, create=True).close()
+        raise
 
 
 def take_answer(disk: Disk, directory: str, name: str) -> SnapshotAnswer | None:
     """Remove and return the answer to that request; None while there is none."""
     path = f"{directory}/{ANSWER}{name}"
     try:
-        given = msgspec.json.decode(disk.read_bytes(path), type=SnapshotAnswer)
+        data = disk.read_bytes(path)
+        given = msgspec.json.decode(data or FULL, type=SnapshotAnswer)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
     disk.remove(path)

@@ -30,6 +30,8 @@ from kraftd.runtime.security import Security, SecurityProblem
 from kraftd.security.authorizer import Authorizer
 from kraftd.types import Endpoint
 
+FILES_KEPT = 128  # for logs, snapshots and peers; half of the limit where that is less
+
 
 class StartupError(Exception):
     """The daemon cannot start; the text says why and what to do."""
@@ -170,7 +172,7 @@ def limits(config: DaemonConfig) -> Limits:
     buffered = config.queued_max_request_bytes
     return Limits(
         max_frame_bytes=config.socket_request_max_bytes,
-        max_connections=min(config.max_connections, max(64, soft - 128)),
+        max_connections=min(config.max_connections, soft - min(FILES_KEPT, soft // 2)),
         max_connections_per_ip=config.max_connections_per_ip,
         max_connections_per_ip_overrides=overrides_by_address(config),
         max_in_flight=config.queued_max_requests,

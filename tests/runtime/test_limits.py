@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,11 @@ def test_an_override_of_a_host_that_is_not_found_keeps_the_daemon_from_starting(
         StartupError, match=r"max\.connections\.per\.ip\.overrides=no\.such\.host\.invalid:5: "
     ):
         limits(config)
+
+
+@pytest.mark.parametrize(("files", "connections"), [(64, 32), (80, 40), (256, 128), (1_024, 896)])
+def test_connections_leave_files_for_the_log_however_few_there_may_be(
+    files: int, connections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
+    assert limits(configured()).max_connections == connections

@@ -1,0 +1,35 @@
+"""The answer to `kraftd snapshot`, on a disk with room and on one without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftd.host.snapshot_request import SnapshotAnswer, answer, take_answer
+from kraftd.log.disk import RealDisk, RealFile
+from kraftd.log.errors import DiskFull
+
+
+class FullDisk(RealDisk):
+    """A disk with room for names, and for no bytes."""
+
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        file = super().open(path, create=create)
+
+        def write(position: int, data: bytes | memoryview) -> None:
+            raise DiskFull("no room")
+
+        file.write = write  # type: ignore[method-assign]
+        return file
+
+
+def test_a_command_is_answered_on_a_full_disk_too(tmp_path: Path) -> None:
+    given = SnapshotAnswer(asked="mine", error="no space left on device")
+    assert take_answer(RealDisk(), str(tmp_path), "mine") is None
+    with pytest.raises(DiskFull):
+        answer(FullDisk(), str(tmp_path), given)
+    told = take_answer(RealDisk(), str(tmp_path), "mine")
+    assert told is not None and told.error.startswith("the disk is full: make room on it")
+    answer(RealDisk(), str(tmp_path), given)
+    assert take_answer(RealDisk(), str(tmp_path), "mine") == given
