@@ -193,6 +193,17 @@ def test_no_connection_resumes_the_session_of_another(tmp_path: Path, protocol: 
     assert first.session is not None and not again.session_reused
 
 
+def test_a_certificate_that_is_only_requested_may_be_missing_but_not_foreign(tmp_path: Path) -> None:
+    server = TlsContexts(structs.replace(pem(tmp_path), client_auth="requested")).server
+    trusting = StoreSettings(type="PEM", certificates=AUTHORITY.pem)
+    foreign = Authority("CN=Foreign").issue("CN=node")
+    shown = StoreSettings(type="PEM", key=foreign.key_pem, certificates=foreign.chain_pem)
+    assert server is not None
+    shaken(TlsContexts(TlsSettings(truststore=trusting)).client, server)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shaken(TlsContexts(TlsSettings(keystore=shown, truststore=trusting)).client, server)
+
+
 def shaken(
     client: ssl.SSLContext, server: ssl.SSLContext, session: ssl.SSLSession | None = None
 ) -> ssl.SSLObject:
