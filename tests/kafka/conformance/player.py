@@ -10,6 +10,7 @@ from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraftd.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kraftd.metadata.image import Image
+from testkit.process import wait_until
 from tests.kafka.conformance.departures import departures, left_in, start_of
 from tests.kafka.conformance.level import level
 from tests.kafka.conformance.requests import Steps, admin
@@ -34,7 +35,7 @@ class Player:
         self.images = [Image(), Image()]
         self._starts: list[int] = []
         self._found: list[str] = []
-        self._read([side.read_log() for side in pair.sides])
+        wait_until(self._knows_the_start, f"{pair!r}: both logs hold what they begin with")
         self.start = start_of(self.images[0], keeps_topics=pair.keeps_topics)
 
     def __repr__(self) -> str:
@@ -110,6 +111,12 @@ class Player:
         if kafka != kraftd and argued is None:
             self._found.append(f"{place}: another answer to {step}\n{difference(kafka, kraftd)}")
         return bool(parts[0].records)
+
+    def _knows_the_start(self) -> bool:
+        """Read on. Return whether both logs, with their first records, end at one offset."""
+        self._read([side.read_log() for side in self.pair.sides])
+        ends = {side.next_offset for side in self.pair.sides}
+        return len(ends) == 1 and all(image.features for image in self.images)
 
     def _read(self, parts: list[LogPart]) -> None:
         for image, part in zip(self.images, parts, strict=True):

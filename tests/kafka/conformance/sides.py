@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from time import sleep
+from time import sleep, time
 from typing import Any, NamedTuple
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
@@ -43,6 +43,7 @@ _A_SNAPSHOT = "a snapshot"
 _FIRST_DYNAMIC = 21  # 3.9-IV0, which knows kraft.version 1
 SNAPSHOT_INTERVAL_MS = 2_000
 NEWEST_SNAPSHOT = SnapshotId(2**62, 1)  # stands for the newest one of each side
+_LEARNT_S = 0.5
 BRIEF_MS = 5  # a token's life is over before the next request if it is no longer
 DELETES_TOPICS = "delete.topic.enable"
 
@@ -164,8 +165,12 @@ class SecuredSide(Side):
         return made
 
     def look_for_snapshots(self) -> None:
-        """Remember the newest that is whole: others have another name."""
-        found = map(parse_checkpoint_name, (path.name for path in self.metadata_dir.glob("*.checkpoint")))
+        """Remember the newest that is whole and has been there long enough for the controller to know it."""
+        before_s = time() - _LEARNT_S
+        names = [
+            path.name for path in self.metadata_dir.glob("*.checkpoint") if path.stat().st_mtime < before_s
+        ]
+        found = map(parse_checkpoint_name, names)
         made = [one for one in found if one is not None and one.offset > 0]
         self.newest_snapshot = max(made, default=None)
 
