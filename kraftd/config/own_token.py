@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from kraftd.config.findings import Findings
 from kraftd.config.security_keys import Keys, tls_settings
 from kraftd.config.settings import Setting
-from kraftd.config.urls import is_protected
+from kraftd.config.urls import is_https, is_protected
 from kraftd.security.client_credentials import RefreshRules, TokenGrant
 from kraftd.security.sasl import OAUTHBEARER
 from kraftd.security.tls_settings import TlsSettings
@@ -55,7 +55,7 @@ def read_grant(keys: Keys, url: str, options: Mapping[str, str]) -> TokenGrant |
         client_secret=secret,
         scope=_either(keys, "sasl.oauthbearer.scope", options, "scope", required=False),
         url_encodes=_flag(keys, _URL_ENCODES),
-        tls=_tls(keys, options) if url.lower().startswith("https:") else None,
+        tls=endpoint_tls(keys, options) if is_https(url) else None,
         connect_timeout_ms=_timeout_ms(keys, "sasl.login.connect.timeout.ms"),
         read_timeout_ms=_timeout_ms(keys, "sasl.login.read.timeout.ms"),
         **_backoff(keys),
@@ -144,9 +144,10 @@ def _refresh(keys: Keys) -> RefreshRules:
     )
 
 
-def _tls(keys: Keys, options: Mapping[str, str]) -> TlsSettings:
-    """How the token endpoint is trusted: by the login module's ``ssl.*`` options, or else by the system's
-    authorities.
+def endpoint_tls(keys: Keys, options: Mapping[str, str]) -> TlsSettings:
+    """How an endpoint of the identity provider is trusted.
+
+    By the login module's ``ssl.*`` options, or else by the system's authorities.
     """
     where = "an option of sasl.jaas.config"
     settings = {name: Setting(name, text, where) for name, text in options.items() if name.startswith("ssl.")}

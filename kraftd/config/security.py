@@ -12,10 +12,10 @@ from pathlib import PurePath
 from msgspec import Struct
 
 from kraftd.config.findings import Findings
-from kraftd.config.own_token import read_grant
+from kraftd.config.own_token import endpoint_tls, read_grant
 from kraftd.config.security_keys import Keys, Settings, plain_text, tls_settings
 from kraftd.config.settings import Setting
-from kraftd.config.urls import is_protected
+from kraftd.config.urls import is_https, is_protected
 from kraftd.configdef.definition import broker_def
 from kraftd.security.authorizer_settings import CLASS_NAME, AuthorizerSettings, parse_super_users
 from kraftd.security.client_credentials import TokenGrant
@@ -47,9 +47,10 @@ _PRINCIPAL_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafk
 
 
 class TokenSettings(Struct, frozen=True, kw_only=True):
-    """The place of the keys of OAUTHBEARER's tokens, and the required claims."""
+    """The place of the keys of OAUTHBEARER's tokens, how it is trusted, and the required claims."""
 
     jwks_url: str
+    tls: TlsSettings | None = None
     refresh_ms: int
     rules: TokenRules
 
@@ -163,7 +164,7 @@ def _listener(endpoint: Endpoint, settings: Settings, findings: Findings) -> Lis
         mechanisms=tuple(known),
         jaas={mechanism: entry for mechanism, entry in entries.items() if entry is not None},
         max_reauth_ms={mechanism: keys.value("connections.max.reauth.ms", mechanism) for mechanism in known},
-        tokens=_tokens(keys) if OAUTHBEARER in known else None,
+        tokens=_tokens(keys, entries[OAUTHBEARER]) if OAUTHBEARER in known else None,
         max_unauthenticated_frame_bytes=min(
             keys.value("sasl.server.max.receive.size"), MAX_UNAUTHENTICATED_FRAME_BYTES
         ),
@@ -244,7 +245,7 @@ def _jaas(keys: Keys, mechanism: str, *, needed: bool | None = None) -> JaasEntr
     return entry
 
 
-def _tokens(keys: Keys) -> TokenSettings | None:
+def _tokens(keys: Keys, entry: JaasEntry | None) -> TokenSettings | None:
     """The settings by which OAUTHBEARER checks tokens."""
     if keys.text("sasl.server.callback.handler.class", OAUTHBEARER) not in (None, *_VALIDATORS):
         why = f"kraftd runs no Java classes; use {_VALIDATORS[0]}"
@@ -258,6 +259,7 @@ def _tokens(keys: Keys) -> TokenSettings | None:
         return None
     return TokenSettings(
         jwks_url=url,
+        tls=endpoint_tls(keys, entry.options if entry is not None else {}) if is_https(url) else None,
         refresh_ms=keys.value("sasl.oauthbearer.jwks.endpoint.refresh.ms", OAUTHBEARER),
         rules=TokenRules(
             subject_claim=str(keys.value("sasl.oauthbearer.sub.claim.name", OAUTHBEARER)),

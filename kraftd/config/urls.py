@@ -6,6 +6,11 @@ import ipaddress
 from urllib.parse import urlsplit
 
 
+def is_https(url: str) -> bool:
+    """Return whether a URL is reached by TLS."""
+    return url.lower().startswith("https:")
+
+
 def is_protected(url: str) -> bool:
     """Return whether what is exchanged with a URL stays private: by HTTPS, or by HTTP within this host."""
     try:

@@ -9,6 +9,7 @@ import time
 
 from kraftd.config.security import TokenSettings, file_of_url
 from kraftd.input_file import read_input_file
+from kraftd.net.tls.source import TlsSource
 from kraftd.security.jwt_validation import InvalidToken, KeyMissing, KeySet, validate
 from kraftd.security.sasl import Login
 
@@ -21,7 +22,12 @@ class Jwks:
     """The key set of one listener; `validate` is what its logins call."""
 
     def __init__(self, settings: TokenSettings) -> None:
+        """Raises ValueError for stores of TLS that cannot be used."""
         self.settings = settings
+        try:
+            self._tls = TlsSource(settings.tls) if settings.tls is not None else None
+        except ValueError as error:
+            raise ValueError(f"sasl.jaas.config, for {settings.jwks_url}: {error}") from None
         self.key_missing = False  # since the last reading
         self._keys: KeySet | None = None
         self._read_ms = 0
@@ -37,7 +43,10 @@ class Jwks:
             else:
                 import urllib.request
 
-                with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
+                if self._tls is not None:
+                    self._tls.poll()
+                context = self._tls.client if self._tls is not None else None
+                with urllib.request.urlopen(url, timeout=TIMEOUT_S, context=context) as answer:
                     data = answer.read(MAX_BYTES)
             self._keys = KeySet(data)
         except OSError as error:  # urllib's errors are such

@@ -16,6 +16,7 @@ from kraftd.config.security import (
     ClientSecurity,
     ListenerSecurity,
     SecurityConfig,
+    TokenSettings,
 )
 from kraftd.net.tls.source import TlsSource
 from kraftd.net.token_source import TokenSource
@@ -98,12 +99,7 @@ class Security:
         self._now_ms = now_ms or Clock().now_ms
         self.listeners: dict[str, ListenerGuard] = {}
         for name, listener in config.listeners.items():
-            jwks = Jwks(listener.tokens) if listener.tokens is not None else None
-            if jwks is not None:
-                try:
-                    jwks.read()
-                except ValueError as error:
-                    raise SecurityProblem(str(error)) from None
+            jwks = _read_keys(listener.tokens) if listener.tokens is not None else None
             self.listeners[name] = ListenerGuard(listener, jwks)
         self.token_sources: list[TokenSource] = []
         self.client_tls, self.login = self._own_login(config.client)
@@ -155,6 +151,16 @@ class Security:
 
     def __repr__(self) -> str:
         return f"<Security of {', '.join(self.listeners) or 'no listener'}, {self.authorizer!r}>"
+
+
+def _read_keys(tokens: TokenSettings) -> Jwks:
+    """The key set of a listener, read. Raises SecurityProblem."""
+    try:
+        jwks = Jwks(tokens)
+        jwks.read()
+    except ValueError as error:
+        raise SecurityProblem(str(error)) from None
+    return jwks
 
 
 def make_authorizer(config: SecurityConfig, settings: Mapping[str, str]) -> Authorizer | None:

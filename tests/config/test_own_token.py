@@ -163,3 +163,14 @@ def test_keys_of_tokens_are_not_fetched_in_the_clear(tmp_path: Path, url: str) -
     path.write_text(BASE.replace("file:/keys.json", url) + "\n".join(BY_KEYS) + "\n")
     with pytest.raises(ConfigError, match=r"sasl\.oauthbearer\.jwks\.endpoint\.url"):
         load(path)
+
+
+def test_keys_of_tokens_are_fetched_by_the_trust_of_the_login_module(tmp_path: Path) -> None:
+    options = 'ssl.truststore.type="PEM" ssl.truststore.location="/idp-ca.pem"'
+    url = "sasl.oauthbearer.jwks.endpoint.url=https://idp/keys"
+    lines = (*BY_KEYS[:-1], f"{JAAS} {options};", url)
+    tokens = loaded(tmp_path, *lines).security.listeners["CONTROLLER"].tokens
+    assert tokens is not None and tokens.tls is not None
+    assert tokens.tls.truststore.location == "/idp-ca.pem"
+    by_file = loaded(tmp_path, *lines[:-1]).security.listeners["CONTROLLER"].tokens
+    assert by_file is not None and by_file.tls is None

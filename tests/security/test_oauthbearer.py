@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -10,10 +11,16 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from msgspec import structs
 
+from kraftd.config.security import TokenSettings
+from kraftd.runtime.jwks import Jwks
 from kraftd.security.jwt_validation import InvalidToken, KeyMissing, KeySet, TokenRules, validate
 from kraftd.security.oauthbearer import OAuthBearerClient, OAuthBearerServer
 from kraftd.security.sasl import Login, SaslFailed
+from kraftd.security.tls_settings import StoreSettings, TlsSettings
+from testkit.certificates import Authority
+from testkit.identity_provider import IdentityProvider
 
 NOW_MS = 1_700_000_000_000
 CLAIMS = {"sub": "alice", "exp": NOW_MS // 1000 + 60, "iat": NOW_MS // 1000, "iss": "me", "aud": ["kafka"]}
@@ -133,3 +140,18 @@ def test_malformed_messages_and_foreign_authorization_ids_fail() -> None:
     ):
         with pytest.raises(SaslFailed):
             server().respond(message, NOW_MS)
+
+
+def test_keys_are_fetched_over_tls_from_an_endpoint_that_is_trusted() -> None:
+    authority = Authority()
+    trusting = TlsSettings(truststore=StoreSettings(type="PEM", certificates=authority.pem))
+    with IdentityProvider({}, authority=authority) as provider:
+        settings = TokenSettings(jwks_url=provider.jwks_url, refresh_ms=1, rules=TokenRules(), tls=trusting)
+        fetched = Jwks(settings)
+        fetched.read()
+        assert fetched.validate(provider.token("alice"), time.time_ns() // 1_000_000).name == "alice"
+        with pytest.raises(ValueError, match="certificate"):
+            Jwks(structs.replace(settings, tls=TlsSettings())).read()
+    unusable = TlsSettings(truststore=StoreSettings(type="PEM", location="/absent.pem"))
+    with pytest.raises(ValueError, match=r"sasl\.jaas\.config, .*/absent\.pem: cannot be read"):
+        Jwks(structs.replace(settings, tls=unusable))
