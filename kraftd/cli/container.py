@@ -123,16 +123,21 @@ def format_if_new(config: DaemonConfig, environment: Mapping[str, str]) -> None:
 
 
 def answers(config: DaemonConfig, bootstrap: str | None) -> bool:
-    """Return whether the node answers on `bootstrap` (host:port), or on its own first listener."""
+    """Return whether the node answers on `bootstrap` (host:port), or on its own first listener.
+
+    Raises CommandFailure where `bootstrap` is no host:port.
+    """
     import socket
 
-    host, port = address(config.listeners[0])
-    if bootstrap:
-        host, _, text = bootstrap.rpartition(":")
-        port = int(text)
+    from kraftd.configdef.addresses import parse_host_port
+
+    try:
+        host, port = parse_host_port(bootstrap.strip()) if bootstrap else address(config.listeners[0])
+    except ValueError as error:
+        raise CommandFailure(f"KRAFTD_BOOTSTRAP={bootstrap}: {error}.", USAGE) from None
     request = b"\0\0\0\x0a\0\x12\0\0\0\0\0\x01\xff\xff"  # ApiVersions v0, which every listener answers
     try:
-        with socket.create_connection((host.strip("[]"), port), CHECK_TIMEOUT_S) as connection:
+        with socket.create_connection((host, port), CHECK_TIMEOUT_S) as connection:
             connection.settimeout(CHECK_TIMEOUT_S)
             connection.sendall(request)
             return len(connection.recv(4)) == 4

@@ -133,6 +133,19 @@ def test_it_starts_answers_its_check_and_ends_with_0(config: Path, monkeypatch: 
         assert node.wait(20) == 0
 
 
+@pytest.mark.parametrize("address", ["foo", "a:b", ":", "a:99999", "a:1,b:2"])
+def test_an_address_that_is_none_is_told_by_the_check(
+    config: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("KRAFTD_CONFIG", str(config))
+    monkeypatch.setenv("KRAFTD_BOOTSTRAP", address)
+    done = run("container", "--check")
+    assert (done.code, done.err) == (
+        2,
+        f"KRAFTD_BOOTSTRAP={address}: must be host:port, like controller1:9093.\n",
+    )
+
+
 def test_the_check_fails_where_something_else_keeps_silent(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,11 @@ def levels(found: list[Finding]) -> list[Level]:
     return [one.level for one in found]
 
 
+def test_the_room_of_a_small_disk_is_low_in_bytes_where_it_is_not_in_percent() -> None:
+    for free_bytes, level in ((GIB // 2, Level.WARNING), (GIB, Level.OK)):
+        assert levels(list(judge_disk("/data", DiskState(free_bytes, 4 * GIB, []), 2000))) == [level]
+
+
 @pytest.mark.parametrize(
     ("free_bytes", "sync_ms", "expected"),
     [
