@@ -42,6 +42,8 @@ def backup(bootstrap: str, directory: str, timeout_s: float) -> None:
     """
     from kraftd.cli.as_of import time_text
 
+    if not directory.strip():
+        raise click.BadParameter("must name a directory", param_hint="--output")
     taken = run(take(bootstrap, directory.rstrip("/") or "/", timeout_s))
     size_bytes = sum(one.size_bytes for one in taken.files)
     click.echo(

@@ -21,11 +21,12 @@ from kraftd.log.errors import (
 
 # What the operating system says where a path leads to no file that could be opened, and what to do.
 _NO_FILE = {
+    errno.ENOENT: "No directory can be made there; choose another place",
     errno.EISDIR: "Move the directory away: a file is needed there",
-    errno.ENOTDIR: "A part of that path is a file; move it away, or choose another directory in log.dirs",
+    errno.ENOTDIR: "A part of that path is a file; move it away, or choose another directory",
     errno.ELOOP: "Its symbolic links lead in a circle; put the file itself there",
     errno.ENXIO: "Move away what is there: a file is needed",
-    errno.ENAMETOOLONG: "No file can have a name of that length; choose a shorter path in log.dirs",
+    errno.ENAMETOOLONG: "No file can have a name of that length; choose a shorter path",
 }
 _TOO_MANY = {
     errno.EMFILE: "Let this process have more open files (ulimit -n, LimitNOFILE)",

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kraftd.log.disk import RealDisk
 from kraftd.metadata_dir.meta_properties import MetaProperties, write_meta_properties
 from tests.cli.cluster import create_topics, register_broker
@@ -81,6 +83,12 @@ def test_a_backup_is_restored_as_of_an_offset_under_a_new_cluster_id(tmp_path: P
             create_topics(port, "new")
         assert topics(folder / "data") == {*expected, "new"}
     assert tree(source) == before
+
+
+@pytest.mark.parametrize("directory", ["", " "])
+def test_a_backup_without_a_name_is_a_usage_error(directory: str) -> None:
+    done = run("backup", "--bootstrap", "127.0.0.1:1", "--output", directory)
+    assert (done.code, "must name a directory" in done.err) == (2, True)
 
 
 def test_a_backup_that_was_not_finished_is_not_restored(tmp_path: Path) -> None:

@@ -68,6 +68,8 @@ def test_a_directory_in_a_files_place_is_no_trouble_of_the_disk(tmp_path: Path, 
 
 def test_a_path_through_a_file_is_no_trouble_of_the_disk(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
+    with pytest.raises(DirectoryProblem, match="No directory can be made there; choose another place"):
+        RealDisk().make_directory("/proc/nowhere/data")
     with pytest.raises(DirectoryProblem, match="A part of that path is a file"):
         RealDisk().list_names(f"{tmp_path}/file")
 
