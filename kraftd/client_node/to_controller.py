@@ -41,12 +41,10 @@ def handle(node: ClientNode, call: Call) -> None:
     if call.key in OF_TOKENS and not is_known_by_more_than_a_token(node, call):
         node.boundary.refuse(call, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         return
-    if view.is_active:
-        node.outbox.emit(HandToController(call))
-        return
 
     def ask(ask_id: int) -> Progress:
-        if view.is_active:  # since this node was elected
+        if view.is_active:
+            call.settled = False  # the controller answers it, or refuses it after a fault
             node.outbox.emit(HandToController(call))
             return Progress.SETTLED
         destination = view.controller_destination()

@@ -425,6 +425,22 @@ def test_node_that_is_elected_while_a_write_waits_takes_it_itself(
     assert not len(house.clients.passing_on)
 
 
+def test_fault_of_this_nodes_controller_is_answered_after_a_wait_too(
+    house: ClientHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decide(*_asked: object) -> None:
+        raise ValueError("planted")
+
+    monkeypatch.setattr(type(house.node.decisions), "decide", decide)
+    house.may_fail = True
+    with monkeypatch.context() as elected:
+        elected.setattr(house.node.standing, "active_epoch", None)
+        request = CreateTopicsRequest([CreatableTopic("by-client", 1, 1)], 1000)
+        place = house.client_send(ApiKey.CREATE_TOPICS, 7, request)
+    house.client_advance(RETRY_MS)
+    assert house.answer(place).topics[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def test_leader_that_is_not_active_yet_takes_a_write_once_it_is(
     house: ClientHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
