@@ -1,14 +1,17 @@
 """ListOffsets (2), v1-11: offsets of the metadata log, by a name for them or by time.
 
 Authorization: DESCRIBE on the topic. Sent by: consumers and admin clients. Answered at once; a time is looked
-up in the log's time index. The latest offset is the high watermark. Errors, per partition:
-FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION,
-NOT_LEADER_OR_FOLLOWER for the partitions of brokers. Nothing is tiered: those offsets are -1.
+up in the log's time index. The latest offset is the high watermark. Nothing is tiered: those offsets are -1.
+Errors, per partition: TOPIC_AUTHORIZATION_FAILED; INVALID_REQUEST, once, for one that is named repeatedly;
+UNSUPPORTED_VERSION for a kind of offset that the version does not have. UNKNOWN_TOPIC_OR_PARTITION,
+NOT_LEADER_OR_FOLLOWER for the partitions of brokers, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
 Differs from Apache Kafka: its controllers do not serve this.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
@@ -24,7 +27,7 @@ from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.client_node.node import ClientNode
-    from kraftd.messages.list_offsets_request import ListOffsetsPartition
+    from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
     from kraftd.requests.call import Call
 
 LATEST = -1
@@ -33,7 +36,18 @@ MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
+FIRST_VERSIONS = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+NO_VERSION = 1 << 15
 FIRST_VERSION_WITH_EPOCHS = 4
+
+PartitionName = tuple[str, int]
 
 
 def handle(node: ClientNode, call: Call) -> None:
@@ -42,17 +56,27 @@ def handle(node: ClientNode, call: Call) -> None:
     times_ms: list[int | None] = []
     timed: list[ListOffsetsPartitionResponse] = []
     response = ListOffsetsResponse()
+    repeated, refused = named_repeatedly(call.message.topics), set[PartitionName]()
     for topic in call.message.topics:
         allowed = node.boundary.allows(call, AclOperation.DESCRIBE, AclResourceType.TOPIC, topic.name)
         answered = []
         for asked in topic.partitions:
-            one = answer_one(node, topic.name, asked, allowed)
+            partition = topic.name, asked.partition_index
+            if allowed and partition in repeated:
+                if partition not in refused:
+                    refused.add(partition)
+                    answered.append(
+                        ListOffsetsPartitionResponse(asked.partition_index, ErrorCode.INVALID_REQUEST)
+                    )
+                continue
+            one = answer_one(node, topic.name, asked, allowed, call.version)
             if one is None:
                 one = ListOffsetsPartitionResponse(asked.partition_index)
                 times_ms.append(None if asked.timestamp == MAX_TIMESTAMP else asked.timestamp)
                 timed.append(one)
             answered.append(one)
-        response.topics.append(ListOffsetsTopicResponse(topic.name, answered))
+        if answered:
+            response.topics.append(ListOffsetsTopicResponse(topic.name, answered))
     if not timed:
         send(node, call, response)
         return
@@ -67,6 +91,12 @@ def handle(node: ClientNode, call: Call) -> None:
     node.look_up(call, answer, LookUpTimes(call, times_ms, node.view.high_watermark))
 
 
+def named_repeatedly(topics: Iterable[ListOffsetsTopic]) -> set[PartitionName]:
+    """The partitions that a request names more than once."""
+    counts = Counter((topic.name, one.partition_index) for topic in topics for one in topic.partitions)
+    return {partition for partition, count in counts.items() if count > 1}
+
+
 def send(node: ClientNode, call: Call, response: ListOffsetsResponse) -> None:
     """Answer, without the epochs of the offsets if the version lacks them."""
     if call.version < FIRST_VERSION_WITH_EPOCHS:
@@ -77,13 +107,16 @@ def send(node: ClientNode, call: Call, response: ListOffsetsResponse) -> None:
 
 
 def answer_one(
-    node: ClientNode, topic: str, asked: ListOffsetsPartition, allowed: bool
+    node: ClientNode, topic: str, asked: ListOffsetsPartition, allowed: bool, version: int
 ) -> ListOffsetsPartitionResponse | None:
     """The offset or the error of one partition; None if the log must be searched."""
     view = node.view
-    error = partition_error(view, topic, asked.partition_index)
+    error: int = 0
     if not allowed:
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    elif asked.timestamp < 0 and version < FIRST_VERSIONS.get(asked.timestamp, NO_VERSION):
+        error = ErrorCode.UNSUPPORTED_VERSION
+    error = error or partition_error(view, topic, asked.partition_index)
     error = error or epoch_error(view, asked.current_leader_epoch)
     if error:
         return ListOffsetsPartitionResponse(asked.partition_index, error)
@@ -98,8 +131,6 @@ def answer_one(
         )
     if asked.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return ListOffsetsPartitionResponse(asked.partition_index)
-    if asked.timestamp < EARLIEST_PENDING_UPLOAD:
-        return ListOffsetsPartitionResponse(asked.partition_index, ErrorCode.UNSUPPORTED_VERSION)
     assert topic == METADATA_TOPIC
     return None
 

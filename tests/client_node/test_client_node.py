@@ -32,6 +32,7 @@ from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraftd.messages.list_offsets_response import ListOffsetsPartitionResponse
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.messages.metadata_response import MetadataResponse
 from kraftd.messages.offset_for_leader_epoch_request import (
@@ -295,12 +296,19 @@ def test_sessions_tell_the_metadata_log_only_when_it_has_news(house: ClientHouse
     assert only(house.client_ask(ApiKey.FETCH, 17, fetch)).records
 
 
-def offsets(house: ClientHouse, *times_ms: int) -> list[tuple[int, int, int]]:
-    partitions = [ListOffsetsPartition(0, -1, one) for one in times_ms]
-    request = ListOffsetsRequest(-1, 0, [ListOffsetsTopic(METADATA_TOPIC, partitions)])
-    (topic,) = house.client_ask(ApiKey.LIST_OFFSETS, 11, request).topics
-    assert not any(one.error_code for one in topic.partitions)
-    return [(one.offset, one.timestamp, one.leader_epoch) for one in topic.partitions]
+def list_offsets(
+    house: ClientHouse, version: int, *partitions: ListOffsetsPartition
+) -> list[ListOffsetsPartitionResponse]:
+    request = ListOffsetsRequest(-1, 0, [ListOffsetsTopic(METADATA_TOPIC, list(partitions))])
+    (topic,) = house.client_ask(ApiKey.LIST_OFFSETS, version, request).topics
+    found: list[ListOffsetsPartitionResponse] = topic.partitions
+    return found
+
+
+def offsets(house: ClientHouse, *times_ms: int, version: int = 11) -> list[tuple[int, int, int]]:
+    found = [one for ms in times_ms for one in list_offsets(house, version, ListOffsetsPartition(0, -1, ms))]
+    assert not any(one.error_code for one in found)
+    return [(one.offset, one.timestamp, one.leader_epoch) for one in found]
 
 
 def test_offsets_are_listed_by_name_and_by_time(house: ClientHouse) -> None:
@@ -319,13 +327,30 @@ def test_offsets_are_listed_by_name_and_by_time(house: ClientHouse) -> None:
 
 @pytest.mark.parametrize("version", range(1, 12))
 def test_offsets_are_listed_in_every_version(house: ClientHouse, version: int) -> None:
-    partitions = [ListOffsetsPartition(0, -1, one) for one in (-2, -1, 1)]
-    request = ListOffsetsRequest(-1, 0, [ListOffsetsTopic(METADATA_TOPIC, partitions)])
-    (topic,) = house.client_ask(ApiKey.LIST_OFFSETS, version, request).topics
-    offsets_and_epochs = [(one.offset, one.leader_epoch) for one in topic.partitions]
     epoch = house.node.core.epoch if version >= 4 else -1
-    assert offsets_and_epochs[1] == (house.view.high_watermark, epoch)
-    assert all(one.error_code == 0 for one in topic.partitions)
+    _earliest, latest, _at_time = offsets(house, -2, -1, 1, version=version)
+    assert latest == (house.view.high_watermark, -1, epoch)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "first_version"), [(-2, 1), (-1, 1), (-3, 7), (-4, 8), (-5, 9), (-6, 11), (-7, 12)]
+)
+def test_a_kind_of_offset_is_listed_from_its_version_on(
+    house: ClientHouse, timestamp: int, first_version: int
+) -> None:
+    for version in range(1, 12):
+        (found,) = list_offsets(house, version, ListOffsetsPartition(0, -1, timestamp))
+        expected = ErrorCode.UNSUPPORTED_VERSION if version < first_version else 0
+        assert (version, found.error_code) == (version, expected)
+
+
+def test_a_partition_that_a_request_names_repeatedly_is_refused_once(house: ClientHouse) -> None:
+    repeated, other = ListOffsetsPartition(0, -1, 1), ListOffsetsPartition(7, -1, 1)
+    found = list_offsets(house, 11, repeated, other, *[repeated] * 10_000)
+    assert [(one.partition_index, one.error_code) for one in found] == [
+        (0, ErrorCode.INVALID_REQUEST),
+        (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
 
 
 @pytest.mark.parametrize("version", range(10, 13))
