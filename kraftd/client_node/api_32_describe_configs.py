@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.client_node.operations import decision_us
 from kraftd.controller.configs.description import describe_configs
+from kraftd.controller.turns import Pace, Turns
 from kraftd.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from kraftd.messages.describe_configs_request import DescribeConfigsResource
     from kraftd.requests.call import Call
 
+RESOURCE_US = 3  # microseconds, for the pace
 CLEANUP_POLICY = "cleanup.policy"
 DYNAMIC_TOPIC_CONFIG = 1
 LIST = 7
@@ -37,21 +40,29 @@ DENIED = "The client may not see the configs of this resource."
 
 
 def handle(node: ClientNode, call: Call) -> None:
-    if not node.knows_metadata(call):
-        return
+    if node.knows_metadata(call):
+        node.answer_in_turns(call, describe(node, call))
+
+
+def describe(node: ClientNode, call: Call) -> Turns[DescribeConfigsResponse]:
+    """The configs of each resource that the client may see; an admin client may name every topic."""
     request = call.message
     own: dict[int, DescribeConfigsResult] = {}
+    pace, cost_us = Pace(), RESOURCE_US + decision_us(node)
     for place, resource in enumerate(request.resources):
         error = denied(node, call, resource)
         if error:
             own[place] = DescribeConfigsResult(error, DENIED, resource.resource_type, resource.resource_name)
         elif (resource.resource_type, resource.resource_name) == (TOPIC_RESOURCE, METADATA_TOPIC):
             own[place] = metadata_topic_configs(resource)
+        if pace.spent(cost_us):
+            yield
     others = [resource for place, resource in enumerate(request.resources) if place not in own]
     asked = msgspec.structs.replace(request, resources=others)
-    rest = iter(describe_configs(node.view.context, asked).answer.results)
+    decision = yield from describe_configs.begin(node.view.context, asked)
+    rest = iter(decision.answer.results)
     results = [own[place] if place in own else next(rest) for place in range(len(request.resources))]
-    node.answer_committed(call, DescribeConfigsResponse(results=results))
+    return DescribeConfigsResponse(results=results)
 
 
 def denied(node: ClientNode, call: Call, resource: DescribeConfigsResource) -> int:

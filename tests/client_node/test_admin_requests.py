@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.controller.configs.description import RESOURCE_US
 from kraftd.controller.quotas.describe import describe_client_quotas
-from kraftd.controller.turns import at_once
+from kraftd.controller.turns import MAX_TURN_WORK_US, at_once
 from kraftd.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
     EntityData,
@@ -24,6 +25,7 @@ from kraftd.messages.alter_user_scram_credentials_request import (
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.describe_acls_request import DescribeAclsRequest
 from kraftd.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
+from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraftd.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from kraftd.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kraftd.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
@@ -196,3 +198,17 @@ def test_node_lists_no_groups_beside_brokers_and_refuses_to_alone(
     assert house.client_ask(key, version, request_).error_code == 0
     monkeypatch.setattr(house.node.image, "brokers", {})
     assert house.client_ask(key, version, request_).error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_configs_of_many_topics_are_described_in_turns(house: ClientHouse) -> None:
+    """Topics that are not there take their turns too."""
+    house.create(*[f"t-{number}" for number in range(1_000)])
+    for prefix in ("t", "none"):
+        asked = [
+            DescribeConfigsResource(TOPIC_RESOURCE, f"{prefix}-{number}", None) for number in range(1_000)
+        ]
+        before = house.turns_taken
+        answer = house.client_ask(ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(asked))
+        expected = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if prefix == "none" else 0
+        assert {one.error_code for one in answer.results} == {expected}
+        assert house.turns_taken - before >= 1_000 * RESOURCE_US // MAX_TURN_WORK_US

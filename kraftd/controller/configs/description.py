@@ -79,20 +79,20 @@ def describe_configs(
     for resource in request.resources:
         wanted = resource.configuration_keys or None
         describe = DESCRIBERS[resource.resource_type]
+        shown: list[DescribeConfigsResourceResult] = []
         try:
-            shown = [
+            shown += [
                 answer(entry, request.include_synonyms)
                 for entry in describe(ctx, server, resource.resource_name, wanted)
                 if wanted is None or entry[0] in wanted
             ]
         except Refusal as refusal:
             results.append(result(resource, (), refusal.code, refusal.message))
-            continue
         except InvalidValue as error:
             # A log written by other software may hold keys that cannot be set here.
             results.append(result(resource, (), ErrorCode.UNKNOWN_SERVER_ERROR, cut(str(error))))
-            continue
-        results.append(result(resource, shown, ErrorCode.NONE, ""))
+        else:
+            results.append(result(resource, shown, ErrorCode.NONE, ""))
         if pace.spent(RESOURCE_US + CONFIG_US * len(shown)):
             yield
     return Decision(DescribeConfigsResponse(results=results))
