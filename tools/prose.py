@@ -1,9 +1,10 @@
 """``python -m tools.prose [DIRECTORY]``: the rules of CONTRIBUTING.md for prose that a program can check.
 
-Comments, docstrings and pages name the actor, so they have none of INDEFINITE and ALL_OR_NONE; a sentence has
-at most MAX_WORDS words. The name of a test has at most MAX_NAME characters and none of INDEFINITE. The
-docstring of a boolean begins with "Return whether". Code, tables, quoted words and columns of a docstring are
-left out. Ends with 1 and a line for each finding.
+Comments, docstrings and pages name the actor, so they have none of INDEFINITE and ALL_OR_NONE, and no WHO as
+a subject. They use the field's terms, so none of TERMS. A sentence has at most MAX_WORDS words. The name of a
+test has at most MAX_NAME characters and none of INDEFINITE. The docstring of a boolean begins with "Return
+whether". Code, quoted words and columns of a docstring are left out, and tables but for single words. Ends
+with 1 and a line for each finding.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("kraftd", "codegen", "tests", "bench", "tools")
+FOLDERS = ("kraftd", "codegen", "tests", "testkit", "bench", "tools")
 PAGES = ("README.md", "CONTRIBUTING.md", "docs")
 GENERATED = ("kraftd/messages/", "docs/configuration.md", "docs/conformance.md")
 MAX_WORDS = 25
@@ -25,8 +26,11 @@ MAX_NAME = 80
 INDEFINITE = "whoever|whomever|somebody|someone|so manieth"
 ALL_OR_NONE = "anybody|anyone|everybody|everyone|nobody"
 WORDS = re.compile(rf"(?<![\"`.\w])({INDEFINITE}|{ALL_OR_NONE})(?![\"`\w])", re.I)
+WHO = re.compile(r"(?:\A|[.:;(|]\s+|\b(?:of|by|as|than|only)\s+)who\b(?![^.|]*\?)", re.I)
+TERMS = re.compile(r"\b((?:is|are|was|were|be|been|being) told|heard? of|hears of|in turns)\b", re.I)
 WORDS_OF_A_NAME = re.compile(rf"_({INDEFINITE})(_|$)")
 
+QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|^ {4,}.*", re.M)
 SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n\s*\n")
 CODE = re.compile(r"`[^`]*`|\|.*|^ {4,}.*|^[-*#>|].*|^.*\S {3,}\S.*", re.M)
 
@@ -77,6 +81,11 @@ def names_of_tests(source: str) -> Iterator[tuple[int, str]]:
 def findings_in(name: str, line: int, text: str) -> Iterator[Finding]:
     for found in WORDS.finditer(text):
         yield name, line, f"{found[0]!r}: name the actor"
+    prose = QUOTED.sub("", text)
+    for found in WHO.finditer(prose):
+        yield name, line, f"{found[0].strip()!r}: name the actor"
+    for found in TERMS.finditer(prose):
+        yield name, line, f"{found[0]!r}: is notified, gets an answer, in several callbacks"
     for sentence in SENTENCE.split(CODE.sub("", text)):
         words = len(sentence.split())
         if words > MAX_WORDS:

@@ -34,8 +34,8 @@ async def watch(
 ) -> int:
     """Follow a cluster: topics created, leaders moved, ISRs shrunk, configs changed, with offset and time.
 
-    Runs until it is interrupted. What is told is committed, except of a directory: there the last records
-    may yet be taken back, and a line says so where they are.
+    Runs until it is interrupted. All of it is committed, except of a directory: there the last records
+    may yet be truncated, and then a line says so.
     """
     from kraftd.cli.feed import echo_events, wants
     from kraftd.cli.history import events_of

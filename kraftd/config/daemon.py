@@ -30,7 +30,7 @@ from kraftd.types import Endpoint
 
 
 class NodeKeys:
-    """Who the node is"""
+    """Identity of the node"""
 
     process_roles = strings("process.roles", "must be controller")
     node_id = integer("node.id", "this node's id in the cluster")

@@ -70,7 +70,7 @@ FAMILIES: tuple[Family, ...] = (
     _CONTROLLER.family(
         "gauge",
         "TimeSinceLastHeartbeatReceivedMs",
-        "milliseconds since a broker was heard of, at most broker.session.timeout.ms; "
+        "milliseconds since a broker's last heartbeat, at most broker.session.timeout.ms; "
         "on the active controller only",
         _silent_ms,
         ("broker",),

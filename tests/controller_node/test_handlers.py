@@ -1,4 +1,4 @@
-"""What each API's file adds to its decision: who may ask, on which controller, and in which version."""
+"""What each API's file adds to its decision: which principals may ask, which controller, in which version."""
 
 from __future__ import annotations
 

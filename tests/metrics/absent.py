@@ -42,7 +42,7 @@ ABSENT: tuple[tuple[str, str], ...] = (
     (
         r"kafka\.server:type=socket-server-metrics "
         r"(request|response|network-io|incoming-byte|outgoing-byte)-total",
-        "requests and their sizes are told by API: RequestsPerSec and RequestBytes of RequestMetrics",
+        "requests and their sizes are counted by API: RequestsPerSec and RequestBytes of RequestMetrics",
     ),
     (
         r"kafka\.server:type=socket-server-metrics (connections|.*throttle.*|expired-connections-killed-count"

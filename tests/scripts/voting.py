@@ -17,7 +17,7 @@ state 1                                    what 1 is, and for whom it has voted
 knows 1                                    which voters 1 knows, and where its leader is
 configured 1 as 1 2                        1 is configured with these static voters, while it is down
 show states                                the same as state, whenever it changes
-anew                                       another world: nothing of what was told before is left
+anew                                       another world: the earlier output is dropped
 
 `voter` and `directory` (of that replica) name the replica for which the request is meant.  `generation` is
 that of the candidate's disk: 0 for its first.

@@ -43,6 +43,19 @@ def test_a_subject_without_a_name_is_found(tmp_path: Path, text: str) -> None:
     assert said.endswith("name the actor")
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("# Who asks is answered.\n", "'Who': name the actor"),
+        ('"""Answers of who leads."""\n', "'of who': name the actor"),
+        ("# The leader is told.\n", "'is told': is notified, gets an answer, in several callbacks"),
+        ("# A leader hears of it.\n", "'hears of': is notified, gets an answer, in several callbacks"),
+    ],
+)
+def test_a_subject_who_and_words_that_are_no_terms_are_found(tmp_path: Path, text: str, found: str) -> None:
+    assert findings(written(tmp_path, "testkit/a.py", text)) == [("testkit/a.py", 1, found)]
+
+
 def test_a_boolean_that_does_not_begin_with_return_whether_is_found(tmp_path: Path) -> None:
     source = 'def is_done() -> bool:\n    """{} it is done."""\n'
     written(tmp_path, "kraftd/a.py", source.format("Whether"))
@@ -65,6 +78,8 @@ def test_a_long_name_of_a_test_is_found_and_one_without_an_actor(tmp_path: Path)
         ("README.md", f"```\n{LONG}\n```\n"),
         ("README.md", f"| {LONG} |\n"),
         ("README.md", 'No "whoever" here.\n'),
+        ("README.md", "A user who leads. Who leads?\n"),
+        ("README.md", 'The answer "it is told".\n'),
         ("README.md", "The key allow.everyone.if.no.acl.found.\n"),
         ("kraftd/a.py", f"'''Commands.\n\nact     {LONG}\n'''\n"),
         ("kraftd/messages/a.py", f"# {LONG}\n"),

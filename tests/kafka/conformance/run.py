@@ -23,7 +23,7 @@ def _fault(player: Player) -> str:
 
 
 class Run:
-    """Sequences of as many drawn steps; what differed is told to `report` and kept.
+    """Sequences of as many drawn steps; differences are passed to `report` and kept.
 
     A sequence with a difference is played again: Kafka's controller answers some requests, of tokens above
     all, from what its log said a moment ago. What does not repeat is counted only.

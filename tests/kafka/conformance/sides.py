@@ -95,7 +95,7 @@ class SecuredSide(Side):
         self._hmacs: dict[str, bytes] = {}  # of tokens, by the ids that both sides share
         self._settling = Settling()
         self.newest_snapshot: OffsetAndEpoch | None = None
-        self.next_offset = 1  # a fetch from 0 is told to take the snapshot, once there is one
+        self.next_offset = 1  # a fetch from 0 is answered with the snapshot, once there is one
 
     @property
     def client(self) -> Client:

@@ -223,7 +223,7 @@ class ValidButOne(RandomRequests):
         return BrokerHeartbeatRequest(broker.id, broker.epoch, offset, fence, shut_down, (), cordoned)
 
     def revive(self) -> Message:
-        """A broker that is fenced is heard of, or comes back."""
+        """A fenced broker sends a heartbeat, or comes back."""
         fenced = [state for state in self.image.brokers.values() if state.fenced]
         if not fenced:
             return self.come_back()
