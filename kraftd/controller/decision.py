@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
@@ -12,8 +13,7 @@ from kraftd.wire.record_frame import VersionedRecord
 A = TypeVar("A")
 
 
-@dataclass(slots=True)
-class Decision(Generic[A]):
+class Decision(Struct, Generic[A], gc=False):
     """The answer to send once the records are committed. Nothing has changed yet.
 
     atomic: the records go into one batch, all or nothing.
@@ -23,7 +23,7 @@ class Decision(Generic[A]):
     """
 
     answer: A
-    records: list[VersionedRecord] = field(default_factory=list)
+    records: list[VersionedRecord] = []
     atomic: bool = True
     after: Callable[[int], None] | None = None
     seen_offset: int | None = None

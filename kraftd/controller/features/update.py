@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 
 from kraftd.controller.configs.elr import elr_safety_records
@@ -32,8 +31,7 @@ class UpgradeType(IntEnum):
     UNSAFE_DOWNGRADE = 3
 
 
-@dataclass(slots=True)
-class FeatureUpdate(Decision[UpdateFeaturesResponse]):
+class FeatureUpdate(Decision[UpdateFeaturesResponse], gc=False):
     """kraft_version is not None if the quorum must change that as well; raft does so or refuses.
 
     With validate_only raft only says whether it would. ``refused`` is the answer to a refusal by raft.
