@@ -41,6 +41,7 @@ class CoreAnswers:
         self._boundary = boundary
         self._outbox = outbox
         self._empty_fetches = FrameMemo()
+        self._no_news: Any = None  # the last answer of its kind, which many fetches share
         self._ahead = ReplicasAhead(outbox)
         self._fetching = FetchingReplicas(outbox)
         driver.takers[raft_effects.Respond] = self._on_respond
@@ -78,8 +79,9 @@ class CoreAnswers:
     def hear_heartbeat(self, call: Call) -> None:
         """Look at which offset a broker has applied; only a leader knows whether it exists."""
         core = self._driver.core
-        if core.is_leader:
-            self._ahead.hear(call, core.log_end_offset)
+        log_end = core.log_end_offset
+        if call.message.current_metadata_offset >= log_end and core.is_leader:  # nearly none is ahead
+            self._ahead.hear(call, log_end)
 
     def abandon(self, connection_id: int) -> None:
         """Make the core forget the calls of a lost connection."""
@@ -121,18 +123,11 @@ class CoreAnswers:
     def _respond(self, call: Call, message: Any) -> None:
         boundary = self._boundary
         if call.key == FETCH:
-            topics = message.responses
-            partition = topics[0].partitions[0] if topics else None
-            if message.error_code or (partition is not None and partition.error_code):
-                boundary.refusals.note(call, boundary.stats.count_errors(FETCH, message))
-            elif partition is not None and partition.diverging_epoch.epoch >= 0:
-                self._ahead.note(call, partition.diverging_epoch.end_offset)
-            elif partition is not None and partition.snapshot_id.epoch >= 0:
-                self._ahead.note(call, partition.snapshot_id.end_offset)
-            else:
+            if message is self._no_news:  # as nearly always
                 self._ahead.follows(call)
-            if not message.error_code and partition is not None and not partition.error_code:
                 self._fetching.note(call, self._driver.now_ms)
+            else:
+                self._look_at_fetch(call, message)
             boundary.send(call, call.frame_repeated(message, self._empty_fetches))
         else:
             errors = boundary.stats.count_errors(call.key, message)
@@ -141,6 +136,22 @@ class CoreAnswers:
             if errors:
                 boundary.refusals.note(call, errors)
             boundary.send(call, call.frame_with(message, errors))
+
+    def _look_at_fetch(self, call: Call, message: Any) -> None:
+        """Note what the answer to a Fetch tells of its sender, and count its errors."""
+        partition = message.responses[0].partitions[0] if message.responses else None
+        if message.error_code or partition is None or partition.error_code:
+            boundary = self._boundary
+            boundary.refusals.note(call, boundary.stats.count_errors(FETCH, message))
+            return
+        if partition.diverging_epoch.epoch >= 0:
+            self._ahead.note(call, partition.diverging_epoch.end_offset)
+        elif partition.snapshot_id.epoch >= 0:
+            self._ahead.note(call, partition.snapshot_id.end_offset)
+        else:
+            self._ahead.follows(call)
+            self._no_news = message
+        self._fetching.note(call, self._driver.now_ms)
 
     def _tell_troubles(self, call: Call, message: DescribeQuorumResponse) -> None:
         """Add lines to the texts of errors that say why no leader is found.

@@ -97,12 +97,13 @@ def test_a_broker_before_4_1_is_named_by_what_its_heartbeats_have_applied(
     assert told(house) == []
 
 
-def test_a_replica_is_named_as_ahead_until_it_follows_this_log(house: House) -> None:
+@pytest.mark.parametrize("behind", [1, 0], ids=["answered with a record", "answered as all without news"])
+def test_a_replica_is_named_as_ahead_until_it_follows_this_log(house: House, behind: int) -> None:
     end = house.node.core.log_end_offset
     fetch(house, end + 7, end + 7)
     fetch(house, end, -1, node_id=8)
     assert [line.split(" at ")[0] for line in told(house)] == ["node 7"]
-    fetch(house, end - 1, -1)
+    fetch(house, end - behind, -1)
     assert told(house) == []
     assert house.said.count(AHEAD) == 1
 
