@@ -128,18 +128,18 @@ def quorum_position(client: Client) -> tuple[int, int]:
     return partition.leader_epoch, partition.high_watermark
 
 
-def empty_fetch(cluster_id: str, epoch: int, offset: int) -> FetchRequest:
-    """An observer's fetch at the end of the log that does not wait: its answer holds no record."""
+def empty_fetch(cluster_id: str, epoch: int, offset: int, observer: int = 0) -> FetchRequest:
+    """The fetch of one of many observers at the end of the log; its answer holds no record, and at once."""
     partition = FetchPartition(
         current_leader_epoch=epoch,
         fetch_offset=offset,
         last_fetched_epoch=epoch,
         partition_max_bytes=8192,
-        replica_directory_id=uuid.UUID(int=77).bytes,
+        replica_directory_id=uuid.UUID(int=77 + observer).bytes,
     )
     return FetchRequest(
         cluster_id=cluster_id,
-        replica_state=ReplicaState(9000, -1),
+        replica_state=ReplicaState(9000 + observer, -1),
         max_bytes=8192,
         session_epoch=-1,
         topics=[FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])],

@@ -173,10 +173,12 @@ def requests(kind: Kind, plan: Plan) -> Figures:
         heartbeats = [broker.client.frame(broker.heartbeat(), HEARTBEAT_VERSION) for broker in brokers]
         heartbeat_cpu, heartbeat_clock = per_cpu_second(cluster, plan, heartbeats, heartbeat_accepted)
         with Client(HOST, port) as client:
-            fetch = client.frame(empty_fetch(cluster.cluster_id, *quorum_position(client)), FETCH_VERSION)
-        fetch_cpu, fetch_clock = per_cpu_second(
-            cluster, plan, [fetch] * plan.connections, fetch_found_nothing_new
-        )
+            position = quorum_position(client)
+            fetches = [
+                client.frame(empty_fetch(cluster.cluster_id, *position, observer), FETCH_VERSION)
+                for observer in range(plan.connections)
+            ]
+        fetch_cpu, fetch_clock = per_cpu_second(cluster, plan, fetches, fetch_found_nothing_new)
     return {
         "heartbeats_per_cpu_s": heartbeat_cpu,
         "heartbeats_per_s": heartbeat_clock,
