@@ -64,6 +64,7 @@ def check(config: DaemonConfig, settings: Settings, findings: Findings) -> Daemo
         partial(check_listeners, config, settings, findings),
         partial(check_quorum, config, findings),
         partial(check_own_voter, config, findings),
+        partial(check_metadata_segments, findings),
         *(partial(check_order, low, high, findings) for low, high in ORDERED),
         *(partial(check_heartbeats, kind, findings) for kind in ("consumer", "share", "streams")),
         partial(check_topic_defaults, config, findings),
@@ -78,7 +79,7 @@ def check(config: DaemonConfig, settings: Settings, findings: Findings) -> Daemo
         with suppress(Unread):
             attempt()
     if findings.problems:
-        raise ConfigError(findings.problems)
+        raise ConfigError(list(dict.fromkeys(findings.problems)))
     config.warnings = tuple(findings.warnings)
     return config
 
@@ -248,6 +249,9 @@ def check_own_voter(config: DaemonConfig, findings: Findings) -> None:
     ids = [text.partition("@")[0] for text in texts]
     for twice in sorted({one for one in ids if ids.count(one) > 1}):
         findings.refuse("controller.quorum.voters", f"node {twice} is there twice; name each voter once")
+    for node_id in [one for one, (host, _) in config.quorum_voters.items() if host == WILDCARD]:
+        why = f"nobody can connect to node {node_id} at {WILDCARD}; give a host name or an address"
+        findings.refuse("controller.quorum.voters", why)
     own = config.quorum_voters.get(config.node_id)
     ports = {one.port for one in config.listeners}
     if own is None or 0 in ports or findings.is_set("advertised.listeners"):
@@ -264,6 +268,11 @@ def check_own_voter(config: DaemonConfig, findings: Findings) -> None:
             f"controller.quorum.voters has this node at {own[0]}:{own[1]}, and it listens on port "
             f"{', '.join(map(str, sorted(ports)))}: the others will not find it unless that port is forwarded"
         )
+
+
+def check_metadata_segments(findings: Findings) -> None:
+    key = "metadata.log.segment.ms"
+    findings.require(findings.number(key) >= 1, key, "must be at least 1")
 
 
 def check_order(low: str, high: str, findings: Findings) -> None:

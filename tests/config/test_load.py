@@ -263,6 +263,8 @@ def test_a_listener_that_has_no_protocol_is_told_the_name_that_was_meant(load_li
         (["advertised.listeners=CONTROLLER://0.0.0.0:9093"], "nobody can connect to 0.0.0.0"),
         (["controller.quorum.bootstrap.servers="], "neither controller.quorum.bootstrap.servers nor"),
         (["controller.quorum.voters=8@a:1"], "node.id=7 is not among the voters"),
+        (["controller.quorum.voters=7@0.0.0.0:9093"], "nobody can connect to node 7 at 0.0.0.0"),
+        (["metadata.log.segment.ms=0"], "must be at least 1"),
         (["broker.id=8"], "broker.id=8 says otherwise"),
         (["queued.max.request.bytes=10"], "must hold one request of socket.request.max.bytes"),
         (["max.connections.per.ip=0"], "nobody could connect"),
@@ -272,6 +274,17 @@ def test_a_listener_that_has_no_protocol_is_told_the_name_that_was_meant(load_li
 )
 def test_what_cannot_be_together_is_refused(load_lines: Load, lines: list[str], says: str) -> None:
     assert any(says in problem for problem in problems(load_lines, *lines))
+
+
+def test_a_problem_of_two_uses_of_a_key_is_told_once(load_lines: Load) -> None:
+    (problem,) = problems(
+        load_lines,
+        "listener.security.protocol.map=CONTROLLER:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms=PLAIN",
+        "sasl.mechanism.controller.protocol=PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config=nonsense",
+    )
+    assert "the JAAS entry must end with a semicolon" in problem
 
 
 def test_a_secret_is_not_shown(load_lines: Load) -> None:
@@ -412,8 +425,8 @@ FILES = st.fixed_dictionaries(
         "max.connections.per.ip": st.sampled_from(["0", "5"]),
     },
 )
-# Kafka starts with these, and kraftd does not on purpose, or cannot yet.
-OURS_ALONE = ("kraftd serves only", "is no port")
+# Kafka's configuration takes these. Its start refuses some; others kraftd refuses on purpose, or cannot yet.
+OURS_ALONE = ("kraftd serves only", "is no port", "nobody can connect to node")
 
 
 @pytest.mark.kafka
