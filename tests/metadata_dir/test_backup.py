@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from kraftd.log.errors import CorruptStorage, DirectoryProblem
 from kraftd.log.memory_disk import (
@@ -12,7 +13,7 @@ from kraftd.log.memory_disk import (
     names_survive_without_data,
     nothing_unsynced_survives,
 )
-from kraftd.metadata_dir.backup import BackupWriter, read_manifest, verify_backup
+from kraftd.metadata_dir.backup import BackupWriter, is_occupied, read_manifest, verify_backup
 from kraftd.metadata_dir.checkpoint import CheckpointWriter, checkpoint_path
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.metadata_dir.recovery import open_log
@@ -116,3 +117,26 @@ def test_a_manifest_that_is_none_is_refused_with_its_path(text: bytes) -> None:
     disk.open(f"{WHERE}/backup.json", create=True).write(0, text)
     with pytest.raises(DirectoryProblem, match=r"/backup/backup\.json"):
         read_manifest(disk, WHERE)
+
+
+def test_a_manifest_of_a_later_kraftd_or_of_files_elsewhere_is_refused() -> None:
+    disk = MemoryDisk()
+    take(disk)
+    path = f"{WHERE}/backup.json"
+    text = disk.read_bytes(path)
+    manifest = read_manifest(disk, WHERE)
+    assert manifest is not None and text.count(b'"format": 1') == 1
+    disk.open(path).write(0, text.replace(b'"format": 1', b'"format": 2'))
+    with pytest.raises(DirectoryProblem, match="is of format 2, 1 is known here"):
+        read_manifest(disk, WHERE)
+    outside = manifest.files[0]._replace(path="../node/meta.properties")
+    with pytest.raises(DirectoryProblem, match=r"names \.\./node/meta\.properties"):
+        verify_backup(disk, WHERE, replace(manifest, files=[outside]))
+
+
+def test_a_lock_alone_is_nothing_of_a_node() -> None:
+    disk = MemoryDisk()
+    disk.open(f"{WHERE}/.lock", create=True)
+    assert not is_occupied(disk, WHERE)
+    disk.open(f"{WHERE}/meta.properties", create=True)
+    assert is_occupied(disk, WHERE)

@@ -76,6 +76,14 @@ def test_a_survey_tells_what_a_directory_holds_and_changes_nothing() -> None:
     assert {path: disk.read_bytes(path) for path in disk.paths()} == before
 
 
+def test_a_survey_of_a_log_that_a_snapshot_has_replaced_tells_the_snapshots_epoch() -> None:
+    disk = surviving()
+    newest = OffsetAndEpoch(50, 6)
+    CheckpointWriter(disk, DIRECTORY, newest, last_contained_log_timestamp_ms=5, now_ms=6).freeze()
+    found = survey(disk, DATA)
+    assert (found.end, found.committed, found.epoch) == (newest, 50, 7)
+
+
 def test_the_survivor_is_the_only_voter_in_a_much_higher_epoch_and_keeps_its_log() -> None:
     disk = surviving()
     _, log, _ = opened(disk)

@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from kraftd.histogram import Histogram
 from kraftd.metrics import survey as survey_module
 from kraftd.metrics.status import status
 from kraftd.metrics.survey import MAX_EXAMPLES, Survey, survey
+from tests.controller.cluster import Cluster, partition
 from tests.controller_node.house import House
 from tests.metrics.watched import readings
 
@@ -52,6 +54,49 @@ def test_a_healthy_cluster_has_nothing_that_needs_attention(house: House) -> Non
     assert [fault.count for fault in faults] == [0, 0, 0, 0]
 
 
+def counts(cluster: Cluster) -> dict[str, list[int]]:
+    """By fault, the partitions of topic t that a survey finds to have it."""
+    found, _ = whole(survey(cluster.image))
+    groups = {
+        "offline": found.offline,
+        "under": found.under_replicated,
+        "min": found.under_min_isr,
+        "moving": found.reassigning,
+    }
+    assert all(group.count == len(group.examples) for group in groups.values())
+    return {name: [one.partition for one in group.examples] for name, group in groups.items()}
+
+
+def test_each_fault_of_a_partition_is_told_apart() -> None:
+    cluster = Cluster().brokers(1, 2, 3, 4)
+    cluster.topic(
+        "t",
+        (1, 2, 3),
+        partition((1, 2, 3), isr=(1, 2)),
+        partition((1, 2, 3), isr=(2,)),
+        partition((1, 2, 3), isr=(3,), leader=-1),
+        partition((1, 2, 3, 4), isr=(1, 2, 3), adding_replicas=(4,)),
+        partition((1, 2, 3, 4), isr=(1, 2), adding_replicas=(4,), removing_replicas=(1,)),
+        (1,),
+    )
+    found = {"offline": [3], "under": [1, 2, 3, 5], "moving": [4, 5]}
+    assert counts(cluster) == {**found, "min": []}
+    cluster.config("min.insync.replicas", "2")
+    assert counts(cluster) == {**found, "min": [2, 3]}  # the last has one replica alone
+    cluster.config("min.insync.replicas", "3", topic="t")
+    assert counts(cluster) == {**found, "min": [1, 2, 3, 5]}
+    cluster.config("min.insync.replicas", "1", topic="t")
+    assert counts(cluster) == {**found, "min": []}
+
+
+def test_a_broker_is_told_with_its_replicas_those_that_lag_and_those_it_leads() -> None:
+    cluster = Cluster().brokers(1, 2)
+    cluster.topic("t", (1, 2), (2, 1), partition((1, 2), isr=(1,)), (1,))
+    found, _ = whole(survey(cluster.image))
+    hosted = {id_: (one.replicas, one.lagging, one.leads) for id_, one in found.brokers.items()}
+    assert hosted == {1: (4, 0, 3), 2: (3, 1, 1)}
+
+
 def test_a_survey_goes_in_slices_and_names_only_the_first(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,3 +133,30 @@ def test_brokers_that_are_not_active_come_first(house: House) -> None:
     told = status(readings(house), None)
     assert [(one.id, one.state) for one in told.brokers] == [(3, "fenced"), (1, "active"), (2, "active")]
     assert told.brokers[0].replicas is None
+
+
+def test_a_replica_is_told_with_its_lag_and_its_last_contact(house: House) -> None:
+    end = house.node.core.log_end_offset
+    house.fetch(end - 3)
+    house.clock.ms += 700
+    told = status(readings(house), None)
+    (one,) = [one for one in told.replicas if one.id == 1]
+    assert (one.is_voter, one.is_leader, one.is_self) == (False, False, False)
+    assert (one.end_offset, one.lag, one.fetched_ms_ago) == (end - 3, 3, 700)
+
+
+def test_the_status_has_features_events_and_the_times_of_loop_and_disk(house: House) -> None:
+    steps, syncs = Histogram([1_000_000]), Histogram([5_000_000])
+    steps.counts, syncs.counts = [3, 1], [7, 0]
+    event = {"event": "topics created", "text": "topics created: count 1"}
+    told = status(readings(house, steps=steps, syncs=syncs, events=lambda: [event]), None)
+    assert (told.loop.counts, told.fsync.counts, told.events) == ([3, 1], [7, 0], [event])
+    assert (told.features["kraft.version"], told.features["metadata.version"]) == (1, 30)
+
+
+def test_a_broker_that_shuts_down_is_said_to(house: House) -> None:
+    house.create("t", partitions=4)
+    epoch = house.node.image.brokers[1].epoch
+    house.beat(1, epoch, current_metadata_offset=epoch, want_shut_down=True)
+    told = status(readings(house), None)
+    assert [(one.id, one.state) for one in told.brokers] == [(1, "shutting down"), (2, "active")]
