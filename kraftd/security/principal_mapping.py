@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 _RULE = r"(DEFAULT)|RULE:((\\.|[^\\/])*)/((\\.|[^\\/])*)/([LU]?).*?|(.*?)"
 _SPLITTER = re.compile(rf"\s*({_RULE})\s*(,\s*|$)")
 _PARSER = re.compile(_RULE)
-_REFERENCE = re.compile(r"\\(.)|\$(\d+)", re.DOTALL)
+_REFERENCE = re.compile(r"\\(.)|\$([0-9]*)", re.DOTALL)
 
 Mapping = Callable[[str], str | None]
 
@@ -45,15 +45,15 @@ def _split(rules: str) -> list[str]:
 
 def _mapping(rule: str) -> Mapping | None:
     """The function of one rule; None for an empty one."""
-    match = _PARSER.fullmatch(rule)
-    if match is None or match[7]:
+    match = _PARSER.match(rule)
+    if match is None or match.end() < len(rule):  # as Kafka, which takes nothing behind L or U
         raise ValueError(f"{rule!r} is no rule; write DEFAULT or RULE:pattern/replacement/ with L or U")
     if match[1]:
         return lambda name: name
     if match[2] is None:
         return None
     try:
-        pattern = re.compile(match[2])
+        pattern = re.compile(match[2], re.ASCII)  # Java's classes, and its (?i), know ASCII alone
     except re.error as error:
         raise ValueError(f"{match[2]!r} is no pattern: {error}") from None
     replacement, change = match[4], match[6]
@@ -68,13 +68,18 @@ def _mapping(rule: str) -> Mapping | None:
 
 
 def _expand(replacement: str, found: re.Match[str]) -> str:
-    """Java's replacement with ``$1``; a number without a group is cut until it has one, else is literal."""
+    """Java's replacement with ``$1``; a number without a group is cut until it has one, else is literal.
+
+    Raises NoMatchingRule for a replacement that Java refuses: a ``$`` without a number, or without any group.
+    """
     groups = found.re.groups
 
     def value(reference: re.Match[str]) -> str:
         if reference[1] is not None:
             return reference[1]
         digits, rest = reference[2], ""
+        if not digits or (groups == 0 and digits[0] != "0"):
+            raise NoMatchingRule(f"the replacement {replacement} refers to no group of its pattern")
         while len(digits) > 1 and int(digits) > groups:
             digits, rest = digits[:-1], digits[-1] + rest
         if int(digits) > groups:

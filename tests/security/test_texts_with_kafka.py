@@ -48,6 +48,15 @@ RULES = (
     "",
     " , DEFAULT",
     "RULE:a/b/X",
+    "RULE:C/b/X,DEFAULT",
+    "RULE:^CN=(\\w+)$/$1/,DEFAULT",
+    "RULE:(?i)^cn=é$/small/,DEFAULT",
+    "RULE:C/$1/",
+    "RULE:(C)/$1$/",
+    "RULE:(C)/${name}/",
+    "RULE:(C)/\\$1$0/U",
+    "RULE:^CN=([^,]*)(,.*)?$/$1/U",
+    "RULE:C*/x/",
     "WRONG",
     "RULE:C/x",
 )
@@ -58,6 +67,9 @@ NAMES = (
     "CN=al\\,ice,OU=Lower,C=X",
     "cn=alice",
     "C",
+    "CN=é",
+    "CN=É",
+    "CN=straße,O=x",
 )
 
 
