@@ -8,7 +8,7 @@ they are configured. Tokens without a signature, or signed with a shared secret,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MAX_TOKEN_BYTES = 32_768
 MAX_KEYS = 1000
 MAX_SUBJECT_LENGTH = 1024
+MIN_RSA_BITS = 2048
+_JAVA_BLANKS = "".join(map(chr, range(33)))  # what String.trim takes off, no more: the rest makes a principal
+KEY_TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}  # by how an algorithm's name begins
 PUBLIC_KEY_ALGORITHMS = frozenset(
     ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 )
@@ -51,10 +54,10 @@ class KeySet:
         """Raises ValueError for input that is no JSON web key set, or has no usable key."""
         try:
             data = json.loads(text)
-            keys = data["keys"]
-            self._keys: dict[str | None, Mapping[str, Any]] = {
-                key.get("kid"): key for key in keys[:MAX_KEYS] if key.get("kty") in ("RSA", "EC", "OKP")
-            }
+            self._keys: list[Mapping[str, Any]] = [
+                key for key in data["keys"][:MAX_KEYS] if key.get("kty") in KEY_TYPES.values()
+            ]
+            self._named = {key["kid"]: key for key in self._keys if isinstance(key.get("kid"), str)}
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise ValueError("it is no JSON web key set") from None
         if not self._keys:
@@ -62,25 +65,39 @@ class KeySet:
         self._made: dict[tuple[str | None, str], jwt.PyJWK] = {}
 
     def key(self, kid: str | None, algorithm: str) -> jwt.PyJWK:
-        """The key of that id for an algorithm. Raises InvalidToken."""
+        """The key of that id for an algorithm; without an id, the first that fits. Raises InvalidToken."""
         import jwt
 
         made = self._made.get((kid, algorithm))
         if made is None:
-            known = self._keys.get(kid)
+            if kid is None:
+                known = next((one for one in self._keys if _fits(one, algorithm)), None)
+            else:
+                known = self._named.get(kid)
             if known is None:
                 raise KeyMissing("it is signed with a key that is not in the set")
-            if known.get("alg", algorithm) != algorithm or known.get("use", "sig") != "sig":
+            if not _fits(known, algorithm):
                 raise InvalidToken("its key is not for this algorithm")
             try:
                 made = jwt.PyJWK(dict(known), algorithm)
             except jwt.PyJWTError:
                 raise InvalidToken("its key is not for this algorithm") from None
+            if known["kty"] == "RSA" and made.key.key_size < MIN_RSA_BITS:
+                raise InvalidToken(f"its key has fewer than {MIN_RSA_BITS} bits")
             self._made[kid, algorithm] = made
         return made
 
     def __repr__(self) -> str:
         return f"<KeySet of {len(self._keys)} keys>"
+
+
+def _fits(key: Mapping[str, Any], algorithm: str) -> bool:
+    """Return whether a key is for signatures by an algorithm, as far as it says."""
+    return (
+        key.get("kty") == KEY_TYPES[algorithm[:2]]
+        and key.get("alg", algorithm) == algorithm
+        and key.get("use", "sig") == "sig"
+    )
 
 
 def validate(token: str, keys: KeySet, rules: TokenRules, now_ms: int) -> Login:
@@ -115,23 +132,38 @@ def validate(token: str, keys: KeySet, rules: TokenRules, now_ms: int) -> Login:
 
 def _login(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Login:
     expires_ms, issued_ms = _time_ms(claims, "exp"), _time_ms(claims, "iat")
-    if expires_ms is None or issued_ms is None:
+    if expires_ms is None or issued_ms is None or issued_ms < 0:
         raise InvalidToken("it has no exp or no iat")
     if now_ms - rules.clock_skew_ms >= expires_ms:
         raise InvalidToken("it has expired")
     not_before_ms = _time_ms(claims, "nbf")
-    if not_before_ms is not None and not_before_ms > now_ms + rules.clock_skew_ms:
+    if claims.get("nbf") is not None and (
+        not_before_ms is None or not_before_ms > now_ms + rules.clock_skew_ms
+    ):
         raise InvalidToken("it is not valid yet")
+    if expires_ms < max(issued_ms, not_before_ms or 0):
+        raise InvalidToken("it expires before it begins")
     if rules.issuer is not None and claims.get("iss") != rules.issuer:
         raise InvalidToken("it is of another issuer")
-    if rules.audiences and not set(_texts(claims.get("aud"))) & set(rules.audiences):
+    # A token for an audience is for no server that expects none, as in Kafka.
+    audience = claims.get("aud")
+    if (audience is not None or rules.audiences) and not _texts(audience) & set(rules.audiences):
         raise InvalidToken("it is for another audience")
-    if not set(_texts(claims.get(rules.scope_claim, ""))) and rules.scope_claim in claims:
-        raise InvalidToken("its scope cannot be read")
+    _check_scope(claims.get(rules.scope_claim))
     subject = claims.get(rules.subject_claim)
-    if not isinstance(subject, str) or not subject.strip() or len(subject) > MAX_SUBJECT_LENGTH:
+    name = subject.strip(_JAVA_BLANKS) if isinstance(subject, str) else ""
+    if not name or len(name) > MAX_SUBJECT_LENGTH:
         raise InvalidToken(f"it has no {rules.subject_claim}")
-    return Login(subject.strip(), expires_ms=expires_ms)
+    return Login(name, expires_ms=expires_ms)
+
+
+def _check_scope(value: object) -> None:
+    """Raises InvalidToken for a blank scope, or one that is named twice. What is no text is no scope."""
+    if isinstance(value, str | list):
+        scopes = [value] if isinstance(value, str) else value
+        texts = [one.strip(_JAVA_BLANKS) if isinstance(one, str) else "" for one in scopes]
+        if not all(texts) or len(set(texts)) < len(texts):
+            raise InvalidToken("its scope cannot be read")
 
 
 def _time_ms(claims: Mapping[str, Any], name: str) -> int | None:
@@ -141,7 +173,8 @@ def _time_ms(claims: Mapping[str, Any], name: str) -> int | None:
     return int(value * 1000)
 
 
-def _texts(value: object) -> Iterable[str]:
-    if isinstance(value, str):
-        return [value]
-    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+def _texts(value: object) -> set[str]:
+    """A text, or those of a list; none of a list that holds anything else."""
+    listed = value if isinstance(value, list) else [value]
+    texts = [one for one in listed if isinstance(one, str)]
+    return set(texts) if len(texts) == len(listed) else set()

@@ -63,6 +63,8 @@ def test_a_signed_token_logs_its_subject_in_until_it_expires() -> None:
         ({"exp": None}, "no exp"),
         ({"iat": None}, "no iat"),
         ({"nbf": NOW_MS // 1000 + 31}, "not valid yet"),
+        ({"nbf": "x"}, "not valid yet"),
+        ({"iat": NOW_MS // 1000 + 61}, "before it begins"),
         ({"iss": "another"}, "issuer"),
         ({"aud": "another"}, "audience"),
         ({"sub": " "}, "no sub"),
@@ -92,6 +94,24 @@ def test_tokens_without_a_public_keys_signature_are_refused() -> None:
     for text in forged:
         with pytest.raises(InvalidToken):
             check(text)
+
+
+def test_a_token_for_an_audience_is_for_no_server_that_expects_none() -> None:
+    rules = TokenRules(issuer="me")
+    with pytest.raises(InvalidToken, match="audience"):
+        validate(token(CLAIMS), keys(), rules, NOW_MS)
+    without = {key: value for key, value in CLAIMS.items() if key != "aud"}
+    assert validate(token(without), keys(), rules, NOW_MS).name == "alice"
+
+
+def test_a_token_that_names_no_key_is_checked_with_the_first_that_fits() -> None:
+    for kid, algorithm in (("rsa", "RS256"), ("ec", "ES256")):
+        text = jwt.encode(CLAIMS, private_key(kid), algorithm)
+        assert check(text).name == "alice"
+
+
+def test_a_subject_keeps_blanks_that_java_keeps() -> None:
+    assert check(token({**CLAIMS, "sub": " alice\u00a0"})).name == "alice\u00a0"
 
 
 def test_a_key_that_is_not_in_the_set_is_told_apart() -> None:
