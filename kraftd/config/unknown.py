@@ -13,6 +13,7 @@ UNITS = (
     ("hours", "hour", "hrs", "hr", "h"),
     ("bytes", "byte", "b"),
 )
+_UNIT_WORDS = tuple(word for words in UNITS for word in words)
 SHORT_KEY = 8  # up to this length only one edit counts as a slip
 
 
@@ -37,11 +38,15 @@ def probably_meant(text: str, known: Iterable[str]) -> str | None:
 
 
 def _with_its_unit(text: str, known: Iterable[str]) -> str | None:
-    """The one known key that is the text with another word for its unit, or with the unit that it lacks."""
+    """The one known key that is the text with another word for its unit, with the unit that it lacks, or with
+    another unit.
+    """
     stem, dot, unit = text.rpartition(".")
     spelled = {f"{stem}.{word}" for words in UNITS if unit in words for word in words} if dot else set()
-    lacking = {f"{text}.{word}" for words in UNITS for word in words}
-    for wanted in (spelled, lacking):
+    lacking = {f"{text}.{word}" for word in _UNIT_WORDS}
+    is_unit = unit in (*_UNIT_WORDS, "days", "day")
+    others = {f"{stem}.{word}" for word in _UNIT_WORDS} if dot and is_unit else set()
+    for wanted in (spelled, lacking, others):
         found = [candidate for candidate in known if candidate.lower() in wanted]
         if len(found) == 1:
             return found[0]

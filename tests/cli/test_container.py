@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.cli.container import keys_of
+from kraftd.cli.container import JVM, OWN, keys_of
 from tests.cli.run import Run, command, free_port, run, write_config
 
 CLUSTER = "l3vdR7naROGA1Z8u4GJdEQ"
@@ -34,12 +34,14 @@ def test_variables_name_keys_as_in_apache_kafkas_image() -> None:
         "KAFKA_NODE_ID": "7",
         "KAFKA_A__B___C": "x",
         "KRAFTD_METRICS_LISTENER": "h:1",
-        "KRAFTD_FORMAT": "standalone",
+        **dict.fromkeys(OWN, "standalone"),
+        **dict.fromkeys(JVM, "-D"),
         "KAFKA_HEAP_OPTS": "-Xmx1g",
         "KAFKA_LOG4J_ROOT_LOGLEVEL": "INFO",
         "CLUSTER_ID": CLUSTER,
         "HOME": "/",
     }
+    assert {"KRAFTD_CONFIG", "KRAFTD_FORMAT", "KRAFTD_BOOTSTRAP", "KRAFTD_CODEC"} < {*OWN}
     assert keys_of(variables) == ("a_b-c=x", "node.id=7", "kraftd.metrics.listener=h:1")
 
 
@@ -92,6 +94,10 @@ def test_a_second_start_finds_what_the_first_formatted(
     monkeypatch.delenv("KRAFTD_FORMAT")
     second = started(monkeypatch)
     assert (second.code, second.out) == (0, "")
+    monkeypatch.setenv("KAFKA_METADATA_LOG_DIR", str(tmp_path / "elsewhere"))
+    third = started(monkeypatch)
+    assert third.code == 3
+    assert f"{tmp_path}/elsewhere is not formatted. KRAFTD_FORMAT is not set" in third.err
 
 
 def test_static_voters_are_formatted_as_such(

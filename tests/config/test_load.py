@@ -366,6 +366,9 @@ def test_two_letters_in_the_wrong_order_are_one_slip() -> None:
         ("log.retention.hrs", "log.retention.hours"),
         ("broker.session.timeout", "broker.session.timeout.ms"),
         ("broker.session.timeout.millis", "broker.session.timeout.ms"),
+        ("broker.session.timeout.sec", "broker.session.timeout.ms"),
+        ("metadata.log.segment.ms.days", None),
+        ("log.retention.days", None),  # hours, minutes and ms are there
         ("metadata.max.retention", None),
         ("broker.session", None),
     ],

@@ -126,3 +126,9 @@ def test_it_is_json_with_units_and_totals(tmp_path: Path) -> None:
         "twins",
         "addresses",
     }
+
+
+def test_it_says_why_there_is_no_leader_and_which_nodes_are_refused(tmp_path: Path) -> None:
+    told = {"troubles": ["b:9093: nothing listens there"], "refused": ["node 7 at b is refused"]}
+    found = msgspec.json.decode(msgspec.json.encode(health(readings(House(tmp_path), **told))))
+    assert {name: found[name] for name in told} == told
