@@ -45,7 +45,7 @@ def test_variables_name_keys_as_in_apache_kafkas_image() -> None:
     assert keys_of(variables) == ("a_b-c=x", "node.id=7", "kraftd.metrics.listener=h:1")
 
 
-def test_a_new_directory_is_not_formatted_unless_told_how(
+def test_a_new_directory_is_not_formatted_without_kraftd_format(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = started(monkeypatch)

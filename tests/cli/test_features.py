@@ -93,7 +93,7 @@ def test_a_static_quorum_is_made_dynamic_with_what_to_change_in_files(node: Node
     assert "cannot be read" in again.out
 
 
-def test_what_stands_in_the_way_of_a_dynamic_quorum_is_named_by_voter() -> None:
+def test_obstacles_to_a_dynamic_quorum_are_named_by_voter() -> None:
     voters = [
         ReplicaState(1, last_fetch_timestamp=NOW_MS),
         ReplicaState(2, last_fetch_timestamp=NOW_MS),

@@ -41,7 +41,7 @@ def test_every_directory_is_formatted(tmp_path: Path) -> None:
     assert len(ids) == 3
 
 
-def test_who_votes_must_be_said_when_the_quorum_is_dynamic(tmp_path: Path) -> None:
+def test_the_voters_must_be_named_when_the_quorum_is_dynamic(tmp_path: Path) -> None:
     done = format_(write_config(tmp_path, 9093))
     assert done.code == 2
     assert "--standalone" in done.err and "--initial-controllers" in done.err

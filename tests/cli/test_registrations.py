@@ -92,7 +92,7 @@ def test_the_table_is_for_people(port: int) -> None:
     assert rows[0].split()[:2] == ["1", "leader"]
 
 
-def test_a_controller_is_heard_by_the_leaders_clock_not_by_this_machines() -> None:
+def test_the_last_request_is_timed_by_the_leaders_clock_not_by_this_machines() -> None:
     at_ms = 1_000_000  # of a leader whose clock is decades behind
     partition = PartitionData(
         leader_id=1,

@@ -68,7 +68,7 @@ def test_the_quorum_describes_itself(tmp_path: Path) -> None:
         assert rows[1].split()[0] == "1"
 
 
-def test_nobody_at_an_address_is_told_with_its_code() -> None:
+def test_an_address_without_an_answer_has_its_code() -> None:
     done = run("quorum", "describe", "--bootstrap", f"127.0.0.1:{free_port()}", "--timeout", "1")
     assert done.code == 5
     assert "Connection refused" in done.err
@@ -103,7 +103,7 @@ def test_a_cluster_without_a_command_or_an_address_is_a_usage_error(words: str) 
     assert run(*words.split()).code == 2
 
 
-def test_who_does_not_speak_kafka_is_told_with_the_same_code() -> None:
+def test_a_peer_that_does_not_speak_kafka_has_the_same_code() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
         done = run("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}", "--timeout", "0.2")

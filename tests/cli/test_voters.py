@@ -40,7 +40,7 @@ def formatted(folder: Path, port: int, *arguments: str, **changes: str | None) -
     return config
 
 
-def test_a_dry_run_says_which_voter_would_be_added_and_asks_nobody(tmp_path: Path) -> None:
+def test_a_dry_run_says_which_voter_would_be_added_and_sends_nothing(tmp_path: Path) -> None:
     config = formatted(tmp_path, 9093, "--no-initial-controllers", node__id="7")
     said = add(NOBODY, config, "--dry-run")
     assert said.code == 0
@@ -54,7 +54,7 @@ def test_an_ipv6_address_is_shown_in_brackets(tmp_path: Path) -> None:
     assert add(NOBODY, config, "--dry-run").out.endswith(" at CONTROLLER://[::1]:9093.\n")
 
 
-def test_a_dry_run_says_which_voter_would_be_removed_and_asks_nobody() -> None:
+def test_a_dry_run_says_which_voter_would_be_removed_and_sends_nothing() -> None:
     said = remove(NOBODY, 3, DIRECTORY_ID, "--dry-run")
     assert (said.code, said.out) == (0, f"Would remove controller 3:{DIRECTORY_ID}.\n")
 
@@ -78,7 +78,7 @@ def test_what_is_no_directory_id_is_a_usage_error() -> None:
     assert "--controller-directory-id" in said.err
 
 
-def test_a_quorum_that_nobody_answers_for_has_its_code(tmp_path: Path) -> None:
+def test_a_quorum_without_an_answer_has_its_code(tmp_path: Path) -> None:
     assert add(NOBODY, formatted(tmp_path, 9093)).code == 5
     assert remove(NOBODY, 3, DIRECTORY_ID).code == 5
 

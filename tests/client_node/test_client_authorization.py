@@ -77,7 +77,7 @@ def test_metadata_log_is_read_with_read_on_its_topic(
     assert fetch_errors(house) == [0]
 
 
-def test_session_tells_a_denial_until_it_is_gone__kip227(
+def test_session_answers_a_denial_until_it_is_gone__kip227(
     house: ClientHouse, authorizer: StandardAuthorizer
 ) -> None:
     first = house.client_ask(ApiKey.FETCH, 17, consuming(0, session_epoch=0))
@@ -181,7 +181,7 @@ def test_producer_id_needs_idempotent_write_or_write_on_any_topic(
     assert named.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
-def test_delegation_token_is_refused_to_a_client_that_is_nobody__kip48(house: ClientHouse) -> None:
+def test_delegation_token_is_refused_to_an_anonymous_client__kip48(house: ClientHouse) -> None:
     answer = house.client_ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, CreateDelegationTokenRequest())
     assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 

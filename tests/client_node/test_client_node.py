@@ -96,7 +96,7 @@ def test_metadata_tells_brokers_topics_and_leader_epochs(house: ClientHouse, ver
         assert topic.topic_id == house.node.image.topic_names()["t"]
 
 
-def test_kraftd_is_a_node_only_where_the_metadata_topic_is_told(house: ClientHouse) -> None:
+def test_kraftd_is_a_node_only_in_answers_with_the_metadata_topic(house: ClientHouse) -> None:
     assert [one.node_id for one in metadata(house).brokers] == [1]
     for answer in (metadata(house, METADATA_TOPIC, "t"), all_metadata(house)):
         assert [(one.node_id, one.port) for one in answer.brokers] == [(1, 9093), (100, 9092)]
@@ -117,7 +117,7 @@ def test_metadata_topic_is_internal_to_none_but_patterns(house: ClientHouse) -> 
     assert (named.is_internal, described.is_internal) == (False, False)
 
 
-def test_reader_of_the_metadata_log_alone_is_told_of_no_broker(house: ClientHouse) -> None:
+def test_reader_of_only_the_metadata_log_gets_no_broker(house: ClientHouse) -> None:
     asked = [MetadataRequestTopic(METADATA_TOPIC_ID, None)]
     for topics in ([MetadataRequestTopic(bytes(16), METADATA_TOPIC)], asked):
         answer = house.client_ask(ApiKey.METADATA, 13, MetadataRequest(topics))
@@ -479,7 +479,7 @@ def test_leader_that_is_not_active_yet_takes_a_write_once_it_is(
     assert house.answer(place).topics[0].error_code == 0
 
 
-def test_coordinators_are_asked_of_brokers_in_turn(house: ClientHouse) -> None:
+def test_brokers_are_asked_for_coordinators_one_after_another(house: ClientHouse) -> None:
     house.unfenced(2)
     place = house.client_send(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest("group"))
     (first,) = house.asked

@@ -181,7 +181,7 @@ def test_a_broker_that_leads_nothing_may_shut_down_at_once() -> None:
     assert cluster.image.brokers[1].fenced
 
 
-def test_a_leader_shuts_down_once_every_active_broker_has_read_who_leads_now() -> None:
+def test_a_leader_shuts_down_once_every_active_broker_has_read_the_new_leaders() -> None:
     cluster = Cluster().brokers(1, 2, 3)
     topic = cluster.topic("t", (1, 2))
     for broker_id in (2, 3):
@@ -348,7 +348,7 @@ def test_a_broker_passes_over_any_number_of_partitions_that_do_not_change(
     assert not list(cluster.image.partitions_led_by(1))
 
 
-def test_a_silent_broker_that_is_heard_again_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_broker_whose_heartbeats_resume_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_states, "MAX_PARTITIONS_PER_CALL", 1)
     cluster = Cluster().brokers(1, 2, 3, 4)
     cluster.topic("t", *[(1, 2)] * 3, *[(3, 2)] * 3, *[(4, 2)] * 3)

@@ -133,7 +133,7 @@ def elr() -> Cluster:
     return cluster
 
 
-def test_an_eligible_replica_leads_when_nobody_is_in_sync__kip966(elr: Cluster) -> None:
+def test_an_eligible_replica_leads_when_no_replica_is_in_sync__kip966(elr: Cluster) -> None:
     elr.topic("a", (0, 1, 2))
     for broker_id in (2, 1, 0):
         fence(elr, broker_id)

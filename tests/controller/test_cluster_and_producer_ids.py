@@ -66,7 +66,7 @@ def test_the_nodes_are_the_controllers_of_the_listener_that_was_asked__kip919() 
 
 
 @pytest.mark.parametrize("leader_id", [None, 3])
-def test_a_leader_that_is_not_among_the_nodes_is_not_told(leader_id: int | None) -> None:
+def test_a_leader_that_is_not_among_the_nodes_is_not_named(leader_id: int | None) -> None:
     assert described(controllers(1, 2), leader_id=leader_id).controller_id == -1
 
 

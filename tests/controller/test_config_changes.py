@@ -399,14 +399,14 @@ def test_secrets_are_never_described(cluster: Cluster) -> None:
     assert "hunter2" not in repr(describe_configs(cluster.ctx, asked).answer)
 
 
-def test_what_another_software_wrote_and_nobody_could_set_is_told_not_thrown(cluster: Cluster) -> None:
+def test_values_that_only_another_software_could_write_are_described_not_raised(cluster: Cluster) -> None:
     cluster.config("retention.ms", "nonsense", topic="t")
     asked = DescribeConfigsRequest([DescribeConfigsResource(TOPIC, "t", None)])
     [result] = describe_configs(cluster.ctx, asked).answer.results
     assert result.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_configs_of_the_log_that_nobody_knows_count_for_nothing(cluster: Cluster) -> None:
+def test_unknown_configs_of_the_log_have_no_effect(cluster: Cluster) -> None:
     cluster.config("gone.in.this.release", "x", topic="t")
     decided = decide(cluster, change((TOPIC, "t", [("retention.ms", SET, "5")])))
     assert codes(decided) == [ErrorCode.NONE]

@@ -87,7 +87,7 @@ def test_a_life_that_is_asked_for_shortens_a_token_and_never_lengthens_it(tokens
     assert tokens.create(life_ms=2**63 - 1).max_timestamp_ms == NOW + 7 * DAY
 
 
-def test_a_token_for_another_owner_names_who_asked_for_it(tokens: Tokens) -> None:
+def test_a_token_for_another_owner_names_its_requester(tokens: Tokens) -> None:
     made = tokens.create(owner="carol")
     assert (made.principal_type, made.principal_name) == ("User", "carol")
     assert made.token_requester_principal_type == "User"
@@ -170,7 +170,7 @@ def test_the_hmacs_of_tokens_that_are_gone_are_forgotten(tokens: Tokens) -> None
     assert repr(tokens.ctx.token_secrets) == "<TokenSecrets enabled, 2 known>"
 
 
-def test_tokens_are_shown_to_owners_renewers_and_who_may_describe_them(tokens: Tokens) -> None:
+def test_tokens_are_shown_to_owners_renewers_and_principals_that_may_describe_them(tokens: Tokens) -> None:
     made = tokens.create("bob")
     other = tokens.create(owner="carol")
     (shown,) = tokens.described("bob", by="User:bob").tokens

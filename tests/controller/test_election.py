@@ -68,7 +68,7 @@ def test_an_unclean_election_finds_a_leader_where_there_is_none_whatever_the_con
     assert leaders(cluster) == [0, 1, 1, 1]
 
 
-def test_nobody_leads_when_no_replica_is_alive(cluster: Cluster) -> None:
+def test_no_replica_leads_when_none_is_alive(cluster: Cluster) -> None:
     cluster.change_broker(1, fenced=1)
     assert elect(cluster, UNCLEAN, {"a": (3,)}) == {("a", 3): ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE}
 
@@ -81,7 +81,7 @@ def test_of_all_partitions_those_that_need_no_election_are_not_answered(cluster:
     assert answered == {"a": [1, 2, 3], "quiet": []}
 
 
-def test_an_empty_list_of_partitions_elects_nobody(cluster: Cluster) -> None:
+def test_an_empty_list_of_partitions_elects_no_leader(cluster: Cluster) -> None:
     assert elect_leaders(cluster.ctx, ElectLeadersRequest(PREFERRED, []), 2).records == []
 
 

@@ -52,7 +52,7 @@ def state(cluster: Cluster) -> PartitionState:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_leader_shrinks_and_grows_its_isr_and_hears_the_new_partition_epoch(
+def test_a_leader_shrinks_and_grows_its_isr_and_gets_the_new_partition_epoch(
     cluster: Cluster, version: int
 ) -> None:
     cluster.topic("a", (0, 1, 2))

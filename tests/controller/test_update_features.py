@@ -113,7 +113,7 @@ def test_a_downgrade_across_unchanged_records_is_safe() -> None:
     }
 
 
-def test_a_downgrade_names_each_record_that_stands_in_the_way() -> None:
+def test_a_downgrade_names_each_record_that_needs_the_level() -> None:
     cluster = Cluster(elr=True)
     cluster.broker(1, cordoned=(directory(1),), supports=supported_features())
     cluster.topic("orders", (1,))
@@ -128,7 +128,7 @@ def test_a_downgrade_names_each_record_that_stands_in_the_way() -> None:
     assert "topic orders has replicas that are assigned to directories" in told
 
 
-def test_so_many_records_in_the_way_are_counted() -> None:
+def test_records_that_need_the_level_are_counted_above_a_limit() -> None:
     cluster = Cluster(metadata_version=30)
     for broker_id in range(1, 14):
         cordoned = (directory(broker_id),)
@@ -250,7 +250,7 @@ def test_a_broker_that_does_not_know_a_feature_is_named_without_a_remedy() -> No
     assert why(cluster, "group.version", 1) == "broker 1 does not support it"
 
 
-def test_everything_that_stands_in_the_way_is_named_in_one_order() -> None:
+def test_everything_that_needs_the_level_is_named_in_one_order() -> None:
     cluster = Cluster()
     for controller_id in (8, 7):
         request = ControllerRegistrationRequest(controller_id, bytes(16))

@@ -138,7 +138,7 @@ def test_the_log_has_the_records_in_the_order_of_the_decisions(house: House) -> 
     assert found == names
 
 
-def test_a_leadership_that_ends_takes_back_what_has_gathered_and_refuses_who_waits(house: House) -> None:
+def test_a_leadership_that_ends_undoes_what_has_gathered_and_refuses_waiting_calls(house: House) -> None:
     places = [house.create(name, connection_id=number) for number, name in enumerate("ab", 2)]
     house.step(raft_events.ResignRequested(house.node.core.epoch))
     assert not house.node.active

@@ -132,7 +132,7 @@ def test_a_refused_registration_is_told_at_once_and_then_once_a_minute(house: Ho
     assert house.said.count("a node is refused") == 1
 
 
-def test_a_second_broker_of_an_id_is_told_to_those_who_describe_the_quorum(house: House) -> None:
+def test_a_second_broker_of_an_id_is_in_the_description_of_the_quorum(house: House) -> None:
     assert house.register(1, incarnation=2).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     (refused,) = events(house, "node refused")
     assert (refused["error"], refused["from_node"]) == ("DUPLICATE_BROKER_REGISTRATION", 1)

@@ -169,7 +169,7 @@ def test_both_controllers_register_the_follower_by_asking_the_leader__kip919(two
         assert all(known[one].incarnation_id == two.voters[one].node.identity.incarnation_id for one in known)
 
 
-def test_a_follower_says_who_leads_and_decides_nothing(two: Two) -> None:
+def test_a_follower_names_the_leader_and_decides_nothing(two: Two) -> None:
     answer = two.follower.answer(create(two.follower, "t"))
     assert answer.topics[0].error_code == ErrorCode.NOT_CONTROLLER
     cluster = two.follower.ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2))

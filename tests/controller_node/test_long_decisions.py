@@ -159,7 +159,7 @@ def test_what_is_validated_only_leaves_nothing(house: House) -> None:
     assert house.storage.log.log_end == before
 
 
-def test_a_leadership_that_ends_before_the_append_refuses_it_and_who_waits(house: House) -> None:
+def test_a_leadership_that_ends_before_the_append_refuses_it_and_waiting_calls(house: House) -> None:
     place, behind = large(house), house.create("behind", connection_id=2)
     before = house.storage.log.log_end
     turn(house)

@@ -96,7 +96,7 @@ def test_a_read_waits_for_the_records_that_it_has_seen(house: House) -> None:
     assert house.answer(read).error_code == ErrorCode.NONE
 
 
-def test_a_read_waits_for_what_nobody_had_asked_for_too(house: House) -> None:
+def test_a_read_waits_for_decisions_without_a_request_too(house: House) -> None:
     house.unfenced()
     house.sync_by_itself = False
     house.advance(20_000)  # a silent broker is fenced: that may be taken back

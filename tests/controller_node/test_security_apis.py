@@ -145,7 +145,7 @@ def token_answers(house: House, made: bytes) -> list[int]:
     ]
 
 
-def test_over_plaintext_nobody_asks_for_tokens(house: House) -> None:
+def test_over_plaintext_no_principal_asks_for_tokens(house: House) -> None:
     assert token_answers(house, b"") == [ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED] * 4
 
 

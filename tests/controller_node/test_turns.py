@@ -315,7 +315,7 @@ def test_in_turns_the_answer_and_the_records_are_those_of_one_turn(
 
 @pytest.mark.parametrize("asking", [*DECISIONS, *READS], ids=named)
 @pytest.mark.usefixtures("short_turns")
-def test_who_asks_meanwhile_waits_or_is_answered(tmp_path: Path, asking: Any) -> None:
+def test_requests_meanwhile_wait_or_are_answered(tmp_path: Path, asking: Any) -> None:
     town, asked = town_before(tmp_path, asking)
     town.turns_come_by_themselves = False
     place = town.send(*asked)

@@ -31,7 +31,7 @@ def test_a_leader_cut_off_both_ways_commits_nothing_and_resigns(three: FaultyQuo
     assert "lost-in-the-cut" not in three.check().topic_names()
 
 
-def test_a_leader_that_cannot_be_heard_is_replaced(three: FaultyQuorum) -> None:
+def test_a_leader_whose_messages_do_not_arrive_is_replaced(three: FaultyQuorum) -> None:
     with surviving(three, "mute") as writer:
         leader = three.wait_for_leader()
         others = three.others(leader)
@@ -40,7 +40,7 @@ def test_a_leader_that_cannot_be_heard_is_replaced(three: FaultyQuorum) -> None:
         writer.wait_for_more()
 
 
-def test_a_leader_that_hears_nobody_resigns(three: FaultyQuorum) -> None:
+def test_a_leader_that_gets_no_messages_resigns(three: FaultyQuorum) -> None:
     """A record may still leave with the answer to a parked fetch, and live on; it is not acknowledged."""
     with surviving(three, "deaf") as writer:
         leader = three.wait_for_leader()
@@ -71,7 +71,7 @@ def test_a_bridge_between_two_that_cannot_meet_keeps_the_quorum_working(three: F
             writer.wait_for_more(100)
 
 
-def test_a_broken_link_between_followers_disturbs_nobody(three: FaultyQuorum) -> None:
+def test_a_broken_link_between_followers_disturbs_no_leader(three: FaultyQuorum) -> None:
     with surviving(three, "lone-link") as writer:
         leader, epoch = three.wait_for_leader(), three.epoch()
         three.proxy.part(*three.others(leader))

@@ -34,7 +34,7 @@ def test_all_three_killed_come_back_with_everything(three: FaultyQuorum) -> None
             controller.kill()
 
 
-def test_a_leader_that_was_frozen_comes_back_as_nobody(three: FaultyQuorum) -> None:
+def test_a_leader_that_was_frozen_comes_back_without_its_leadership(three: FaultyQuorum) -> None:
     with surviving(three, "frozen") as writer:
         leader, epoch = three.controller, three.epoch()
         request = CreateTopicsRequest([CreatableTopic("from-the-past", 1, 1)], 10_000)

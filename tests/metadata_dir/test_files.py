@@ -298,7 +298,7 @@ def test_relative_paths_are_those_of_the_working_directory(
     assert (tmp_path / "data" / "__cluster_metadata-0" / "00000000000000000000.log").exists()
 
 
-def test_real_files_raise_the_errors_of_this_room(tmp_path: Path) -> None:
+def test_real_files_raise_the_errors_of_this_package(tmp_path: Path) -> None:
     disk = RealDisk()
     with pytest.raises(FileNotFoundError):
         disk.open(f"{tmp_path}/none")

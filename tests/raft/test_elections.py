@@ -123,7 +123,7 @@ def observer_that_follows() -> Lone:
         (observer_that_follows, False, False),
     ],
 )
-def test_vote_of_the_same_epoch_is_granted_where_nobody_leads_and_none_was_given(
+def test_vote_of_the_same_epoch_is_granted_if_no_leader_and_no_vote_is_known(
     state: Callable[[], Lone], granted_to_2: bool, granted_to_3: bool
 ) -> None:
     last = OffsetAndEpoch(11, 4)
@@ -156,7 +156,7 @@ def test_vote_of_the_same_epoch_is_granted_where_nobody_leads_and_none_was_given
         (observer_that_follows, True),
     ],
 )
-def test_pre_vote_is_granted_by_whom_no_leader_keeps_content__kip996(
+def test_pre_vote_is_granted_by_a_replica_without_a_live_leader__kip996(
     state: Callable[[], Lone], granted: bool
 ) -> None:
     lone = state()
@@ -240,7 +240,7 @@ def test_vote_that_could_not_be_sent_is_sent_again_after_the_backoff() -> None:
     assert lone.asks("Vote") == [2]
 
 
-def test_pre_vote_that_nobody_grants_ends_in_waiting_for_the_next_election() -> None:
+def test_pre_vote_that_no_voter_grants_ends_in_waiting_for_the_next_election() -> None:
     lone = unattached()
     for send in lone.stand():
         lone.tell(send, vote_answer(EPOCH, False))
@@ -248,7 +248,7 @@ def test_pre_vote_that_nobody_grants_ends_in_waiting_for_the_next_election() -> 
     lone.wait_for(State.PROSPECTIVE)
 
 
-def test_pre_vote_that_nobody_answers_begins_anew_when_the_election_timeout_is_over() -> None:
+def test_pre_vote_without_an_answer_begins_anew_after_the_election_timeout() -> None:
     """It has waited for an election timeout already."""
     lone = Lone(request_timeout_ms=60_000)
     lone.stand()
@@ -289,7 +289,7 @@ def test_prospective_follows_the_leader_that_announces_itself() -> None:
         assert [one.voted_id for one in lone.persisted] == [2 if state is prospective_voted else -1]
 
 
-def test_voter_that_knows_no_pre_vote_makes_it_stand_at_once__kip996() -> None:
+def test_voter_that_knows_no_pre_vote_makes_it_start_an_election__kip996() -> None:
     lone = unattached()
     lone.step(SendFailed(lone.stand()[0].send_id, ErrorCode.UNSUPPORTED_VERSION))
     assert (lone.core.state, lone.core.epoch) == (State.CANDIDATE, EPOCH + 1)
@@ -325,7 +325,7 @@ def test_wait_after_a_refusal_is_drawn_from_a_longer_span_every_time() -> None:
     assert longest_ms[-1] < 2 * lone.config.election_timeout_ms
 
 
-def test_candidate_that_nobody_answers_asks_for_pre_votes_after_the_election_timeout() -> None:
+def test_candidate_without_an_answer_asks_for_pre_votes_after_the_election_timeout() -> None:
     lone = candidate()
     lone.wait_for(State.PROSPECTIVE)
     assert (lone.core.epoch, lone.asks("Vote")) == (EPOCH, [2, 3])
@@ -341,7 +341,7 @@ def test_answer_to_a_vote_is_ignored_once_a_leader_is_followed() -> None:
         assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 3)
 
 
-def test_observer_never_stands() -> None:
+def test_observer_never_starts_an_election() -> None:
     for state in (observer, observer_that_follows):
         lone = state()
         before = lone.core.state
@@ -356,7 +356,7 @@ def test_observer_never_stands() -> None:
 @pytest.mark.parametrize(
     ("successors", "wait_ms"), [((1, 3), 0), ((3, 1), 500), ((3, 2, 1), 500), ((3,), 1000)]
 )
-def test_successor_stands_after_a_wait_that_its_place_decides(
+def test_successor_starts_an_election_after_a_wait_that_its_place_decides(
     successors: tuple[int, ...], wait_ms: int
 ) -> None:
     lone = follower_that_has_fetched()
@@ -396,7 +396,7 @@ def test_end_of_an_older_epoch_does_not_disturb_a_candidate() -> None:
         (QuorumStateData(leader_id=2, leader_epoch=3), State.UNATTACHED),  # the log is of epoch 4
     ],
 )
-def test_start_takes_up_the_state_that_quorum_state_tells(election: QuorumStateData, state: State) -> None:
+def test_start_takes_up_the_state_of_quorum_state(election: QuorumStateData, state: State) -> None:
     lone = Lone(election)
     assert lone.core.state is state
     assert lone.core.epoch == max(election.leader_epoch, 4)
@@ -419,7 +419,7 @@ def test_start_takes_up_the_state_that_quorum_state_tells(election: QuorumStateD
     ],
 )
 @pytest.mark.parametrize("log_end", [LOG_END, OffsetAndEpoch(0, 0)])
-def test_only_voter_leads_at_once_whatever_quorum_state_tells(
+def test_only_voter_leads_at_once_whatever_quorum_state_has(
     election: QuorumStateData, log_end: OffsetAndEpoch
 ) -> None:
     core = Lone(election, voters=[1], log_end=log_end).core
@@ -456,19 +456,19 @@ def test_every_election_timeout_is_drawn_anew_between_one_and_two_configured_one
 
 
 @pytest.mark.parametrize("candidate_id", [2, 3])
-def test_leader_of_before_votes_for_nobody_in_its_epoch_and_for_anybody_after(candidate_id: int) -> None:
+def test_former_leader_votes_only_in_epochs_after_its_own(candidate_id: int) -> None:
     lone = Lone(QuorumStateData(leader_id=1, leader_epoch=EPOCH))
     assert not partition_of(lone.ask(vote(candidate_id, EPOCH))).vote_granted
     assert partition_of(lone.ask(vote(candidate_id, EPOCH + 1))).vote_granted
 
 
-def test_candidate_of_before_votes_for_nobody_in_its_epoch_and_for_anybody_after() -> None:
+def test_former_candidate_votes_only_in_epochs_after_its_own() -> None:
     lone = Lone(voted_for(1))
     assert not partition_of(lone.ask(vote(2, EPOCH))).vote_granted
     assert partition_of(lone.ask(vote(2, EPOCH + 1))).vote_granted
 
 
-def test_leader_of_before_that_reaches_nobody_lets_its_epoch_go_and_stands_again() -> None:
+def test_former_leader_that_reaches_no_voter_starts_an_election_in_a_new_epoch() -> None:
     lone = Lone(QuorumStateData(leader_id=1, leader_epoch=EPOCH))
     assert lone.asks("EndQuorumEpoch") == [2, 3]
     began_ms, timeout_ms = lone.now_ms, lone.config.election_timeout_ms
@@ -477,7 +477,7 @@ def test_leader_of_before_that_reaches_nobody_lets_its_epoch_go_and_stands_again
     assert lone.core.epoch == EPOCH + 1
 
 
-def test_nobody_is_said_to_lead_while_this_replica_only_stands() -> None:
+def test_no_leader_is_reported_while_this_replica_is_a_candidate() -> None:
     lone = candidate()
     assert LeadershipChanged(EPOCH, None) in lone.effects
 

@@ -134,7 +134,7 @@ def test_versions_without_topic_ids_are_invalid_as_in_kafka(world: World, versio
         assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_replica_that_does_not_lead_says_who_does(world: World) -> None:
+def test_replica_that_does_not_lead_names_the_leader(world: World) -> None:
     world.add_observer(2)
     world.start(2)
     world.run(100)
@@ -180,7 +180,7 @@ def test_fetch_at_zero_of_a_leader_without_snapshots_starts_with_the_control_bat
     ("offset", "last_epoch", "diverging"),
     [(9, 1, (3, 1)), (2, 0, (0, 0)), (1, 0, (0, 0))],
 )
-def test_fetch_that_does_not_continue_the_log_is_told_where_they_part(
+def test_fetch_that_does_not_continue_the_log_gets_the_point_of_divergence(
     world: World, offset: int, last_epoch: int, diverging: tuple[int, int]
 ) -> None:
     partition = partition_of(fetch(world, broker_fetch(BROKER, 1, offset, last_epoch, 3)))
@@ -190,7 +190,7 @@ def test_fetch_that_does_not_continue_the_log_is_told_where_they_part(
 
 
 @pytest.mark.parametrize(("offset", "last_epoch"), [(0, 0), (2, 1), (4, 0)])  # below it, or of an older epoch
-def test_fetch_below_the_log_start_or_at_zero_is_told_of_the_snapshot__kip630(
+def test_fetch_below_the_log_start_or_at_zero_gets_the_snapshots_id__kip630(
     world: World, offset: int, last_epoch: int
 ) -> None:
     append(world, b"x", b"y")
@@ -291,7 +291,7 @@ def test_leader_does_not_fetch_from_itself(world: World) -> None:
     assert partition_of(answer).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_fetch_in_the_leaders_name_that_does_not_continue_its_log_is_told_where(
+def test_fetch_in_the_leaders_name_that_does_not_continue_its_log_gets_the_place(
     world: World,
 ) -> None:
     """As in Apache Kafka, which checks the sender once there is something to note."""

@@ -47,7 +47,7 @@ def follower() -> Lone:
 
 
 @pytest.mark.parametrize("log_end", [LOG_END, OffsetAndEpoch(0, 0)])
-def test_fetch_tells_epoch_log_end_directory_and_high_watermark__kip1166(log_end: OffsetAndEpoch) -> None:
+def test_fetch_has_epoch_log_end_directory_and_high_watermark__kip1166(log_end: OffsetAndEpoch) -> None:
     lone = Lone(QuorumStateData(leader_id=2, leader_epoch=EPOCH), log_end=log_end, fetch_max_bytes=12345)
     message = fetch_of(lone).message
     asked = message.topics[0].partitions[0]  # type: ignore[attr-defined]
@@ -56,7 +56,7 @@ def test_fetch_tells_epoch_log_end_directory_and_high_watermark__kip1166(log_end
     assert (asked.replica_directory_id, asked.high_watermark) == (directory_id(1), -1)
 
 
-def test_next_fetch_tells_the_high_watermark_that_the_last_brought__kip1166(follower: Lone) -> None:
+def test_next_fetch_has_the_high_watermark_that_the_last_brought__kip1166(follower: Lone) -> None:
     follower.tell(fetch_of(follower), fetch_answer(EPOCH, high_watermark=7))
     assert HighWatermarkMoved(7) in follower.effects
     assert fetch_of(follower).message.topics[0].partitions[0].high_watermark == 7  # type: ignore[attr-defined]
@@ -168,7 +168,7 @@ def test_snapshot_id_that_is_none_is_not_fetched(follower: Lone, at: tuple[int, 
     assert not any(isinstance(one, ResetLog) for one in follower.effects)
 
 
-def test_leader_that_names_half_a_snapshot_is_not_heard_and_backed_off_from(follower: Lone) -> None:
+def test_leader_that_names_half_a_snapshot_is_ignored_and_backed_off_from(follower: Lone) -> None:
     follower.now_ms += 1_000
     follower.tell(fetch_of(follower), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(20, -1)))
     assert follower.asks("Fetch") == [3]
@@ -197,14 +197,14 @@ def test_log_start_may_move_as_far_as_the_leaders_and_no_further__kip630(followe
 # --- losing the leader --------------------------------------------------------------------------------
 
 
-def test_voter_stands_when_the_leader_is_silent_for_the_fetch_timeout(follower: Lone) -> None:
+def test_voter_starts_an_election_when_the_leader_is_silent_for_the_fetch_timeout(follower: Lone) -> None:
     follower.wait(1_999)
     assert follower.core.state is State.FOLLOWER
     follower.wait(100)
     assert follower.core.state is State.PROSPECTIVE
 
 
-def test_voter_stands_at_once_when_the_leaders_connection_is_lost(follower: Lone) -> None:
+def test_voter_starts_an_election_at_once_when_the_leaders_connection_is_lost(follower: Lone) -> None:
     follower.step(ConnectionLost(2))
     assert follower.core.state is State.PROSPECTIVE
 
@@ -241,7 +241,7 @@ def test_another_voter_is_asked_while_the_leader_does_not_answer(
 # --- looking for it -----------------------------------------------------------------------------------
 
 
-def test_observer_asks_the_bootstrap_servers_in_turn_until_one_names_the_leader() -> None:
+def test_observer_asks_bootstrap_servers_one_by_one_until_one_names_the_leader() -> None:
     lone = Lone(QuorumStateData(), voters=(), log_end=OffsetAndEpoch(0, 0))
     (first,) = lone.sent("Fetch")
     assert first.destination.node_id <= -2
@@ -252,7 +252,7 @@ def test_observer_asks_the_bootstrap_servers_in_turn_until_one_names_the_leader(
     assert (lone.core.state, lone.core.leader_id, lone.asks("Fetch")) == (State.FOLLOWER, 3, [3])
 
 
-def test_observer_that_nobody_answers_goes_on_asking() -> None:
+def test_observer_without_an_answer_goes_on_asking() -> None:
     lone = Lone(QuorumStateData(), voters=(), request_timeout_ms=100)
     for _ in range(3):
         assert len(lone.sent("Fetch")) == 1

@@ -66,7 +66,7 @@ def committed(lone: Lone) -> Lone:
 # --- telling of itself --------------------------------------------------------------------------------
 
 
-def test_voters_that_do_not_fetch_are_told_of_the_leader_again_and_again() -> None:
+def test_leader_announces_itself_again_and_again_to_voters_that_do_not_fetch() -> None:
     leader = Lone().lead()
     for _ in range(2):
         for send in leader.sent("BeginQuorumEpoch"):
@@ -75,7 +75,7 @@ def test_voters_that_do_not_fetch_are_told_of_the_leader_again_and_again() -> No
         assert leader.asks("BeginQuorumEpoch") == [2, 3]
 
 
-def test_voter_that_fetches_needs_not_be_told() -> None:
+def test_leader_does_not_announce_itself_to_a_voter_that_fetches() -> None:
     leader = Lone().lead()
     for send in leader.sent("BeginQuorumEpoch"):
         leader.tell(send, begin_answer(LEADS, leader=1))
@@ -185,7 +185,7 @@ def test_fetches_of_a_snapshot_keep_the_leader_unless_they_come_in_its_own_name(
     assert (leader.core.state is State.LEADER) is keeps
 
 
-def test_single_voter_leads_on_though_nobody_fetches() -> None:
+def test_single_voter_leads_on_though_no_replica_fetches() -> None:
     lone = Lone(voters=[1])
     lone.wait(60_000)
     assert lone.core.state is State.LEADER
@@ -222,7 +222,7 @@ def test_resignation_from_another_epoch_is_ignored(leader: Lone, epoch: int) -> 
 
 
 @pytest.mark.parametrize("voters", [(1, 2, 3), (2, 3, 4)])
-def test_resignation_of_who_does_not_lead_is_ignored(voters: tuple[int, ...]) -> None:
+def test_resignation_of_a_replica_that_does_not_lead_is_ignored(voters: tuple[int, ...]) -> None:
     lone = Lone(voters=voters).follow(2)
     lone.step(ResignRequested(EPOCH))
     assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 2)
@@ -242,7 +242,7 @@ def test_successors_are_named_the_most_caught_up_first(leader: Lone) -> None:
     ]
 
 
-def test_end_of_the_epoch_is_told_again_to_those_that_have_not_heard(leader: Lone) -> None:
+def test_end_of_the_epoch_is_sent_again_to_those_that_have_not_answered(leader: Lone) -> None:
     leader.step(ResignRequested(LEADS))
     to_2, to_3 = leader.sent("EndQuorumEpoch")
     leader.tell(to_2, end_answer(LEADS, leader=1))
@@ -282,7 +282,7 @@ def test_leader_that_leaves_waits_until_another_leads(leader: Lone) -> None:
     assert ShutdownCompleted() in leader.effects
 
 
-def test_leader_that_nobody_succeeds_leaves_when_its_time_is_over(leader: Lone) -> None:
+def test_leader_without_a_successor_leaves_when_its_time_is_over(leader: Lone) -> None:
     leader.step(ShutdownRequested(5_000))
     leader.wait(4_999)
     assert not any(isinstance(one, ShutdownCompleted) for one in leader.effects)
@@ -351,7 +351,7 @@ def test_voters_of_the_log_win_over_configured_ones() -> None:
     assert (core.voters.ids, core.kraft_version) == ([1, 2], 1)
 
 
-def test_commit_is_told_by_a_fetch_at_the_new_end(leader: Lone) -> None:
+def test_commit_is_reported_by_a_fetch_at_the_new_end(leader: Lone) -> None:
     committed(leader)
     leader.step(AppendRequested("a", [b"x"], LEADS))
     leader.sync()

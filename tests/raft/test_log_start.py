@@ -74,7 +74,7 @@ def test_a_replica_that_stopped_fetching_is_not_waited_for__kip630() -> None:
     assert lone.core.live_replicas_end == END
 
 
-def test_a_lone_voter_without_observers_waits_for_nobody__kip630() -> None:
+def test_a_lone_voter_without_observers_does_not_wait__kip630() -> None:
     lone = Lone(voters=(1,))
     lone.sync()
     assert lone.core.is_leader

@@ -117,7 +117,7 @@ def with_snapshot() -> LogView:
         (11, 3, Fit.DIVERGING),
     ],
 )
-def test_position_behind_a_snapshot_is_told_of_it__kip630(offset: int, epoch: int, fit: Fit) -> None:
+def test_position_behind_a_snapshot_gets_its_id__kip630(offset: int, epoch: int, fit: Fit) -> None:
     assert with_snapshot().locate(offset, epoch).fit is fit
 
 

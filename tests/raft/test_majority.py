@@ -25,7 +25,7 @@ def test_majority_offset_is_the_largest_that_a_majority_has_reached(ends: list[i
     assert majority_offset(ends) == (max(reached) if reached else None)
 
 
-def test_majority_of_nobody_is_none() -> None:
+def test_an_empty_set_of_voters_has_no_majority() -> None:
     assert majority_offset([]) is None
 
 

@@ -109,7 +109,7 @@ def test_new_voter_is_asked_what_it_supports_then_written_committed_and_answered
     assert error_of(leader) is ErrorCode.NONE
 
 
-def test_who_does_not_want_to_wait_for_the_commit_is_answered_before_it__kip1186(leader: Lone) -> None:
+def test_request_that_does_not_wait_for_the_commit_is_answered_before_it__kip1186(leader: Lone) -> None:
     probed(leader, ADD_4_EARLY)
     assert error_of(leader) is ErrorCode.NONE
     assert leader.core.high_watermark == END
@@ -156,7 +156,7 @@ def test_answer_of_an_earlier_probe_does_not_count_for_a_later_one(leader: Lone)
     assert leader.core.voters.ids == [1, 2, 3]
 
 
-def test_change_goes_on_without_an_answer_when_who_asked_for_it_is_gone(leader: Lone) -> None:
+def test_change_goes_on_without_an_answer_when_its_sender_is_gone(leader: Lone) -> None:
     probed(leader)
     leader.step(RequestAbandoned(leader.last_asked))
     leader.wait(10)
@@ -192,7 +192,7 @@ def test_leader_that_was_removed_does_not_count_and_resigns_after_the_commit(lea
 
 @pytest.mark.parametrize("first", [ADD_4, REMOVE_3])
 @pytest.mark.parametrize("second", [ADD_4, REMOVE_3, UPDATE_2])
-def test_second_change_is_told_to_come_again_while_one_is_under_way(
+def test_second_change_gets_a_retriable_error_while_one_is_under_way(
     leader: Lone, first: Any, second: Any
 ) -> None:
     assert leader.ask(first) is None
@@ -235,7 +235,7 @@ def test_voters_of_a_static_quorum_do_not_change__kip853(message: Any) -> None:
     assert lone.ask(message).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_update_before_a_commit_in_the_epoch_is_told_to_come_again() -> None:
+def test_update_before_a_commit_in_the_epoch_gets_a_retriable_error() -> None:
     assert Lone().lead().ask(UPDATE_2).error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
@@ -326,7 +326,7 @@ def test_a_leader_that_knows_no_updates_of_voters_is_asked_again_a_timeout_later
     assert len(serve(lone, 400, "UpdateRaftVoter", answer=False)) == 1
 
 
-def test_voter_of_a_static_quorum_tells_every_leader_what_it_supports_once() -> None:
+def test_voter_of_a_static_quorum_reports_once_to_every_leader_what_it_supports() -> None:
     lone = Lone(static=True, fetch_max_wait_ms=10).follow(2)
     assert len(serve(lone, 10_000, "UpdateRaftVoter")) == 1
     lone.ask(begin(3, EPOCH + 1))

@@ -37,7 +37,7 @@ def test_a_replica_that_has_what_there_was_was_caught_up_at_its_last_fetch() -> 
     assert one.last_caught_up_ms == 100
 
 
-def test_an_empty_log_at_the_last_fetch_tells_nothing() -> None:
+def test_an_empty_log_at_the_last_fetch_shows_nothing() -> None:
     one = ReplicaProgress(observer(9))
     one.fetched(0, 1, 100)
     one.last_fetch_leader_end_offset = 0

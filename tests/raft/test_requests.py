@@ -104,7 +104,7 @@ def test_vote_that_makes_no_sense_is_refused(
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_leader_grants_no_vote_of_its_epoch_and_tells_where_it_is(world: World, version: int) -> None:
+def test_leader_grants_no_vote_of_its_epoch_and_names_its_address(world: World, version: int) -> None:
     request = vote_request(last=(99, 0))
     if version == 0:
         request.voter_id = -1

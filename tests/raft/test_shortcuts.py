@@ -42,7 +42,7 @@ def test_calm_leader_that_skips_what_is_not_due_does_the_same_as_one_that_polls_
     assert trace(seed, monkeypatch) == quick
 
 
-def test_answer_that_tells_nothing_new_is_one_object_until_it_would_be_another() -> None:
+def test_answer_without_news_is_one_object_until_it_would_be_another() -> None:
     world = World()
     world.add_voters([1])
     world.start(1)

@@ -30,7 +30,7 @@ def test_it_votes_for_whose_log_is_at_least_as_long_as_the_snapshot(
     assert partition_of(answer).vote_granted is granted
 
 
-def test_it_stands_with_the_end_of_the_snapshot() -> None:
+def test_it_starts_an_election_with_the_end_of_the_snapshot() -> None:
     lone = only_a_snapshot()
     for send in (*lone.stand(), *lone.run_for_leader()):
         asked = send.message.topics[0].partitions[0]  # type: ignore[attr-defined]

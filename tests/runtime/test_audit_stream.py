@@ -37,7 +37,7 @@ class Log:
         self.errors.append(fields)
 
 
-def test_each_event_is_a_line_with_time_node_offset_and_who_asked(tmp_path: Path) -> None:
+def test_each_event_is_a_line_with_time_node_offset_and_principal(tmp_path: Path) -> None:
     stream = AuditStream(str(tmp_path / "audit"), 3, Log())
     stream.write(DELETED, NOW_MS)
     stream.write(REFUSED, NOW_MS)

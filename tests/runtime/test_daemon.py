@@ -66,7 +66,7 @@ def test_sigint_ends_it_as_well(daemon: DaemonProcess) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_told_to_stop_at_any_moment_of_its_start_it_ends_with_0(
+def test_a_signal_at_any_moment_of_its_start_ends_it_with_0(
     daemon: DaemonProcess, number: signal.Signals
 ) -> None:
     moments: list[Callable[[], bool]] = [
@@ -84,7 +84,7 @@ def test_told_to_stop_at_any_moment_of_its_start_it_ends_with_0(
     assert daemon.stop() == 0
 
 
-def test_told_to_stop_over_and_over_it_ends_with_0_as_well(daemon: DaemonProcess) -> None:
+def test_repeated_signals_end_it_with_0_as_well(daemon: DaemonProcess) -> None:
     assert daemon.process is not None
     deadline_s = time.monotonic() + 60
     while daemon.process.poll() is None and time.monotonic() < deadline_s:
@@ -97,7 +97,7 @@ def listens(port: int) -> bool:
         return sock.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_it_serves_on_when_nobody_reads_what_it_announces(daemon: DaemonProcess) -> None:
+def test_it_serves_on_when_no_process_reads_what_it_announces(daemon: DaemonProcess) -> None:
     assert daemon.stop() == 0
     assert daemon.begin().process is not None
     daemon.process.stdout.close()
@@ -193,7 +193,7 @@ def hostile_frame(dice: random.Random) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-def test_500_announcements_of_90_mib_cost_little_and_stop_nobody(daemon: DaemonProcess) -> None:
+def test_500_announcements_of_90_mib_cost_little_and_stop_no_client(daemon: DaemonProcess) -> None:
     bystander = daemon.client()
     bystander.api_versions()
     before = daemon.rss_bytes()

@@ -148,7 +148,7 @@ def test_an_address_in_use_keeps_it_from_starting_and_is_named(daemon: Watched) 
     assert daemon.stop() == 0
 
 
-def test_it_is_served_over_tls_to_who_knows_the_password(tmp_path: Path) -> None:
+def test_it_is_served_over_tls_to_clients_with_the_password(tmp_path: Path) -> None:
     authority = Authority()
     keys = tls_keys(tmp_path, authority, "CN=node", "listener.name.metrics.")
     daemon = Watched(

@@ -264,7 +264,7 @@ def test_it_is_made_on_demand(start: Callable[..., DaemonProcess]) -> None:
     assert "no controller runs" in refused.stderr
 
 
-def test_who_cannot_be_answered_is_told_of_in_the_log(start: Callable[..., DaemonProcess]) -> None:
+def test_a_request_that_cannot_be_answered_is_logged(start: Callable[..., DaemonProcess]) -> None:
     daemon = start(metadata__max__idle__interval__ms=0)
     directory = daemon.home / "data"
     (directory / "snapshot.answer.mine.tmp").mkdir()  # in the way of it

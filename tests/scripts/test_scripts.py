@@ -12,7 +12,7 @@ SCRIPTS = sorted(Path(__file__).parent.glob("*.txt"))
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_script_tells_what_was_recorded(path: Path, request: pytest.FixtureRequest) -> None:
+def test_script_prints_what_was_recorded(path: Path, request: pytest.FixtureRequest) -> None:
     text = path.read_text()
     played = Script().play(text)
     if request.config.getoption("--record", default=False):

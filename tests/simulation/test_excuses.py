@@ -86,7 +86,7 @@ def test_a_removed_voter_that_does_not_know_it_is_no_excuse_while_it_is_quiet(re
     assert removed.world.liveness.disturber() is None
 
 
-def test_it_is_one_once_it_has_stood_without_pre_votes(removed: Removed) -> None:
+def test_it_is_one_once_it_has_started_an_election_without_pre_votes(removed: Removed) -> None:
     epoch = removed.epoch
     removed.run(10 * SECOND)
     assert removed.epoch > epoch
@@ -101,7 +101,7 @@ def test_it_is_none_any_more_once_it_has_learnt_it(removed: Removed) -> None:
     assert removed.world.liveness.disturber() is None
 
 
-def test_with_pre_votes_nobody_is_disturbed() -> None:
+def test_with_pre_votes_no_world_is_disturbed() -> None:
     removed = Removed(old=False)
     epoch = removed.leader.core.epoch
     removed.run(10 * SECOND)

@@ -40,7 +40,7 @@ def test_a_write_that_says_nothing_of_what_it_found_takes_its_place_in_any_case(
     assert linearizable([(0, 9, None, "a"), (1, 2, "", ""), (3, 4, "a", "a")], "")
 
 
-def test_nobody_reads_an_old_value_after_a_new_one() -> None:
+def test_no_client_reads_an_old_value_after_a_new_one() -> None:
     writes = [(0, 1, None, "a"), (2, 9, None, "b")]
     assert linearizable([*writes, (3, 4, "a", "a"), (5, 6, "b", "b")], "")
     assert not linearizable([*writes, (3, 4, "b", "b"), (5, 6, "a", "a")], "")

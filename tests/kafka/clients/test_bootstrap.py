@@ -140,7 +140,7 @@ def test_aiokafka_produces_in_a_transaction_and_consumes_in_a_group(served: Serv
     assert through_aiokafka(served.bootstrap, "aiokafka") == VALUES
 
 
-def test_pythons_clients_read_the_metadata_log_where_no_broker_is_told(served: Served) -> None:
+def test_pythons_clients_read_the_metadata_log_of_a_listener_without_brokers(served: Served) -> None:
     bootstrap, last = served.log_bootstrap, 10  # elsewhere they ask brokers, for they name no topic at first
     consumer = KafkaConsumer(
         METADATA_TOPIC,

@@ -29,7 +29,7 @@ def test_a_quorum_elects_one_leader_and_all_voters_are_level(healed: Quorum) -> 
     assert status["ClusterId"] == healed.cluster_id
 
 
-def test_every_controller_says_who_leads_and_only_the_leader_decides(healed: Quorum) -> None:
+def test_every_controller_names_the_leader_and_only_the_leader_decides(healed: Quorum) -> None:
     healed.wait_for_voters(100, 101, 102)
     leader = healed.wait_for_leader()
     topic = CreateTopicsRequest([CreatableTopic("decided-once", 1, 1)], timeout_ms=5000)
@@ -79,7 +79,7 @@ def test_a_broker_that_forwards_nothing_else_finds_the_leader_after_a_frozen_one
     assert told() == str(healed.leader())
 
 
-def test_a_leader_that_is_told_to_stop_hands_over(healed: Quorum) -> None:
+def test_a_leader_that_is_stopped_hands_over(healed: Quorum) -> None:
     with writing(healed, "stopped") as writer:
         writer.wait_for_more()
         epoch, leader = healed.epoch(), healed.controller

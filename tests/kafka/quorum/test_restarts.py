@@ -50,7 +50,7 @@ def test_a_leader_that_was_frozen_finds_another_in_its_place_and_follows(healed:
         writer.wait_for_more()
 
 
-def test_a_follower_that_was_frozen_catches_up_and_disturbs_nobody(healed: Quorum) -> None:
+def test_a_follower_that_was_frozen_catches_up_and_disturbs_no_leader(healed: Quorum) -> None:
     with writing(healed, "asleep") as writer:
         frozen = healed.controllers[a_follower(healed)]
         epoch = healed.epoch()

@@ -127,7 +127,7 @@ def test_brokers_that_know_more_than_the_survivor_are_named_and_come_back(tmp_pa
         assert read(quorum, "before", 2) == [b"one", b"two"]
 
 
-def test_a_brokers_copy_of_the_log_stands_in_for_what_the_survivor_missed(tmp_path: Path) -> None:
+def test_a_brokers_copy_of_the_log_replaces_what_the_survivor_missed(tmp_path: Path) -> None:
     with three(tmp_path) as quorum:
         quorum.start_controllers()
         (broker,) = quorum.start_brokers(1)

@@ -121,7 +121,7 @@ def test_metadata_log_is_shown_to_a_client_that_may_read_it_and_to_no_other(
     assert "authorization denied" in (serving.home / str(node_id) / "audit.log").read_text()
 
 
-def test_kraftds_commands_read_a_secured_client_listener_and_say_who_may_not(serving: Serving) -> None:
+def test_kraftds_commands_read_a_secured_client_listener_and_name_refused_users(serving: Serving) -> None:
     def topics(name: str) -> CompletedProcess[str]:
         file = ("--command-config", serving.client_file(name))
         command = kraftd_command("topics", "--bootstrap", serving.bootstrap(300), *file)
