@@ -18,7 +18,9 @@ from kraftd.wire.message import Message
 
 REPORT_AFTER_MS = 2_000
 FATAL_AFTER_MS = 3_000
+ALONE_AFTER_MS = 3_000  # longer than a request may take
 REPEAT_MS = 60_000
+SERVERS = "controller.quorum.bootstrap.servers"
 
 CLOSED = "it closes the connection"
 
@@ -55,6 +57,7 @@ _REMEDIES = {
         "correct advertised.listeners of that node; if it was formatted anew, remove its old directory from "
         "the voters and add the new one (kraftd quorum remove-controller, add-controller)"
     ),
+    "alone": "name other controllers there; if advertised.listeners has the address of another, correct it",
     "id": "give this node an id of its own (node.id), and format its directory",
 }
 _WITH_DETAIL = frozenset({"login", "token", "trust", "keystore"})
@@ -80,6 +83,7 @@ class PeerTroubles:
         self.node_id = node_id
         self.cluster_id = cluster_id
         self.has_led_or_followed = False  # since the start: after that nothing is fatal
+        self._has_asked = False
         self._led = False  # the last leader was this node: peers name it until they know of the next
         self.was_leader: Callable[[], bool] = bool  # the same, also if it led between two polls
         self._findings: dict[str, Finding] = {}
@@ -93,11 +97,13 @@ class PeerTroubles:
 
     def unreachable(self, node_id: int, at: str, reason: str) -> None:
         """A connection was refused or lost; `reason` is what the system or the connection said."""
+        self._hears()
         text, remedy = _explain(reason)
         self._note(Finding(at, node_id, text, _REMEDIES[remedy]))
 
     def answered(self, node_id: int, at: str, message: Message, served: frozenset[int] | None) -> None:
         """A peer answered; `served` are the APIs that it said it serves."""
+        self._hears()
         if served is not None and ApiKey.VOTE not in served:
             self._note(Finding(at, node_id, "a broker answers there, no controller", _REMEDIES["broker"]))
         elif getattr(message, "error_code", 0) == ErrorCode.INCONSISTENT_CLUSTER_ID:
@@ -118,6 +124,12 @@ class PeerTroubles:
             self._forget(at)
             if _voter_errors(message):
                 self._forget(f"{at} as {node_id}")
+
+    def _hears(self) -> None:
+        """A peer was asked: it answered, or failed."""
+        if not self._has_asked:
+            self._has_asked = True
+            self._forget(SERVERS)
 
     def _note(self, finding: Finding, key: str | None = None) -> None:
         """`key` is that of a finding which an answer to another request does not disprove."""
@@ -148,6 +160,9 @@ class PeerTroubles:
             self._counts.clear()
         elif self._without_leader_since_ms is None:
             self._without_leader_since_ms = now_ms
+        elif not self._has_asked and now_ms - self._without_leader_since_ms >= ALONE_AFTER_MS:
+            text = "it names no other node than this one, so there is none to ask for the leader"
+            self._note(Finding(SERVERS, -1, text, _REMEDIES["alone"]))
 
     def findings(self) -> list[Finding]:
         """The current findings, by address."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftd.host.peer_troubles import FATAL_AFTER_MS, REPEAT_MS, REPORT_AFTER_MS, PeerTroubles
+from kraftd.host.peer_troubles import ALONE_AFTER_MS, FATAL_AFTER_MS, REPEAT_MS, REPORT_AFTER_MS, PeerTroubles
 from kraftd.messages.fetch_response import (
     FetchableTopicResponse,
     FetchResponse,
@@ -210,3 +210,16 @@ def test_a_node_that_led_for_a_moment_is_no_stranger_with_its_own_id() -> None:
         troubles.answered(2, "b:9093", voted(ErrorCode.NONE, leader_id=1), CONTROLLER)
         assert len(troubles.lines()) == count
         assert (troubles.fatal(FATAL_AFTER_MS, 3) is None) is was_leader
+
+
+def test_a_node_that_knows_no_other_node_says_so_until_one_is_asked() -> None:
+    troubles = alone()
+    troubles.poll(ALONE_AFTER_MS - 1, leader_id=None, hears_leader=False)
+    assert troubles.lines() == []
+    troubles.poll(ALONE_AFTER_MS, leader_id=None, hears_leader=False)
+    (line,) = troubles.lines()
+    assert line.startswith("controller.quorum.bootstrap.servers: it names no other node than this one")
+    assert len(troubles.report(ALONE_AFTER_MS)) == 1
+    troubles.unreachable(2, "b:9093", "Connection refused")
+    troubles.poll(2 * ALONE_AFTER_MS, leader_id=None, hears_leader=False)
+    assert [finding.at for finding in troubles.findings()] == ["b:9093"]
