@@ -126,14 +126,23 @@ class QuorumLog:
         """The committed batches from an offset on; epoch is that of the record before it (0 at the start).
 
         Without follow up to the current high watermark, else for ever. Also raises NotCovered.
+
+        A leader with a snapshot offers it to a fetch at offset 0, and to one whose last epoch is older than
+        its oldest snapshot's. What its log still has, it returns to a fetch from offset 1 on that claims the
+        snapshot's epoch. A batch of offset 0 alone is not returned then: a leader's control record.
         """
         position = OffsetAndEpoch(start, epoch)
-        end = -1
+        claimed_epoch = end = -1
         while True:
-            data = await self._fetch(*position, WAIT_MS if follow or end < 0 else 0)
+            offset = position.offset if claimed_epoch < 0 else max(1, position.offset)
+            wait_ms = WAIT_MS if follow or end < 0 else 0
+            data = await self._fetch(offset, max(position.epoch, claimed_epoch), wait_ms)
             snapshot = _snapshot_of(data)
             if snapshot is not None:
-                raise NotCovered(snapshot, data.log_start_offset)
+                if data.log_start_offset > position.offset or claimed_epoch >= snapshot.epoch:
+                    raise NotCovered(snapshot, data.log_start_offset)
+                claimed_epoch = snapshot.epoch
+                continue
             if data.diverging_epoch.end_offset >= 0:
                 diverging = data.diverging_epoch
                 raise Truncated(
@@ -151,7 +160,7 @@ class QuorumLog:
                 if header.next_offset > position.offset:
                     position = OffsetAndEpoch(header.next_offset, header.leader_epoch)
                     yield batch
-            if not follow and 0 <= end <= position.offset:
+            if not follow and 0 <= end <= max(offset, position.offset):
                 return
 
     async def snapshot(self, snapshot_id: OffsetAndEpoch) -> AsyncIterator[tuple[bytes, int]]:

@@ -21,8 +21,9 @@ from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.end_transaction_record import EndTransactionRecord
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.wire.message import Message
+from tests.cli.cluster import create_topics, register_broker
 from tests.cli.past import BEGAN_MS, END, MINUTE_MS, append, checkpoint_at, write_past
-from tests.cli.run import Run, run, tree
+from tests.cli.run import Run, free_port, run, started, tree, write_config
 from tests.cli.watching import Watch
 
 SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
@@ -110,6 +111,25 @@ def test_a_copied_checkpoint_is_one_under_any_name(past: Path) -> None:
     orders = run("topics", "-d", copied)
     assert orders.out.count("orders") == 1 and orders.code == 0
     assert run("history", "-d", copied).out == ""  # it tells of a state, not of its making
+
+
+def test_a_running_quorum_covers_what_its_log_has_from_before_its_snapshot(tmp_path: Path) -> None:
+    port = free_port()
+    config = write_config(tmp_path, port, kraftd__shutdown__timeout__ms="100")
+    assert run("format", "-c", config, "-t", "Nx_7lyWBRrSmxW_wwvmA5Q", "--standalone").code == 0
+    running, files = ("--bootstrap", f"127.0.0.1:{port}"), ("-d", tmp_path / "data")
+    with started(config):
+        register_broker(port, "Nx_7lyWBRrSmxW_wwvmA5Q")
+        create_topics(port, "orders")
+        assert run("snapshot", config).code == 0
+        end = json.loads(run("show", "/provenance", "--json", *running).out)["value"]["offset"]
+        for words in (
+            ("show", "/", "--as-of", 4),
+            ("history", "--to", end),
+            ("diff", "--from", 4, "--to", end),
+        ):
+            told = rows(run(*words, "--json", *running))
+            assert told and told == rows(run(*words, "--json", *files)), words
 
 
 def test_history_tells_a_topics_life(past: Path) -> None:

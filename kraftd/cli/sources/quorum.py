@@ -127,6 +127,8 @@ class QuorumSource:
 
     async def _earliest(self, bounds: LogBounds) -> Beginning:
         assert bounds.latest is not None
+        if bounds.log_start == 0:
+            return Beginning(0, 0, -1, iter(()), 0)
         try:
             return await self._download(await self._log.earliest_snapshot(bounds))
         except Refused as error:
