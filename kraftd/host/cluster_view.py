@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from kraftd.controller.context import Context
 from kraftd.controller_node.node import Node
+from kraftd.host.storage import Storage
 from kraftd.log.partition_log import PartitionLog
 from kraftd.metadata.image import Image
 from kraftd.raft.effects import Destination
@@ -13,11 +14,12 @@ from kraftd.types import OffsetAndEpoch
 
 
 class NodeView:
-    """A ClusterView of a controller node, voter or observer, and its log."""
+    """A ClusterView of a controller node, voter or observer, and its storage."""
 
-    def __init__(self, node: Node, log: PartitionLog) -> None:
+    def __init__(self, node: Node, storage: Storage) -> None:
         self._node = node
-        self._log = log
+        self._storage = storage
+        self._log: PartitionLog = storage.log
         self._high_watermark = 0
 
     @property
@@ -66,13 +68,15 @@ class NodeView:
 
     @property
     def epoch(self) -> int:
-        return self._node.core.epoch
+        """An epoch that is on disk: this node may forget any other, and then no node ever gets there."""
+        return min(self._node.core.epoch, self._storage.durable_epoch)
 
     @property
     def leader_id(self) -> int | None:
-        """None also for this node once it has resigned."""
+        """None also for this node once it has resigned, and in an epoch that is not on disk."""
         core = self._node.core
-        return None if core.leader_id == self.node_id and not core.is_leader else core.leader_id
+        is_former = core.leader_id == self.node_id and not core.is_leader
+        return None if is_former or core.epoch > self._storage.durable_epoch else core.leader_id
 
     @property
     def voter_ids(self) -> list[int]:

@@ -27,6 +27,7 @@ class Storage:
     """A locked metadata directory and its log. The runner keeps `snapshot_reads` up to date.
 
     `bootstrap` are the records for an empty log, None without a file. `notes` are those of the recovery.
+    `durable_epoch` is the leader epoch on disk; the core's is ahead of it while a full disk holds it back.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Storage:
         self.disk = disk
         self.snapshot_reads: dict[OffsetAndEpoch, int] = {}  # time of the last download of each, in ms
         self.snapshot_reader: CheckpointReader | None = None  # of the one that is loaded at the start
+        self.durable_epoch = 0
         self._quorum_state = quorum_state
         self._control_batches = opened.control_batches
 
@@ -64,7 +66,10 @@ class Storage:
         for data in self._control_batches:
             history.read(data)
         view = LogView(log.log_start, log.log_end, log.epochs.entries, sizes)
-        return DurableState(self._quorum_state.read(), view, history, self._partial_download())
+        election = self._quorum_state.read()
+        if election is not None:
+            self.durable_epoch = max(0, election.leader_epoch)
+        return DurableState(election, view, history, self._partial_download())
 
     def _partial_download(self) -> PartialSnapshot | None:
         """The download that the last process did not finish."""
@@ -98,8 +103,9 @@ class Storage:
             file.close()
 
     def persist_election(self, state: QuorumStateData, version: int) -> None:
-        """Durable on return."""
+        """Durable on return. Raises DiskFull, StorageFailure."""
         self._quorum_state.write(state, version)
+        self.durable_epoch = state.leader_epoch
 
     def close(self) -> None:
         """Sync and close the log, release the lock."""

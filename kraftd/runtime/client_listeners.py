@@ -27,7 +27,7 @@ def serve_clients(runner: Runner, config: DaemonConfig, clock: Clock, dice: Syst
     """Make the runner serve the ordinary clients of `config.client_listener_names`."""
     node, log = runner.node, runner.storage.log
     names = [name.upper() for name in config.client_listener_names]
-    view = NodeView(node, log)
+    view = NodeView(node, runner.storage)
     settings = ClientSettings(
         {one.listener: one for one in node.identity.endpoints if one.listener in names},
         config.client_broker_listener_name.upper() or None,

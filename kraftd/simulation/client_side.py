@@ -49,7 +49,7 @@ class ClientSide:
         self.process = process
         world, host = process.world, process.host
         node: Any = process.node if isinstance(process, ControllerProcess) else BareNode(process)
-        self.view = NodeView(node, process.files.log)
+        self.view = NodeView(node, process.files.storage)
         self._ids = world.dice("session ids", host.id, host.starts)
         limits = CacheLimits(slots=world.options.session_slots, eviction_ms=EVICTION_MS)
         settings = ClientSettings({LISTENER: process.config.listeners[0]}, session_limits=limits)

@@ -34,7 +34,7 @@ class ClientHouse(House):
 
     def __init__(self, tmp_path: Path, authorizer: Authorizer | None = None, **settings: Any) -> None:
         super().__init__(tmp_path, **settings)
-        self.view = NodeView(self.node, self.storage.log)
+        self.view = NodeView(self.node, self.storage)
         endpoints = {CLIENT: Endpoint(CLIENT, "127.0.0.1", 9092)}
         self.clients = ClientNode(
             self.view,

@@ -154,6 +154,17 @@ def test_metadata_of_a_topic_with_very_many_partitions_is_made_in_turns(house: C
     assert house.turns_taken - before >= 8  # four to describe them, four to encode them
 
 
+def test_an_epoch_that_is_not_on_disk_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk holds the node's new epoch back; a crash would make the node forget it."""
+    house = ClientHouse(tmp_path)
+    monkeypatch.setattr(house.storage, "persist_election", lambda state, version: None)
+    house.start()
+    assert (house.node.core.epoch, house.node.core.leader_id) == (1, 100)
+    assert (house.view.epoch, house.view.leader_id) == (0, None)
+    data = only(house.client_ask(ApiKey.FETCH, 17, consuming(0, epoch=1)))
+    assert data.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
 def test_metadata_waits_for_the_commit_of_what_it_tells(house: ClientHouse) -> None:
     house.sync_by_itself = False
     house.create("uncommitted")
