@@ -79,14 +79,15 @@ class LogSource:
             data.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             return data, 0
         if not is_metadata(slot):
-            exists = self._exists(slot)
-            data.error_code = (
-                ErrorCode.NOT_LEADER_OR_FOLLOWER if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
+            data.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if self._exists(slot):
+                data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                data.aborted_transactions = None  # as from a broker that has looked for the replica
             return data, 0
         error = self._error(slot)
         if error:
             data.error_code = error
+            data.aborted_transactions = None
             return data, 0
         data.high_watermark = data.last_stable_offset = view.high_watermark
         data.log_start_offset = view.log_start_offset
