@@ -430,6 +430,7 @@ def test_deleted_topics_are_named_by_id_where_the_name_is_unknown() -> None:
         ({"isr": (1, 4)}, {"isr_shrunk": 1, "isr_expanded": 1}),
         ({"leader": 1}, {}),
         ({"leader": 2}, {"leaders_moved": 1}),
+        ({"leader": 0}, {"leaders_moved": 1}),
         ({"leader": -1}, {"leaders_moved": 1, "without_leader": 1}),
         ({"replicas": (1, 2)}, {"reassigned": 1}),
         ({"adding_replicas": (4,)}, {"reassigned": 1}),

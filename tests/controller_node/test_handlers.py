@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kraftd.controller.decision import Refusal
+from kraftd.controller_node.events import ConnectionClosed
 from kraftd.controller_node.token_requests import PLAINTEXT, SSL, may_ask_for_tokens
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import incremental_alter_configs_request as incremental
@@ -23,6 +24,7 @@ from kraftd.messages.expire_delegation_token_request import ExpireDelegationToke
 from kraftd.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftd.metadata.state import AclState
+from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.requests.call import Call
 from kraftd.security.authorizer import AuthorizerSettings, StandardAuthorizer
@@ -199,3 +201,47 @@ def test_a_lost_leadership_is_logged_with_what_it_undoes(house: House) -> None:
     assert fields["new_epoch"] >= fields["epoch"] > 0
     assert said["no leader"][0] == "info" and said["no leader"][1]["leader"] == "nobody"
     assert house.node.leadership.leaders_seen == 1
+
+
+def test_the_leader_is_described_whichever_was_the_last_one(house: House) -> None:
+    request = DescribeClusterRequest(endpoint_type=2)
+    house.node.leadership.last_leader_id = 7
+    assert house.ask(ApiKey.DESCRIBE_CLUSTER, 2, request).controller_id == 100
+
+
+def test_a_topic_that_may_not_be_deleted_is_denied_in_one_line(house: House) -> None:
+    authorizer = StandardAuthorizer(AuthorizerSettings())
+    authorizer.end_load()
+    house.unfenced()
+    house.create("a")
+    house.node.boundary._authorizer = authorizer
+    house.ask(ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=("a",), timeout_ms=1_000))
+    denied = [one.fields["operation"] for one in house.audited if one.event == "authorization denied"]
+    assert denied == ["DELETE"]
+
+
+def test_calls_of_a_lost_connection_no_longer_wait_for_the_metadata(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    places = [
+        house.send(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2), connection_id)
+        for connection_id in (1, 2)
+    ]
+    house.step(ConnectionClosed(1))
+    house.start()
+    assert [house.answer(place) is None for place in places] == [True, False]
+
+
+def test_decisions_know_the_next_offset_and_the_quorums_level(house: House) -> None:
+    context, finalized = house.node.context, house.node.following.finalized
+    context.kraft_version = finalized.kraft_version = 0  # before an upgrade
+    house.node.core_answers._driver.perform([raft_effects.VotersChanged()])
+    assert context.kraft_version == finalized.kraft_version == 1
+    house.create("a")
+    seen: list[int] = []
+
+    def decide(ctx: Any) -> Any:
+        seen.append(ctx.next_offset)
+        return SimpleNamespace(records=[], after=seen.append)
+
+    house.node.decisions.decide_alone(decide)
+    assert seen == [house.storage.log.log_end] * 2

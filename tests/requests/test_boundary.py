@@ -10,6 +10,7 @@ import pytest
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.controller.decision import Refusal
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.metadata_request import MetadataRequest
 from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.messages.unregister_broker_response import UnregisterBrokerResponse
 from kraftd.messages.vote_request import VoteRequest
@@ -284,3 +285,12 @@ def test_an_envelope_tells_that_this_is_the_wrong_controller__kip590(code: Error
     (answer,) = door.outbox.take()
     assert isinstance(answer, Answer)
     assert code_of(answer, ApiKey.ENVELOPE) == (code if outer else ErrorCode.NONE)
+
+
+def test_requests_of_versions_that_are_not_served_are_counted() -> None:
+    door = Door(well)
+    door.unregister()
+    assert door.boundary.stats.not_served == 0
+    for count in (1, 2):
+        door.send(ApiKey.METADATA, 12, MetadataRequest([]))
+        assert door.boundary.stats.not_served == count

@@ -13,7 +13,7 @@ from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.messages.envelope_response import EnvelopeResponse
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraftd.messages.unregister_broker_response import UnregisterBrokerResponse
-from kraftd.requests.call import Call
+from kraftd.requests.call import Call, FrameMemo
 from kraftd.requests.effects import AnswerRecords
 from kraftd.wire.api import ApiKey, response_version
 from kraftd.wire.error_code import ErrorCode
@@ -109,3 +109,11 @@ def test_records_that_were_read_are_filled_into_the_answer() -> None:
     made = call(ApiKey.FETCH, 12, carried=False)
     effect = AnswerRecords(made, fetched(b""), 3, 9, 1 << 20)
     assert b"".join(effect.fill(memoryview(RECORDS))) == b"".join(made.frame(fetched(RECORDS)))
+
+
+@pytest.mark.parametrize("carried", [False, True])
+def test_an_answer_that_many_get_is_framed_like_one_of_its_own(carried: bool) -> None:
+    made, memo = call(ApiKey.UNREGISTER_BROKER, 0, carried=carried), FrameMemo()
+    for code in (42, 42, 0):
+        answer = UnregisterBrokerResponse(0, code, "no")
+        assert b"".join(made.frame_repeated(answer, memo)) == b"".join(made.frame(answer))

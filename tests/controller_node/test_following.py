@@ -1,0 +1,148 @@
+"""The image behind the log: what is read, what clients may see, and the calls that wait for it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kraftd.controller_node.acl_publisher import AclPublisher
+from kraftd.controller_node.effects import ControllerLoaded, ReadCommitted, TakeTurn
+from kraftd.controller_node.events import CommittedRead
+from kraftd.controller_node.following import Following
+from kraftd.controller_node.replay import READ_BYTES
+from kraftd.controller_node.turns import Turns
+from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
+from kraftd.messages.begin_transaction_record import BeginTransactionRecord
+from kraftd.messages.end_transaction_record import EndTransactionRecord
+from kraftd.messages.feature_level_record import FeatureLevelRecord
+from kraftd.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from kraftd.messages.topic_record import TopicRecord
+from kraftd.metadata.image import Image
+from kraftd.requests.outbox import Outbox
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.batch import build_batch
+from kraftd.wire.message import Message
+from kraftd.wire.record_frame import VersionedRecord, encode_record
+
+LEVEL = FeatureLevelRecord("metadata.version", 30)
+
+
+def batch(base_offset: int, *messages: Message) -> bytes:
+    values = [encode_record(VersionedRecord(message, 0)) for message in messages]
+    return build_batch(values, base_offset, 1, 70)
+
+
+class Desk:
+    """Following of an empty log; `handled` are calls that waited for the metadata."""
+
+    def __init__(self, snapshot: Any = None) -> None:
+        self.context: Any = SimpleNamespace(image=Image(), now_ms=1_000)
+        self.core: Any = SimpleNamespace(high_watermark=None)
+        self.handled: list[Any] = []
+        self.caught_up = 0
+        self.outbox = Outbox()
+        boundary: Any = SimpleNamespace(handle=self.handled.append)
+        turns = Turns(self.outbox)
+        self.following = Following(self.context, self.core, boundary, turns, self.outbox, snapshot, None)
+
+    def read(self, offset: int, *messages: Message, high_watermark: int) -> list[Any]:
+        self.core.high_watermark = high_watermark
+        self.following.read_on()
+        self.following.take_batches(CommittedRead(offset, batch(offset, *messages)))
+        self.following.replay_some(self._catch_up)
+        return self.outbox.take()
+
+    def _catch_up(self) -> None:
+        self.caught_up += 1
+
+
+def test_nothing_is_read_before_anything_is_committed() -> None:
+    desk = Desk()
+    desk.following.start()
+    desk.following.read_on()
+    assert desk.outbox.take() == []
+    assert desk.following.replay.complete
+
+
+def test_the_first_levels_that_are_committed_make_the_node_loaded_and_answer_calls() -> None:
+    desk = Desk()
+    calls: list[Any] = [SimpleNamespace(connection_id=number) for number in (1, 2, 1)]
+    assert not any(desk.following.knows_metadata(call) for call in calls)
+    desk.following.abandon(2)
+    assert desk.read(0, LEVEL, high_watermark=1) == [ReadCommitted(0, 1, READ_BYTES), ControllerLoaded(1)]
+    assert desk.handled == [calls[0], calls[2]] and desk.caught_up == 1
+    assert desk.following.finalized.epoch == 0
+    assert desk.following.knows_metadata(calls[1])
+    desk.read(1, TopicRecord("a", bytes(15) + b"\1"), high_watermark=2)
+    assert len(desk.handled) == 2 and desk.caught_up == 2
+
+
+def test_what_is_read_in_part_is_followed_by_the_next_read() -> None:
+    desk = Desk()
+    made = desk.read(0, LEVEL, high_watermark=3)
+    assert made == [ReadCommitted(0, 3, READ_BYTES), ReadCommitted(1, 3, READ_BYTES)]
+    assert desk.caught_up == 0 and desk.following.finalized.epoch == -1
+
+
+def test_a_snapshot_at_the_start_is_loaded_in_a_turn_and_timed() -> None:
+    desk = Desk((OffsetAndEpoch(5, 1), iter([[LEVEL]])))
+    desk.following.start()
+    assert desk.outbox.take() == [TakeTurn()]
+    desk.context.now_ms += 30
+    desk.core.high_watermark = 5
+    desk.following.replay_some(desk._catch_up)
+    loading = desk.following.loading
+    assert (loading.snapshots, loading.snapshot_records) == (1, 1)
+    assert loading.snapshot_times.total == 30_000_000
+    assert desk.caught_up == 1 and desk.outbox.take() == [ControllerLoaded(5)]
+
+
+class Told:
+    """An authorizer that keeps its calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def begin_load(self) -> None:
+        self.calls.append("begin")
+
+    def change(self, removed: Any, added: Any) -> None:
+        self.calls.append(([one.resource_name for one in removed], [one.resource_name for one in added]))
+
+    def end_load(self) -> None:
+        self.calls.append("end")
+
+
+def acl(number: int) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(bytes(15) + bytes([number]), 2, f"t{number}", 3, "User:a", "*", 3, 3)
+
+
+@pytest.mark.parametrize("transaction", [False, True])
+def test_acls_are_passed_on_once_they_are_committed(transaction: bool) -> None:
+    authorizer: Any = Told()
+    publisher, image = AclPublisher(authorizer), Image()
+    publisher.follow(image)
+    records: list[Any] = [acl(1), acl(2), RemoveAccessControlEntryRecord(acl(1).id)]
+    if transaction:
+        records = [BeginTransactionRecord(), *records]
+    for offset, record in enumerate(records):
+        image.apply(record, offset, 1)
+    publisher.gather(image, 2 + transaction)
+    if transaction:
+        assert authorizer.calls == ["begin"]  # an open transaction may be aborted
+        image.apply(EndTransactionRecord(), 4, 1)
+        publisher.gather(image, 2 + transaction)
+    assert authorizer.calls == ["begin", ([], ["t1", "t2"])]
+    publisher.publish(image, 9)
+    publisher.publish(image, 9)
+    assert authorizer.calls == ["begin", ([], ["t1", "t2"]), (["t1"], []), "end"]
+
+
+def test_without_an_authorizer_an_image_notes_no_changes() -> None:
+    publisher, image = AclPublisher(None), Image()
+    publisher.follow(image)
+    image.apply(acl(1), 0, 1)
+    publisher.publish(image, 9)
+    assert not image.acl_changes
