@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("kraftd", "codegen", "tests", "testkit", "bench", "tools")
-PAGES = ("README.md", "CONTRIBUTING.md", "docs")
+PAGES = ("README.md", "CONTRIBUTING.md", "bench/README.md", "docs")
 GENERATED = ("kraftd/messages/", "docs/configuration.md", "docs/conformance.md")
 MAX_WORDS = 25
 MAX_NAME = 80

@@ -30,7 +30,7 @@ CHECK_TIMEOUT_S = 4.0
 @click.command("container")
 @click.option("--check", is_flag=True, help="Exit with 0 if the node that runs in this container answers.")
 def container(check: bool) -> int:
-    """Format a new data directory if told how, and start: what the container image runs.
+    """Format a new data directory as KRAFTD_FORMAT says, and start: what the container image runs.
 
     KRAFTD_CONFIG is the .properties file (/etc/kraftd/controller.properties unless set). Variables such as
     KAFKA_NODE_ID and KRAFTD_METRICS_LISTENER set a key each, over the file.
