@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.cli.container import JVM, OWN, keys_of
+from kraftd.cli.container import JVM, OWN, address, keys_of
+from kraftd.types import Endpoint
 from tests.cli.run import Run, command, free_port, run, write_config
 
 CLUSTER = "l3vdR7naROGA1Z8u4GJdEQ"
@@ -59,7 +60,11 @@ def test_a_new_directory_is_not_formatted_without_kraftd_format(
 
 @pytest.mark.parametrize(
     ("way", "missing"),
-    [("join", "CLUSTER_ID"), ("initial-controllers", "KRAFTD_INITIAL_CONTROLLERS"), ("static", "voters")],
+    [
+        ("join", "CLUSTER_ID"),
+        ("initial-controllers", "KRAFTD_INITIAL_CONTROLLERS"),
+        ("static", "controller.quorum.voters"),
+    ],
 )
 def test_what_a_way_to_format_needs_is_named(
     config: Path, monkeypatch: pytest.MonkeyPatch, way: str, missing: str
@@ -69,7 +74,7 @@ def test_what_a_way_to_format_needs_is_named(
         monkeypatch.setenv("CLUSTER_ID", CLUSTER)
     told = started(monkeypatch)
     assert told.code == 2
-    assert missing in told.err
+    assert f"KRAFTD_FORMAT={way} needs {missing}" in told.err
 
 
 @pytest.mark.parametrize(
@@ -150,6 +155,20 @@ def test_an_address_that_is_none_is_told_by_the_check(
         2,
         f"KRAFTD_BOOTSTRAP={address}: must be host:port, like controller1:9093.\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("host", "where"),
+    [
+        ("", "127.0.0.1"),
+        ("0.0.0.0", "127.0.0.1"),
+        ("::", "::1"),
+        ("10.0.0.5", "10.0.0.5"),
+        ("kafka1", "kafka1"),
+    ],
+)
+def test_the_check_asks_where_the_listener_is_reached_from_here(host: str, where: str) -> None:
+    assert address(Endpoint("CONTROLLER", host, 9093)) == (where, 9093)
 
 
 def test_the_check_fails_where_something_else_keeps_silent(
