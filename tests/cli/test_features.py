@@ -99,12 +99,21 @@ def test_obstacles_to_a_dynamic_quorum_are_named_by_voter() -> None:
         ReplicaState(2, last_fetch_timestamp=NOW_MS),
         ReplicaState(3, last_fetch_timestamp=NOW_MS - 60_000),
         ReplicaState(4, last_fetch_timestamp=NOW_MS),
+        ReplicaState(5, last_fetch_timestamp=NOW_MS),
     ]
     quorum = Quorum(CLUSTER_ID, PartitionData(leader_id=1, current_voters=voters), ("h", 1), {})
-    seen = Seen(quorum, 0, frozenset({1, 3}), {4: "refused"}, frozenset({1, 2, 3}), "INVALID_UPDATE_VERSION")
+    seen = Seen(
+        quorum,
+        0,
+        frozenset({1, 3}),
+        {4: "refused", 5: "no answer"},
+        frozenset({1, 2, 3, 5}),
+        "INVALID_UPDATE_VERSION",
+    )
     found = {one.subject: one.text for one in judge(seen) if one.is_wrong}
     assert found["voter 2"] == "does not support kraft.version 1"
     assert found["voter 3"] == "does not fetch from the leader"
     assert "is not registered" in found["voter 4"]
+    assert found["voter 5"] == "cannot be asked: no answer"
     assert "INVALID_UPDATE_VERSION" in found["leader"]
     assert "voter 1" not in found

@@ -504,3 +504,19 @@ def test_each_bootstrap_server_is_asked_for_every_voter_that_is_not_reached__kip
         assert {(host, voter) for host, voter in asked if host.startswith("m")} == {
             (host, voter) for host in ("m2", "m3") for voter in (2, 3)
         }
+
+
+def test_voters_of_a_static_quorum_are_asked_where_the_file_has_them__kip1347() -> None:
+    lone = Lone(static=True)
+    replica = lone.core._replica
+    replica.config = structs.replace(replica.config, bootstrap_servers=(("m2", 1), ("m3", 2)))
+    lone.stand()
+    asked: set[int] = set()
+    for _ in range(20):
+        sends = lone.sent("Vote")
+        asked |= {one.destination.node_id for one in sends}
+        found: list[Effect] = []
+        for send in sends:
+            found += lone.step(SendFailed(send.send_id))
+        lone.effects = found + lone.wait(50)
+    assert asked == {2, 3}
