@@ -257,3 +257,12 @@ def test_equal_acls_are_known_as_long_as_one_is_there_also_when_taken_back(
     assert image.acls == before
     for one, _ in changes:
         assert image.has_acl(one) is (one in before.values())
+
+
+def test_a_principal_without_a_colon_is_repeated_up_to_200_characters() -> None:
+    ((code, text),) = create(Cluster(), acl(principal="u" * 300))
+    assert (code, text) == (
+        ErrorCode.INVALID_REQUEST,
+        f"Could not parse principal from `{'u' * 200}` "
+        "(no colon is present separating the principal type from the principal name)",
+    )

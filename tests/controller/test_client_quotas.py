@@ -217,6 +217,7 @@ def test_an_entity_is_told_by_its_parts() -> None:
         ({"ip": "10.0.0.1"}, "connection_creation_rate", 2.0**31 - 1, 0),
         ({"user": "a"}, "producer_byte_rate", 2.0**63, 0),  # the largest LONG, as a double
         ({"user": "a"}, "producer_byte_rate", 2.0**64, INVALID),
+        ({"user": "a"}, "producer_byte_rate", 1e-6, 0),
         ({"user": "a"}, "producer_byte_rate", 5.0 + 1e-7, 0),
         ({"user": "a"}, "producer_byte_rate", 5.0 + 1e-5, INVALID),
     ],

@@ -506,3 +506,17 @@ def test_elections_ask_the_file_at_last(cluster: Cluster) -> None:
         cluster_id="c", node_id=CONTROLLER_ID, static_config=NodeConfig({"min.insync.replicas": "2"})
     )
     assert election_settings(cluster.ctx, "t") == (2, False)
+
+
+def test_a_key_that_is_not_set_may_be_deleted(cluster: Cluster) -> None:
+    decided = decide(cluster, change((BROKER, "1", [("plugins.key", DELETE, None)])))
+    assert codes(decided) == [ErrorCode.NONE]
+    assert [record.message for record in decided.records] == [ConfigRecord(BROKER, "1", "plugins.key", None)]
+
+
+def test_a_new_topic_with_its_own_min_insync_replicas_has_no_elr__kip966() -> None:
+    records = new_topic_configs(Cluster(elr=True).ctx, "new", {"min.insync.replicas": "2"})
+    assert [record.message for record in records] == [
+        ConfigRecord(TOPIC, "new", "min.insync.replicas", "2"),
+        ClearElrRecord(topic_name="new"),
+    ]

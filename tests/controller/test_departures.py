@@ -76,3 +76,12 @@ def test_what_the_broker_gets_meanwhile_is_left_as_well(message: Message, is_not
     assert departure.is_over is not is_noted
     _, position = departure.next(cluster.image, 5)
     assert position == int(is_noted)
+
+
+def test_in_one_call_four_partitions_are_examined_for_each_that_may_be_left() -> None:
+    cluster = Cluster().brokers(1, 2)
+    topic = cluster.topic("t", *[partition((2, 1), isr=(2,))] * 9, (1, 2))
+    departure = Departure(1, 101, [(topic.id, (1 << 10) - 1)])
+    assert departure.next(cluster.image, 2) == ([], 8)
+    departure.reach(8)
+    assert departure.next(cluster.image, 2) == ([(topic.id, 9)], 10)

@@ -35,6 +35,7 @@ CORDONED = "cordoned.log.dirs"
         ("listener.name.client.max.connections", "5", True, True),
         ("listener.name.client.max.connections", "x", False, False),
         ("listener.name.client.plugins.key", "x", False, True),
+        ("listener.name.client.node.id", "x", False, True),  # no key of a listener: not parsed
         ("listener.name.a.b.max.connections", "x", False, True),  # no key of a listener that Kafka knows
     ],
 )

@@ -341,3 +341,8 @@ def test_a_broker_that_migrates_is_in_the_way_of_releases_before_that__kip866() 
     cluster.apply([VersionedRecord(migrating, 2)])
     assert list(in_force(cluster.image, 7, {})) == ["broker 1 migrates from ZooKeeper"]
     assert list(in_force(cluster.image, 8, {})) == []
+
+
+def test_a_controller_for_unstable_features_supports_more_levels() -> None:
+    assert why(Cluster(), "metadata.version", 31) == "controller 3000 supports 7 to 30 only"
+    assert why(Cluster(unstable_features=True), "metadata.version", 31) is None
