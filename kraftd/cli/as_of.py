@@ -50,11 +50,3 @@ def parse_as_of(text: str, now_s: float) -> Limit:
         ) from None
     zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return Limit(time_ms=round(zoned.timestamp() * 1000))
-
-
-def time_text(timestamp_ms: int) -> str:
-    """`2026-11-22 06:51:05.123Z`; "-" for an unknown time."""
-    if not 0 <= timestamp_ms < 1 << 47:
-        return "-"
-    moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03d}Z"

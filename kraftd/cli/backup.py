@@ -40,7 +40,7 @@ def backup(bootstrap: str, directory: str, timeout_s: float) -> None:
     Takes the leader's newest snapshot and all that is committed behind it. The quorum is not disturbed. The
     backup is whole once DIR/backup.json is there; kraftd restore makes a new node's directory of it.
     """
-    from kraftd.cli.as_of import time_text
+    from kraftd.cli.times import time_text
 
     if not directory.strip():
         raise click.BadParameter("must name a directory", param_hint="--output")

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from kraftd.cli.as_of import time_text
 from kraftd.cli.failures import DIRECTORY, FAILED, OK, CommandFailure
+from kraftd.cli.times import time_text
 
 MAX_OFFSET = (1 << 63) - 1
 OFFSET = click.IntRange(0, MAX_OFFSET)

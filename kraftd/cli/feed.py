@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.as_of import time_text
+from kraftd.cli.times import time_text
 
 if TYPE_CHECKING:
     from kraftd.history.event import Event

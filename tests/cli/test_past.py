@@ -99,6 +99,8 @@ def test_a_checkpoint_is_begun_with_where_the_log_is_gone(past: Path) -> None:
     gone = run("show", "/", "-d", past, "--as-of", "5")
     assert gone.code == 1
     assert "offset 5 is before what the log still covers" in gone.err and "Ask for offset 6" in gone.err
+    gone = run("show", "/", "-d", past, "--as-of", "2023-11-14T22:00")
+    assert gone.err.startswith("2023-11-14 22:00:00.000Z is before what the log still covers")
     assert run("show", "/provenance", "-d", past, "--as-of", 6).out.startswith("offset 6,")
     told = rows(run("history", "-d", past, "--topic", "orders", "--json"))
     assert [one["text"] for one in told] == ["config retention.ms of topic orders set to 7 (was 500)"]

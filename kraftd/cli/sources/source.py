@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from kraftd.cli.times import time_text
+
 if TYPE_CHECKING:
     from kraftd.types import OffsetAndEpoch
     from kraftd.wire.batch import Batch, BatchHeader
@@ -34,7 +36,10 @@ class Limit(NamedTuple):
     def __str__(self) -> str:
         if self.offset is not None:
             return f"offset {self.offset}"
-        return "now" if self.time_ms is None else f"time {self.time_ms} ms"
+        if self.time_ms is None:
+            return "now"
+        text = time_text(self.time_ms)
+        return f"time {self.time_ms} ms" if text == "-" else text
 
 
 class Beginning(NamedTuple):
