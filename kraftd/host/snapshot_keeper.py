@@ -36,6 +36,7 @@ from kraftd.metadata_dir.checkpoint import (
     set_aside,
 )
 from kraftd.raft.events import LogStartMoved, SnapshotsDeleted, SnapshotTaken
+from kraftd.requests.repeats import Repeats
 from kraftd.types import OffsetAndEpoch
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class SnapshotKeeper:
         self._started_ms = 0
         self._overdue = False  # the writer was ordered to end
         self._leftovers = Leftovers()
+        self._repeats = Repeats()
         self._asked: list[str] = []  # the requests that wait for the next snapshot
         self._answering: list[str] = []  # the requests that the one under way answers
         self._timestamps: dict[OffsetAndEpoch, int] = {}
@@ -127,7 +129,9 @@ class SnapshotKeeper:
         try:
             self.poll()
         except StorageError as error:
-            self.log.error("snapshots cannot be looked after", error=str(error))
+            count = self._repeats.due(type(error).__name__, self._timer.now_ms() * 1_000_000)
+            if count:
+                self.log.error("snapshots cannot be looked after", error=str(error), seen=count)
 
     def _guarded(self, ended: Callable[[Any], None]) -> Callable[[Any], None]:
         """Handle the end of a child process: an error in that ends this process, as one in a step does."""
