@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from kraftd.controller_node import twins as twins_module
-from kraftd.controller_node.twins import LIVE_MS, MAX_SEEN, MIN_RETURNS_MS, REMEDY, FetchingReplicas, twins
+from kraftd.controller_node.twins import (
+    LIVE_MS,
+    MAX_SEEN,
+    MIN_RETURNS,
+    MIN_RETURNS_MS,
+    REMEDY,
+    FetchingReplicas,
+    twins,
+)
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.raft.replica_views import ReplicaView
 from kraftd.requests.call import Call
@@ -134,6 +142,27 @@ def test_returns_count_anew_after_a_while_without_any(pause_ms: int, found: bool
     leader.fetch(2, A, later_ms=pause_ms - 500)  # goes on fetching by the same connection
     leader.fetch(1, A, later_ms=500)
     assert bool(leader.lines) is found
+
+
+def test_single_returns_of_a_connection_long_apart_are_no_second_process() -> None:
+    """As of a node that turns to a bootstrap server each time when it looks for the leader."""
+    leader = Leader()
+    for _ in range(3 * MIN_RETURNS):
+        for connection_id in (1, 2, 1):
+            leader.fetch(connection_id, A)
+        for _ in range(LIVE_MS // 500):
+            leader.fetch(1, A, later_ms=500)
+    assert leader.lines == {} and leader.said() == []
+
+
+def test_processes_that_took_turns_once_are_named_no_more_though_one_reconnects() -> None:
+    leader = Leader()
+    for connection_id, directory in ((1, A), (2, B), (1, A)):
+        leader.fetch(connection_id, directory)
+    assert leader.lines
+    leader.fetch(1, A, later_ms=LIVE_MS)
+    leader.fetch(3, A, later_ms=500)
+    assert leader.lines == {}
 
 
 def test_an_id_that_is_known_has_one_line_a_minute_with_a_count() -> None:
