@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.cli.dump import camel_cased
 from kraftd.log.disk import RealDisk
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.no_op_record import NoOpRecord
@@ -113,3 +114,9 @@ def test_times_and_names_are_shown_as_people_and_kafkas_tools_have_them(past: Pa
     assert row["time"] == "2023-11-14 22:14:20.000Z"
     assert row["data"] == {"name": "orders", "topicId": "b29vb29vb29vb29vb29vbw"}
     assert "2023-11-14 22:14:20.000Z" in run("dump", past, "--table", "--times").out
+
+
+def test_names_in_lists_are_in_camel_case_too() -> None:
+    value = {"voter_id": 1, "all_voters": [{"directory_id": "x"}, "left_as_it_is"]}
+    expected = {"voterId": 1, "allVoters": [{"directoryId": "x"}, "left_as_it_is"]}
+    assert camel_cased(value) == expected

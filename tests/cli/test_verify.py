@@ -122,6 +122,14 @@ def test_sound_records_that_a_start_cannot_use_do_not_verify(config: Path) -> No
     assert "metadata.version" in row["reason"]
 
 
+def test_what_a_start_would_put_in_order_is_told(config: Path) -> None:
+    log = config.parent / "data" / SEGMENT
+    log.write_bytes(log.read_bytes() + b"torn")
+    done = run("dump", "--verify", config.parent / "data")
+    assert "A start would say: " in done.err and "4 bytes behind it are a write" in done.err
+    assert starts(config)
+
+
 def test_a_damaged_time_index_is_named_and_not_the_other(config: Path) -> None:
     time_index = config.parent / "data" / SEGMENT.replace(".log", ".timeindex")
     time_index.write_bytes(b"\x01" * 7)

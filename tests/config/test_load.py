@@ -109,6 +109,8 @@ def test_a_voter_that_listens_on_another_port_is_warned_of(load_lines: Load) -> 
     (warning,) = load_lines("controller.quorum.voters=7@127.0.0.1:9999,2@b:9093").warnings
     assert "has this node at 127.0.0.1:9999, and it listens on port" in warning
     assert load_lines("controller.quorum.voters=7@other-name:9093,2@b:9093").warnings == ()
+    forwarded = ("controller.quorum.voters=7@a:9999,2@b:9093", "advertised.listeners=CONTROLLER://a:9999")
+    assert load_lines(*forwarded).warnings == ()
 
 
 @pytest.mark.parametrize(
