@@ -64,6 +64,7 @@ class Process:
         self.host = host
         self.id = host.id
         self.config = config
+        self._has_started = False
         self.files: Files = files
         self.speaks = OLD if host.is_old else NEWEST
         self.ended = False
@@ -116,6 +117,9 @@ class Process:
     # --- being driven ---
 
     def start(self) -> None:
+        if self.asleep(self.start):
+            return
+        self._has_started = True
         self.tell(Started())
         if not self.ended:
             self.keeper.start(self.host.dice.between(1, POLL_MS))
@@ -181,12 +185,17 @@ class Process:
         self.world.cluster.failed(self.host, error)
 
     def asleep(self, action: Callable[..., None], *arguments: Any) -> bool:
-        """Return whether the process is gone or paused; after a pause the action follows."""
+        """Return whether the process is gone or paused; after a pause the action follows.
+
+        What arrives in the moment in which the pause ends follows the start of a process that was to start
+        meanwhile.
+        """
         if self.ended:
             return True
-        resumes_us = self.host.paused_until_us
-        if resumes_us > self.world.schedule.now_us:
-            self.world.schedule.at(resumes_us, action, *arguments)
+        now_us, resumes_us = self.world.schedule.now_us, self.host.paused_until_us
+        is_early = not self._has_started and action != self.start
+        if resumes_us > now_us or is_early:
+            self.world.schedule.at(max(resumes_us, now_us), action, *arguments)
             return True
         return False
 
