@@ -249,9 +249,9 @@ class PartitionLog:
         self.epochs.clear()
 
         def clear() -> None:
-            # Oldest first: what a crash leaves begins past 0 and ends before the offset, so the next start
+            # Newest first: a crash leaves a prefix of the log, older than the snapshot, so the next start
             # drops it.
-            for each in removed:
+            for each in reversed(removed):
                 self._remove_segment(each)
 
         self._pending.add(clear)

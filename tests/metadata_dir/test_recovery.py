@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kraftd.log.errors import CorruptStorage, DirectoryProblem
+from kraftd.log.errors import CheckpointMissing, CorruptStorage, DirectoryProblem
 from kraftd.log.memory_disk import (
     MemoryDisk,
     MemoryFile,
@@ -530,3 +530,38 @@ def test_a_crash_while_a_log_is_truncated_that_was_stopped_before_is_recovered_f
                 pass
             again = open_log(disk.after_crash(choose), DIRECTORY).log
             assert again.log_end in (9, 10, 11, 24)
+
+
+@pytest.mark.parametrize("snapshot_id", [OffsetAndEpoch(15, 4), OffsetAndEpoch(30, 3)])
+def test_a_crash_while_a_snapshot_replaces_the_log_is_recovered_from(snapshot_id: OffsetAndEpoch) -> None:
+    """Also where the log is longer than the snapshot, of a later epoch, that replaces it."""
+    for crash_at in range(1, 40):
+        for choose in survivors():
+            disk, log, _ = opened()
+            for offset in range(24):
+                log.append(batch(offset, epoch=1 if offset < 18 else 3))
+            log.sync()
+            write_snapshot(disk, snapshot_id)
+            log.add_snapshot(snapshot_id)
+            log.reset_to_snapshot(snapshot_id)
+            disk.crash_at = disk.operations + crash_at
+            try:
+                log.sync()
+            except SimulatedCrash:
+                pass
+            again = open_log(disk.after_crash(choose), DIRECTORY).log
+            assert (again.log_start, again.log_end) == (snapshot_id.offset, snapshot_id.offset)
+
+
+def test_a_log_that_a_checkpoint_began_lost_the_checkpoint_and_no_epoch() -> None:
+    disk, log, _ = opened()
+    for offset in range(60):
+        log.append(batch(offset))
+    write_snapshot(disk, OffsetAndEpoch(60, 1))
+    log.add_snapshot(OffsetAndEpoch(60, 1))
+    log.delete_before_snapshot(OffsetAndEpoch(60, 1))
+    log.sync()
+    assert log.epochs.entries == [(1, 60)]
+    disk.remove(checkpoint_path(DIRECTORY, OffsetAndEpoch(60, 1)))
+    with pytest.raises(CheckpointMissing, match="no checkpoint at or past it"):
+        open_log(disk, DIRECTORY)
