@@ -129,11 +129,19 @@ class OpenedSegments:
                 if end > seen.from_offset:
                     _read_closed(segment, seen, report)
             else:
-                proven = self.epochs_on_disk if is_last else []
+                proven = self._proven_epochs() if is_last else []
                 log_end = _scan_segment(
                     self._disk, segment, epochs, report, seen, is_last=is_last, proven=proven
                 )
         self.log_end = log_end
+
+    def _proven_epochs(self) -> list[tuple[int, int]]:
+        """The epochs on the disk whose first records were synced.
+
+        Where a log begins late, its first epoch is noted with the offset where the log begins, without a
+        record.
+        """
+        return [one for at, one in enumerate(self.epochs_on_disk) if at or not one[1]]
 
     def __repr__(self) -> str:
         return f"<OpenedSegments {len(self.segments)} to {self.log_end}>"
