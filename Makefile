@@ -6,6 +6,8 @@ READY := .venv/.ready
 SPARK_READY := .venv/.spark-ready
 # Two workers: tests with real brokers keep both busy; WORKERS=0 runs everything in one process.
 WORKERS ?= 2
+# Tests without brokers wait for processes of their own half of the time.
+UNIT_WORKERS ?= $(if $(filter 2,$(WORKERS)),3,$(WORKERS))
 WORLDS := tests/simulation/test_many_worlds.py
 ARGS ?=
 
@@ -36,7 +38,7 @@ run: setup  ## a controller on 127.0.0.1:9093 with its data in ./data
 # Real clusters wait more than they compute, so two run side by side, a folder each. What breaks real processes
 # runs alone, so that nothing else takes its time from it; what simulates uses every core itself.
 test: setup spark-setup  ## every test, with real Apache Kafka where Java is there
-	$(BIN)/pytest -n $(WORKERS) -m "not kafka and not container and not spark" --ignore=tests/faults --ignore=$(WORLDS) $(ARGS)
+	$(BIN)/pytest -n $(UNIT_WORKERS) -m "not kafka and not container and not spark" --ignore=tests/faults --ignore=$(WORLDS) $(ARGS)
 	$(BIN)/pytest -n 0 $(WORLDS) $(ARGS)
 	$(BIN)/pytest -n $(WORKERS) -m "(kafka or container) and not spark" --ignore=tests/faults $(ARGS)
 	$(BIN)/pytest -n 0 -m spark tests/spark $(ARGS)
