@@ -29,9 +29,10 @@ from tests.metrics.scrape import Scrape
 
 pytestmark = pytest.mark.kafka
 RANDOM_STEPS = 300
-# What the harness asks as often as it needs to, and a controller of Kafka's asks itself.
+# What the harness asks as often as it needs to, and what a controller of either kind asks itself.
 _NOT_ASKED_ALIKE = {
     "ApiVersions",
+    "BeginQuorumEpoch",
     "ControllerRegistration",
     "DescribeCluster",
     "Fetch",
