@@ -35,9 +35,8 @@ MAX_FETCH_BYTES = 8 << 20
 WAIT_MS = 500
 NOBODY = -1  # the replica id of an anonymous observer
 MAX_EPOCHS_TRIED = 10_000
-MAX_REDIRECTS = (
-    4  # from a controller to the leader that it names, and again if the epoch has changed meanwhile
-)
+# From a controller to the leader that it names, and again if the epoch has changed meanwhile.
+MAX_REDIRECTS = 4
 UNCOMMITTED_PAUSE_S = 0.02  # before the next fetch of records that are not yet committed
 
 _ELSEWHERE = frozenset(

@@ -78,7 +78,7 @@ class AddressWatch:
 
     def _targets(self, now_ms: int) -> Iterator[Target]:
         core, identity = self._node.core, self._node.identity
-        own = next((one for one in identity.endpoints if one.listener == identity.quorum_listener), None)
+        own = listener_endpoint(identity.endpoints, identity.quorum_listener)
         if own is not None and own.host and own.port:
             yield Target(core.key, own.host, own.port)
         for view in core.replicas(now_ms) if core.is_leader else ():

@@ -36,9 +36,8 @@ from kraftd.wire.error_code import ErrorCode, error_name
 PATIENCE_S = 20.0  # without an answer of a leader: more than two rounds of elections
 ANSWER_S = 2.0
 PAUSE_S = 0.2
-MAX_REDIRECTS = (
-    4  # from a node that knows the leader to the leader, and again if the epoch has changed meanwhile
-)
+# From a node that knows the leader to the leader, and again if the epoch has changed meanwhile.
+MAX_REDIRECTS = 4
 
 Address = tuple[str, int]
 Dial = Callable[[str, int], Client]  # connects to a host and a port

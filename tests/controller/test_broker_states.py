@@ -289,10 +289,8 @@ def test_a_silent_broker_leaves_some_partitions_a_call_and_is_fenced_with_the_la
     assert in_parts.applied[before:] == at_once.applied[before:]
 
 
-def test_what_a_load_noted_of_a_silent_broker_is_put_in_its_place_before_it_leaves(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(image_module, "_MAX_ENTRIES_SETTLED_PER_CALL", 2)
+def with_ten_loaded_topics() -> Cluster:
+    """Brokers 1 and 2, and topics of a load, whose notes of hosted partitions are not in their place yet."""
     cluster = Cluster().brokers(1, 2)
     records: list[object] = []
     for number in range(10):
@@ -302,6 +300,14 @@ def test_what_a_load_noted_of_a_silent_broker_is_put_in_its_place_before_it_leav
             PartitionRecord(0, topic_id, (1, 2), (1, 2), (), (), 1),
         ]
     cluster.image.apply_all(records, cluster.image.offset + 1, 1)
+    return cluster
+
+
+def test_what_a_load_noted_of_a_silent_broker_is_put_in_its_place_before_it_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(image_module, "_MAX_ENTRIES_SETTLED_PER_CALL", 2)
+    cluster = with_ten_loaded_topics()
     cluster.heartbeats.heard(1, cluster.image.brokers[1].epoch, 1_000)
     ctx, calls = replace(cluster.ctx, now_ms=20_000), []
     for _ in range(20):
@@ -375,15 +381,7 @@ def test_what_a_load_noted_of_a_broker_is_put_in_its_place_before_its_state_chan
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(image_module, "_MAX_ENTRIES_SETTLED_PER_CALL", 2)
-    cluster = Cluster().brokers(1, 2)
-    records: list[object] = []
-    for number in range(10):
-        topic_id = bytes(15) + bytes([number + 1])
-        records += [
-            TopicRecord(f"t{number}", topic_id),
-            PartitionRecord(0, topic_id, (1, 2), (1, 2), (), (), 1),
-        ]
-    cluster.image.apply_all(records, cluster.image.offset + 1, 1)
+    cluster = with_ten_loaded_topics()
     deciding = begin_heartbeat(cluster.ctx, BrokerHeartbeatRequest(1, 101, 99, want_fence=True))
     assert not isinstance(deciding, Decision)
     turns = 0
