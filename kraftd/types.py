@@ -66,6 +66,12 @@ class OffsetAndEpoch(NamedTuple):
         return f"{self.offset}@{self.epoch}"
 
 
+def address_text(address: tuple[str, int]) -> str:
+    """HOST:PORT as files have it, an IPv6 address in brackets."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class Endpoint(NamedTuple):
     """Where a listener can be reached.
 

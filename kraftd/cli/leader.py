@@ -11,6 +11,7 @@ import click
 
 from kraftd.cli.failures import FAILED, CommandFailure
 from kraftd.cli.patience import waiting
+from kraftd.types import address_text
 
 if TYPE_CHECKING:
     from kraftd.client.connection import Connection
@@ -215,12 +216,6 @@ def leaders_time_ms(partition: PartitionData) -> int | None:
         if voter.replica_id == partition.leader_id and voter.last_fetch_timestamp >= 0:
             return voter.last_fetch_timestamp
     return None
-
-
-def address_text(address: tuple[str, int]) -> str:
-    """An address as connections name themselves."""
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def endpoint_text(listener: str, host: str, port: int) -> str:

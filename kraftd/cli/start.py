@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftd.cli.failures import DIRECTORY, FAILED, OK, CommandFailure
+from kraftd.types import address_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,9 +118,3 @@ def announcement(config: DaemonConfig, cluster_id: str, endpoints: Sequence[Endp
 
 def host_port(endpoint: Endpoint) -> str:
     return address_text((endpoint.host or "localhost", endpoint.port))
-
-
-def address_text(address: tuple[str, int]) -> str:
-    """HOST:PORT as files have it, an IPv6 address in brackets."""
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

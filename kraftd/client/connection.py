@@ -19,6 +19,7 @@ from kraftd.client.failures import NoAnswer, Unreachable
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.net.splitter import other_protocol
+from kraftd.types import address_text
 from kraftd.wire.api import ApiKey, is_known, valid_versions
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.frames import encode_request, parse_response
@@ -72,7 +73,7 @@ class Connection:
         self, host: str, port: int, timeout_s: float, setup: Setup | None = None, client_id: str = "kraftd"
     ) -> None:
         self.host, self.port = host, port
-        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.address = address_text((host, port))
         self.versions: dict[int, tuple[int, int]] = {}
         self._timeout_s = timeout_s
         self._setup = setup or default_setup.get() or Plaintext()

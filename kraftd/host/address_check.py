@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kraftd.host.peer_troubles import CLOSED, reason_in_words
 from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
-from kraftd.types import ReplicaKey
+from kraftd.types import ReplicaKey, address_text
 from kraftd.wire.error_code import ErrorCode
 
 PERIOD_MS = 30_000
@@ -33,7 +33,7 @@ class Target(NamedTuple):
 
     @property
     def at(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return address_text((self.host, self.port))
 
 
 class _State(Struct):

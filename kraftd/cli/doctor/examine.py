@@ -16,6 +16,7 @@ from kraftd.cli.doctor.judge_peers import (
 )
 from kraftd.cli.doctor.judge_quorum import Member, judge_cluster_id
 from kraftd.cli.leader import endpoint_address, parse_addresses
+from kraftd.types import address_text
 
 if TYPE_CHECKING:
     from kraftd.cli.doctor.peer_probe import Address
@@ -125,7 +126,7 @@ class _Examination:
             if refused == "Address already in use":
                 answer = await peer_probe.probe(address, self._timeout_s)
             controls = one.listener in config.controller_listener_names
-            at = peer_probe.address_text(address)
+            at = address_text(address)
             finding = judge_port(at, refused, answer, self._cluster_id, for_clients=not controls)
             self._found.append(finding)
             if controls and answer is not None and not answer.failure and not finding.is_wrong:
@@ -140,7 +141,7 @@ class _Examination:
         ):
             metrics = config.metrics_listener.host or "localhost", config.metrics_listener.port
             fenced = await peer_probe.fenced_brokers(metrics, self._timeout_s)
-            self._found.append(judge_metrics(peer_probe.address_text(metrics), fenced))
+            self._found.append(judge_metrics(address_text(metrics), fenced))
 
     async def ask(self, addresses: list[Address]) -> None:
         """The peers at these addresses, the leader that one of them knows, and the voters that it names."""
@@ -149,7 +150,7 @@ class _Examination:
             nobody = note("voters", "quorum", "no controller answers: the quorum was not asked")
             self._found.append(nobody)
             return
-        text = ",".join(peer_probe.address_text(one) for one in dict.fromkeys(answering))
+        text = ",".join(address_text(one) for one in dict.fromkeys(answering))
         leader = await quorum_probe.ask(text, self._timeout_s)
         if isinstance(leader, Finding):
             self._found.append(leader)

@@ -18,6 +18,7 @@ from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.describe_cluster_response import DescribeClusterResponse
+from kraftd.types import address_text
 
 Address = tuple[str, int]
 HTTP_PROBE = b"GET / HTTP/1.0\r\n\r\n"
@@ -134,8 +135,3 @@ async def fenced_brokers(address: Address, timeout_s: float) -> int | None:
             with contextlib.suppress(ValueError, OverflowError):
                 return int(float(line.rsplit(" ", 1)[1]))
     return None
-
-
-def address_text(address: Address) -> str:
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
