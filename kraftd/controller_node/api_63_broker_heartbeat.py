@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftd.controller.brokers.states import begin_heartbeat, hear_heartbeat
+from kraftd.controller.brokers.states import begin_heartbeat, hear_heartbeat, unchanged
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
 from kraftd.controller.turns import Turns
@@ -27,7 +27,8 @@ def handle(node: Node, call: Call) -> None:
     if node.active:
         hear_heartbeat(node.context, call.message)
         node.core_answers.hear_heartbeat(call)
-    node.decisions.decide(call, _beat)
+    if not node.decisions.answer_unchanged(call, unchanged):
+        node.decisions.decide(call, _beat)
     if node.context.heartbeats.departures:
         node.periodic.hasten(LEAVE)
 

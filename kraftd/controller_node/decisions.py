@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import GeneratorType
 from typing import Any
 
+from kraftd.controller.brokers.states import Unchanged
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.turns import Deciding
@@ -15,7 +16,7 @@ from kraftd.controller_node.parked import ParkedAnswers
 from kraftd.controller_node.standing import Standing
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.requests.boundary import Boundary
-from kraftd.requests.call import Call
+from kraftd.requests.call import Call, FrameMemo
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 
@@ -49,6 +50,7 @@ class Decisions:
         self._boundary = boundary
         self._context = context
         self._standing = standing
+        self._unchanged = FrameMemo()
 
     @property
     def busy(self) -> bool:
@@ -109,6 +111,24 @@ class Decisions:
             seen_offset = decision.seen_offset
             end_offset = self.appends.decided_end if seen_offset is None else seen_offset + 1
         self.parked.answer(call, parts, end_offset)
+
+    def answer_unchanged(self, call: Call, find: Callable[[Context, Any], Unchanged | None]) -> bool:
+        """Answer a heartbeat that changes nothing, if this node decides and `find` has its answer. Return
+        whether it was answered; the others need a decision.
+        """
+        standing = self._standing
+        if standing.active_epoch is None or standing.stopping:
+            return False
+        try:
+            found = find(self._context, call.message)
+        except Exception:
+            self.failures += 1
+            raise
+        if found is None:
+            return False
+        answer, seen_offset = found
+        self.parked.answer(call, call.frame_repeated(answer, self._unchanged), seen_offset + 1)
+        return True
 
     def decide_alone(self, decide: Callable[[Context], Decision[Any]]) -> Decision[Any]:
         """Take a decision without a call: periodic work, activation, the node's own registration.

@@ -13,6 +13,7 @@ import pytest
 from kraftd.controller_node.registration import AskController, ControllerAnswered
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
@@ -225,6 +226,25 @@ def test_a_leader_that_leaves_hands_over_to_the_one_that_has_everything(two: Two
     assert follower.node.core.is_leader  # and decides once a second voter follows
     assert follower.node.image.brokers.keys() == {1}
     assert "ShutdownCompleted" in leader.said
+
+
+def test_no_heartbeat_is_answered_by_a_leader_that_leaves_or_has_left(two: Two) -> None:
+    leader = two.leader
+    leader.register()
+    two.talk()
+    epoch = leader.node.image.brokers[1].epoch
+    heartbeat = BrokerHeartbeatRequest(1, epoch, leader.storage.log.log_end)
+    first = leader.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 2)
+    two.talk()
+    assert leader.answer(first).is_fenced is False
+    leader.node.stop()
+    assert leader.ask(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 2).error_code == ErrorCode.NOT_CONTROLLER
+    leader.step(raft_events.ShutdownRequested(5000))
+    two.talk()
+    two.wait(100)
+    assert not leader.node.active
+    leader.node.standing.stopping = False
+    assert leader.ask(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 2).error_code == ErrorCode.NOT_CONTROLLER
 
 
 def remove(voter: Voter, node_id: int) -> None:

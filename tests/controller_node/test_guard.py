@@ -103,9 +103,19 @@ def test_a_fault_of_the_core_half_way_through_a_request_ends_the_process(
 def test_a_fault_in_a_decision(house: WatchedHouse, monkeypatch: Any) -> None:
     end_offset = house.storage.log.log_end
     monkeypatch.setattr(api_63_broker_heartbeat, "begin_heartbeat", planted)
-    request = BrokerHeartbeatRequest(1, house.epoch)  # type: ignore[attr-defined]
+    request = BrokerHeartbeatRequest(1, house.epoch, want_fence=True)  # type: ignore[attr-defined]
     assert house.ask(ApiKey.BROKER_HEARTBEAT, 1, request).error_code == UNKNOWN
     assert house.storage.log.log_end == end_offset
+    assert house.node.metadata_errors == 1
+    check_logged(house)
+    monkeypatch.undo()
+    check_alive(house)
+
+
+def test_a_fault_in_a_heartbeat_that_changes_nothing(house: WatchedHouse, monkeypatch: Any) -> None:
+    monkeypatch.setattr(api_63_broker_heartbeat, "unchanged", planted)
+    request = BrokerHeartbeatRequest(1, house.epoch)  # type: ignore[attr-defined]
+    assert house.ask(ApiKey.BROKER_HEARTBEAT, 1, request).error_code == UNKNOWN
     assert house.node.metadata_errors == 1
     check_logged(house)
     monkeypatch.undo()
@@ -134,7 +144,7 @@ def test_a_fault_in_the_continuation_of_a_long_decision(house: WatchedHouse, mon
 
     house.turns_come_by_themselves = False
     monkeypatch.setattr(api_63_broker_heartbeat, "begin_heartbeat", slow)
-    request = BrokerHeartbeatRequest(1, house.epoch)  # type: ignore[attr-defined]
+    request = BrokerHeartbeatRequest(1, house.epoch, want_fence=True)  # type: ignore[attr-defined]
     place = house.send(ApiKey.BROKER_HEARTBEAT, 1, request)
     behind = house.create("behind", connection_id=2)
     assert house.answer(place) is None and house.answer(behind) is None

@@ -122,6 +122,12 @@ def test_a_heartbeat_waits_for_what_concerns_its_own_broker_alone(house: House) 
     assert house.answer(fenced) is None and house.answer(again) is None
     house.sync()
     assert house.answer(fenced).is_fenced is True and house.answer(again).is_fenced is True
+    heartbeat.want_fence = False
+    freed = house.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 5)
+    again = house.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 6)
+    assert house.answer(freed) is None and house.answer(again) is None
+    house.sync()
+    assert house.answer(freed).is_fenced is False and house.answer(again).is_fenced is False
 
 
 def test_a_read_is_answered_at_once_when_nothing_is_uncommitted(house: House) -> None:

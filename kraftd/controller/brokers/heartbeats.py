@@ -78,6 +78,16 @@ class BrokerHeartbeats:
         """
         self._heartbeats[broker.id] = Heartbeat(broker.epoch, metadata_offset, shutdown_offset)
 
+    def note_active(self, broker: BrokerState, metadata_offset: int) -> bool:
+        """As `note` for a broker outside of a controlled shutdown. Return whether it was noted: not before
+        the first heartbeat of a registration, and not while it is shutting down.
+        """
+        heartbeat = self._heartbeats.get(broker.id)
+        if heartbeat is None or heartbeat.broker_epoch != broker.epoch or heartbeat.shutdown_offset >= 0:
+            return False
+        heartbeat.metadata_offset = metadata_offset
+        return True
+
     def forget(self, broker_id: int) -> None:
         """Forget a broker's state: its old registration was replaced or removed."""
         self._heartbeats.pop(broker_id, None)

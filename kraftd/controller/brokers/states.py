@@ -14,7 +14,7 @@ The states of a broker, and where a heartbeat takes it:
 from __future__ import annotations
 
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from kraftd.controller.brokers.departures import Departure
 from kraftd.controller.brokers.heartbeats import EVERY_OFFSET, NO_OFFSET
@@ -45,6 +45,17 @@ SHUT_DOWN: Final = "shut down"
 
 MAX_PARTITIONS_PER_CALL = 350  # for a broker to leave; about 5 ms with their records
 
+# The two answers to a broker that stays active.
+CAUGHT_UP: Final = BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=False)
+BEHIND: Final = BrokerHeartbeatResponse(is_caught_up=False, is_fenced=False, should_shut_down=False)
+
+
+class Unchanged(NamedTuple):
+    """The answer to a heartbeat that changes nothing, and the offset of the newest record it reflects."""
+
+    answer: BrokerHeartbeatResponse
+    seen_offset: int
+
 
 def hear_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> None:
     """Renew a broker's session (soft state), whatever becomes of its request. An unknown broker leaves no
@@ -53,6 +64,31 @@ def hear_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> None:
     broker = ctx.image.brokers.get(request.broker_id)
     if broker is not None and broker.epoch == request.broker_epoch:
         ctx.heartbeats.heard(broker.id, broker.epoch, ctx.now_ms)
+
+
+def unchanged(ctx: Context, request: BrokerHeartbeatRequest) -> Unchanged | None:
+    """The answer to an active broker that wants to stay active, as nearly all do; its heartbeat is noted.
+
+    None for any other heartbeat, which then goes to ``begin_heartbeat``: that would decide the same here, at
+    three times the cost. To be called after ``hear_heartbeat``.
+    """
+    broker_id = request.broker_id
+    broker = ctx.image.brokers.get(broker_id)
+    if (
+        broker is None
+        or broker.fenced
+        or broker.epoch != request.broker_epoch
+        or request.want_fence
+        or request.want_shut_down
+        or request.offline_log_dirs
+        or request.cordoned_log_dirs is not None
+    ):
+        return None
+    offset = request.current_metadata_offset
+    if not ctx.heartbeats.note_active(broker, offset):
+        return None
+    answer = CAUGHT_UP if offset >= ctx.image.registration_offsets[broker_id] else BEHIND
+    return Unchanged(answer, ctx.image.broker_offsets[broker_id])
 
 
 def broker_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> Decision[BrokerHeartbeatResponse]:
