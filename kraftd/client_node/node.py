@@ -41,7 +41,7 @@ from kraftd.raft.events import DeadlineReached, Event
 from kraftd.requests.answer_memo import AnswerMemo
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
-from kraftd.requests.events import ConnectionClosed, FramesReceived, TurnCame
+from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, FramesReceived, TurnCame
 from kraftd.requests.outbox import Outbox
 from kraftd.security.authorizer import Authorizer
 from kraftd.wire.api import ApiKey
@@ -91,6 +91,7 @@ class ClientNode:
             MetadataMoved: self._on_metadata_moved,
             Answered: lambda event: self.passing_on.answered(event, self.now_ms),
             TimesLookedUp: self._on_times_looked_up,
+            AnswerNotWritten: self._on_answer_not_written,
             TurnCame: self._on_turn,
             DeadlineReached: self._on_deadline,
         }
@@ -173,7 +174,10 @@ class ClientNode:
         for fetch_id, response in done:
             call: Call = fetch_id  # type: ignore[assignment]
             self._forget_fetch(call)
-            self._guarded(call, partial(self._answer_fetch, call, response))
+            if isinstance(response, Exception):
+                self.boundary.guard(call, response)
+            else:
+                self._guarded(call, partial(self._answer_fetch, call, response))
 
     def _answer_fetch(self, call: Call, response: FetchResponse) -> None:
         CurrentLeaders(self.view, self.settings, call).add_to_fetch(response)
@@ -212,6 +216,12 @@ class ClientNode:
         if then is not None:
             self._guarded(event.call, lambda: then(event.found))
 
+    def _on_answer_not_written(self, event: AnswerNotWritten) -> None:
+        call = event.call
+        self._looked_up.pop(call, None)
+        call.settled = False
+        self.boundary.guard(call, event.error)
+
     def _on_metadata_moved(self, _event: MetadataMoved) -> None:
         view = self.view
         self.memo.forget()
@@ -220,8 +230,8 @@ class ClientNode:
             for call in unloaded:
                 self.boundary.handle(call)
         if view.epoch == self._epoch:
-            for _call, act in self._by_commit.reach(COMMITTED, view.high_watermark):
-                act()
+            for call, act in self._by_commit.reach(COMMITTED, view.high_watermark):
+                self._guarded(call, act)
         else:  # what was not committed may never be: made anew of what is there now
             self._epoch = view.epoch
             for call, _act in self._by_commit.complete_all(COMMITTED):
@@ -296,7 +306,9 @@ class ClientNode:
         return f"<ClientNode, {len(self.fetches)} fetches parked, {self.passing_on!r}>"
 
 
-def _partitions(response: FetchResponse) -> int:
+def _partitions(response: FetchResponse | Exception) -> int:
+    if isinstance(response, Exception):
+        return 0
     return sum(len(topic.partitions) for topic in response.responses)
 
 

@@ -82,7 +82,14 @@ class PassingOn:
     def _send(self, passed: PassedOn, now_ms: int) -> None:
         self._last_id += 1
         passed.ask_at_ms = None
-        match passed.ask(self._last_id):
+        try:
+            progress = passed.ask(self._last_id)
+        except Exception as error:
+            self._forget(passed)
+            passed.call.settled = False
+            self._boundary.guard(passed.call, error)
+            return
+        match progress:
             case Progress.ASKED:
                 passed.under_way.add(self._last_id)
                 self._under_way[self._last_id] = passed

@@ -21,10 +21,10 @@ MAX_PARKED_SLOTS = 1_000_000  # of fetches without a session, which the cache's 
 
 
 class Completed(NamedTuple):
-    """A fetch that is answered now, by the caller's id of it."""
+    """A fetch that is answered now, by the caller's id of it; or the fault that prevents its answer."""
 
     fetch_id: Hashable
-    response: FetchResponse
+    response: FetchResponse | Exception
 
 
 class ParkedFetches:
@@ -80,9 +80,19 @@ class ParkedFetches:
         for slot in slots:
             if slot.watching is None:
                 continue
-            progress_bytes = slot.subscriber.partition_changed(slot)
+            subscriber = slot.subscriber
+            try:
+                progress_bytes = subscriber.partition_changed(slot)
+            except Exception as error:
+                parked = self._purgatory.complete_all(subscriber)
+                if not parked:
+                    raise
+                for fetch_id, context in parked:
+                    self._unpark(context)
+                    done.append(_failed(fetch_id, context, error))
+                continue
             if progress_bytes is not None:
-                done += self._leave(self._purgatory.reach(slot.subscriber, progress_bytes), now_ms)
+                done += self._leave(self._purgatory.reach(subscriber, progress_bytes), now_ms)
         return done
 
     def expire(self, now_ms: int, most: int | None = None) -> list[Completed]:
@@ -129,10 +139,20 @@ class ParkedFetches:
         done: list[Completed] = []
         for fetch_id, context in parked:
             self._unpark(context)
-            done += self._answer(fetch_id, context, now_ms)
+            try:
+                done += self._answer(fetch_id, context, now_ms)
+            except Exception as error:
+                done.append(_failed(fetch_id, context, error))
         return done
 
     def _unpark(self, context: FetchContext) -> None:
         context.subscription.is_parked = False
         if context.session is None:
             self._slots_without_session -= len(context.subscription)
+
+
+def _failed(fetch_id: Hashable, context: FetchContext, error: Exception) -> Completed:
+    """The end of a fetch that left the purgatory, for a fault on the way to its answer."""
+    if context.session is None:
+        context.subscription.unwatch_all()
+    return Completed(fetch_id, error)
