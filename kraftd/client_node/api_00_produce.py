@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node.current_leaders import CurrentLeaders
+from kraftd.controller.decision import Refusal
 from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from kraftd.requests.effects import CloseConnection
 from kraftd.types import METADATA_TOPIC, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 def handle(node: ClientNode, call: Call) -> None:
     request = call.message
     if request.acks == 0:
-        node.outbox.emit(CloseConnection(call.connection_id, "this node takes no records"))
-        return
+        raise Refusal(ErrorCode.POLICY_VIOLATION, "this node takes no records")
     topics = []
     for topic in request.topic_data:
         error_of = _judge(node, call, topic.name, topic.topic_id)

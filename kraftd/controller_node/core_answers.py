@@ -99,8 +99,11 @@ class CoreAnswers:
     def _on_respond_records(self, effect: raft_effects.RespondRecords) -> None:
         call: Call = effect.request_id  # type: ignore[assignment]
         if self._claim(call):
-            self._ahead.follows(call)
-            self._fetching.note(call, self._driver.now_ms)
+            try:
+                self._note_follower(call)
+            except Exception as error:  # as in _on_respond
+                self._boundary.fail(call, error)
+                return
             records = AnswerRecords(call, effect.message, effect.offset, effect.end_offset, effect.max_bytes)
             self._outbox.emit(records)
 
@@ -124,8 +127,7 @@ class CoreAnswers:
         boundary = self._boundary
         if call.key == FETCH:
             if message is self._no_news:  # as nearly always
-                self._ahead.follows(call)
-                self._fetching.note(call, self._driver.now_ms)
+                self._note_follower(call)
             else:
                 self._look_at_fetch(call, message)
             boundary.send(call, call.frame_repeated(message, self._empty_fetches))
@@ -136,6 +138,11 @@ class CoreAnswers:
             if errors:
                 boundary.refusals.note(call, errors)
             boundary.send(call, call.frame_with(message, errors))
+
+    def _note_follower(self, call: Call) -> None:
+        """Note that the sender of a Fetch follows this log."""
+        self._ahead.follows(call)
+        self._fetching.note(call, self._driver.now_ms)
 
     def _look_at_fetch(self, call: Call, message: Any) -> None:
         """Note what the answer to a Fetch tells of its sender, and count its errors."""

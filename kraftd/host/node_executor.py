@@ -14,6 +14,7 @@ from kraftd.host.ports import NodeWire, Ports
 from kraftd.host.snapshot_download import SnapshotDownload
 from kraftd.host.storage import Storage
 from kraftd.log.errors import CorruptStorage, DiskFull
+from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine
 from kraftd.wire.primitives import Buffer
 
@@ -101,9 +102,13 @@ class NodeExecutor(EffectExecutor):
         try:
             parts = effect.fill(data)
         except Exception as error:
-            self.ports.timer.call_soon(self.step, events.AnswerNotWritten(effect.call, error))
+            self.answer_failed(effect.call, error)
         else:
             self._wire.respond(effect.call, parts)
+
+    def answer_failed(self, call: Call, error: Exception) -> None:
+        """Have the node refuse a call whose answer could not be written."""
+        self.ports.timer.call_soon(self.step, events.AnswerNotWritten(call, error))
 
     def piece_unreadable(self, effect: Any, error: Exception) -> None:
         self.log.error("a snapshot could not be read", error=str(error))

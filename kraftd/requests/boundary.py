@@ -180,7 +180,14 @@ class Boundary:
         self._outbox.effects.append(Answer(call.connection_id, call.slot, parts, call))
 
     def refuse(self, call: Call, code: ErrorCode, message: str | None = None) -> None:
-        """Refuse the whole request."""
+        """Refuse the whole request. The refusal of a one-way request closes its connection, as in Kafka."""
+        if call.is_one_way:
+            self.stats.count_error(call.key, code)
+            self.refusals.note(call, (code,), message)
+            call.settled = True
+            reason = message or f"a request without an answer was refused: {code.name}"
+            self._outbox.emit(CloseConnection(call.connection_id, reason))
+            return
         if code == ErrorCode.NOT_CONTROLLER and call.envelope is not None:
             parts = envelope_error(call.envelope, code)  # the broker looks for the controller again
         else:

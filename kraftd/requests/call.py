@@ -19,6 +19,7 @@ from kraftd.wire.primitives import Buffer
 from kraftd.wire.slices import encode_in_turns
 
 _CORRELATION_ID = Struct(">i")
+PRODUCE = int(ApiKey.PRODUCE)
 # The error by which a standby refuses, if that is not NOT_CONTROLLER.
 _WRONG_CONTROLLER = {int(ApiKey.DESCRIBE_QUORUM): ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
@@ -63,6 +64,11 @@ class Call(msgspec.Struct, eq=False, gc=False):
     size_bytes: int = 0
     settled: bool = False
     place: Any = None
+
+    @property
+    def is_one_way(self) -> bool:
+        """Return whether the sender expects no answer: a Produce with acks=0."""
+        return self.key == PRODUCE and self.message is not None and self.message.acks == 0
 
     def frame_repeated(self, response: Message, memo: FrameMemo) -> list[Buffer]:
         """As `frame`, for an answer that many calls get. Raises EncodeError."""

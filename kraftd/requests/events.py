@@ -39,7 +39,7 @@ class ConnectionClosed(Event, frozen=True):
 
 
 class AnswerNotWritten(Event, frozen=True):
-    """The content of a call's answer was read, and then a fault prevented writing the answer."""
+    """A fault prevented reading or writing the content of a call's answer."""
 
     call: Call
     error: Exception

@@ -13,6 +13,7 @@ from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftd.messages.sasl_handshake_response import SaslHandshakeResponse
+from kraftd.requests.refusals import refuse
 from kraftd.security.sasl import SaslFailed
 from kraftd.security.sasl_session import (
     IllegalSaslStep,
@@ -48,13 +49,20 @@ class Fail(Struct, frozen=True):
     reason: str
 
 
+class Fault(Struct, frozen=True):
+    """A fault of this node: as a failed login, with the traceback in the log."""
+
+    parts: list[Buffer]
+    error: Exception
+
+
 class End(Struct, frozen=True):
     """End the connection without an answer."""
 
     reason: str
 
 
-Outcome = PassOn | Reply | Fail | End
+Outcome = PassOn | Reply | Fail | Fault | End
 _PASS_ON = PassOn()
 _SASL_KEYS = (b"\x00\x11", b"\x00\x24")  # how frames of the two SASL APIs begin
 
@@ -80,6 +88,12 @@ class ConnectionLogin:
 
     def take(self, frame: Buffer, now_ms: int, wall_ms: int) -> Outcome:
         """How to handle the next frame."""
+        try:
+            return self._judge(frame, now_ms, wall_ms)
+        except Exception as error:
+            return Fault([] if self.session.raw_tokens else _refusal(frame), error)
+
+    def _judge(self, frame: Buffer, now_ms: int, wall_ms: int) -> Outcome:
         session = self.session
         if session.state is SaslState.FAILED:
             return End("a request after a failed login")
@@ -157,3 +171,15 @@ class ConnectionLogin:
 
     def __repr__(self) -> str:
         return f"<ConnectionLogin {self.session!r}>"
+
+
+def _refusal(frame: Buffer) -> list[Buffer]:
+    """The answer UNKNOWN_SERVER_ERROR to a request of a login; empty for any other frame."""
+    if bytes(frame[:2]) not in _SASL_KEYS:
+        return []
+    try:
+        header, key, version, _ = parse_request_header(frame)
+    except ProtocolError:
+        return []
+    response = refuse(key, version, None, ErrorCode.UNKNOWN_SERVER_ERROR)
+    return encode_response(key, version, header.correlation_id, response)

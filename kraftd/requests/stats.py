@@ -83,9 +83,13 @@ class RequestStats:
         """Count the errors anywhere in an answer; return their codes."""
         found = error_codes(message)
         for code in found:
-            stats = self.by_key.get(key) or self._new(key)
-            stats.errors[code] = stats.errors.get(code, 0) + 1
+            self.count_error(key, code)
         return found
+
+    def count_error(self, key: int, code: int) -> None:
+        """Count one error of an API."""
+        stats = self.by_key.get(key) or self._new(key)
+        stats.errors[code] = stats.errors.get(code, 0) + 1
 
     def count_errors_in_turns(self, key: int, message: Message) -> Generator[None, None, list[int]]:
         """As `count_errors`, as a generator, for an answer that may be very large."""
@@ -100,10 +104,8 @@ class RequestStats:
                     left = MAX_STRUCTS_PER_TURN
                 left -= struct_count(row, inner)
                 found += _found(row, places)
-        stats = self.by_key.get(key) or self._new(key) if found else None
         for code in found:
-            assert stats is not None
-            stats.errors[code] = stats.errors.get(code, 0) + 1
+            self.count_error(key, code)
         return found
 
     def _new(self, key: int) -> ApiStats:

@@ -9,12 +9,19 @@ from typing import Any, Protocol
 from kraftd.client_node import effects as client_effects
 from kraftd.client_node.node import ClientNode
 from kraftd.host.cluster_view import NodeView
+from kraftd.log.errors import StorageFailure
 from kraftd.log.partition_log import PartitionLog
 from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
 from kraftd.net.outbound import Address, Failure, Outbound, Times
 from kraftd.raft.events import DeadlineReached, Event
 from kraftd.requests.call import Call
-from kraftd.requests.events import CallHandedOver, ConnectionClosed, FramesReceived, TurnCame
+from kraftd.requests.events import (
+    AnswerNotWritten,
+    CallHandedOver,
+    ConnectionClosed,
+    FramesReceived,
+    TurnCame,
+)
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.peers import SOFTWARE, Road
 from kraftd.wire.message import Message
@@ -140,6 +147,10 @@ class ClientSide:
         self._timer = None
         self._step(DeadlineReached())
 
+    def answer_failed(self, call: Call, error: Exception) -> None:
+        """Have the node refuse a call whose answer could not be read or written."""
+        self._loop.call_soon(self._step, AnswerNotWritten(call, error))
+
     # -- effects
 
     def _take_turn(self, _: client_effects.TakeClientTurn) -> None:
@@ -147,12 +158,18 @@ class ClientSide:
 
     def _look_up_times(self, effect: client_effects.LookUpTimes) -> None:
         found: list[tuple[int, int] | None] = []
-        for time_ms in effect.times_ms:
-            if time_ms is None:
-                found.append(max_timestamp(self._log, effect.end_offset))
-            else:
-                found.append(offset_for_timestamp(self._log, time_ms, effect.end_offset))
-        self._loop.call_soon(self._step, client_effects.TimesLookedUp(effect.call, found))
+        try:
+            for time_ms in effect.times_ms:
+                if time_ms is None:
+                    found.append(max_timestamp(self._log, effect.end_offset))
+                else:
+                    found.append(offset_for_timestamp(self._log, time_ms, effect.end_offset))
+        except StorageFailure:
+            raise
+        except Exception as error:
+            self.answer_failed(effect.call, error)
+        else:
+            self._loop.call_soon(self._step, client_effects.TimesLookedUp(effect.call, found))
 
     def _ask(self, effect: client_effects.Ask) -> None:
         to, outbound = effect.destination, self.outbounds.get(effect.listener)

@@ -137,6 +137,7 @@ class Daemon:
         self.config = config
         self.loop = loop
         self.log = log
+        loop.set_exception_handler(self._loop_fault)
         self.clock = Clock()
         self.dice = SystemDice()
         self.exit_code = 0
@@ -391,6 +392,11 @@ class Daemon:
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
+
+    def _loop_fault(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log a fault that a callback let out; the loop goes on."""
+        error = context.get("exception")
+        self.log.error("a fault in the event loop", what=context.get("message"), exc_info=error)
 
     def _failed(self, error: BaseException) -> None:
         # These errors' texts are sufficient; any other needs a traceback.

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from kraftd.net.connection import Connection
-from kraftd.requests.login import ConnectionLogin, End, Fail, PassOn, Reply
+from kraftd.requests.login import ConnectionLogin, End, Fail, Fault, PassOn, Reply
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.complaints import Complaints
 from kraftd.runtime.security import ListenerGuard, Security
 from kraftd.security.principal_mapping import NoMatchingRule
 from kraftd.security.principals import ANONYMOUS, USER, Principal
+from kraftd.wire.primitives import Buffer
 
 # Hands frames of a connection on: connection, first slot, frames, principal.
 Serve = Callable[[Connection, int, list[memoryview], Principal], None]
@@ -41,6 +42,7 @@ class Logins:
         self.failed: Counter[str] = Counter()
         self.expired: Counter[str] = Counter()
         self.complaints = Complaints(log)
+        self._log = log
         self._serve = serve
         self._loop = loop
         self._clock = clock
@@ -92,7 +94,12 @@ class Logins:
                 if login.session.authenticated:
                     self._authenticated(connection)
             elif isinstance(outcome, Fail):
-                self._fail(connection, slot, outcome)
+                self._fail(connection, slot, outcome.parts, outcome.reason)
+                return
+            elif isinstance(outcome, Fault):
+                error = outcome.error
+                self._log.error("a login failed for a fault", error=repr(error), exc_info=error)
+                self._fail(connection, slot, outcome.parts, "a fault of this node")
                 return
             elif isinstance(outcome, End):
                 (self.expired if login.session.authenticated else self.failed)[connection.listener] += 1
@@ -130,16 +137,16 @@ class Logins:
         self.succeeded[connection.listener] += 1
         connection.limit_frames(1 << 62)
 
-    def _fail(self, connection: Connection, slot: int, failure: Fail) -> None:
+    def _fail(self, connection: Connection, slot: int, parts: list[Buffer], reason: str) -> None:
         """Send the failure of a login after a delay, so that guessing is slow; nothing is read meanwhile."""
         self.failed[connection.listener] += 1
-        self._tell(connection, "login failed", failure.reason)
+        self._tell(connection, "login failed", reason)
         connection.stop_reading()
 
         def tell() -> None:
             self._timers.pop(connection.id, None)
-            if failure.parts:
-                connection.answer(slot, failure.parts)
+            if parts:
+                connection.answer(slot, parts)
             connection.close("")
 
         self.lost(connection)

@@ -180,6 +180,12 @@ class Runner(NodeExecutor):
             self._fill(effect, b"")
         return len(effect.partition.records or b"")
 
+    def answer_failed(self, call: Call, error: Exception) -> None:
+        if self.clients is not None and call.listener in self.clients.listeners:
+            self.clients.answer_failed(call, error)
+        else:
+            super().answer_failed(call, error)
+
     def _answer_late(self, reads: Callable[[], None]) -> None:
         """Perform waiting reads, and send their answers."""
         began_ns = monotonic_ns()

@@ -13,6 +13,8 @@ import pytest
 from kraftd.controller_node import api_18_api_versions, api_63_broker_heartbeat, effects, events
 from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.faults import HalfChanged
+from kraftd.controller_node.routes import ROWS, Row
+from kraftd.controller_node.twins import FetchingReplicas
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
@@ -20,6 +22,9 @@ from kraftd.metadata.image import Image
 from kraftd.raft import core as raft_core
 from kraftd.raft.effects import PersistElection
 from kraftd.raft.replica import ConsensusBroken
+from kraftd.requests.call import Call
+from kraftd.requests.refusals import refuse
+from kraftd.requests.stats import error_codes
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from tests.controller_node.house import House
@@ -75,6 +80,28 @@ def test_a_fault_in_a_handler_that_answers_at_once(house: WatchedHouse, monkeypa
     assert answer.error_code == UNKNOWN
     check_logged(house)
     check_alive(house)
+
+
+@pytest.mark.parametrize("carried", [False, True])
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0].name)
+def test_a_fault_in_every_handler_is_answered(house: WatchedHouse, row: Row, carried: bool) -> None:
+    route = house.node.boundary.registry.routes[row[0]]
+    route.handle = planted
+    message = route.request()
+    outer = Call(1, 0, "CONTROLLER", "127.0.0.1", ApiKey.ENVELOPE, 0, 1, "broker", None)
+    call = Call(1, 0, "CONTROLLER", "127.0.0.1", row[0], route.last, 77, "test", message)
+    call.envelope = outer if carried else None
+    house.node.boundary.handle(call)
+    said, *_, answer = house.node.outbox.take()
+    assert isinstance(said.fields["exc_info"], ZeroDivisionError)
+    assert isinstance(answer, effects.Answer) and answer.call is call and call.settled
+    if not error_free(message, row[0], route.last):
+        assert house.node.boundary.stats.by_key[row[0]].errors[UNKNOWN] >= 1
+
+
+def error_free(message: Any, key: ApiKey, version: int) -> bool:
+    """Return whether the refusal has no place for an error: one that names no topic, of some APIs."""
+    return not error_codes(refuse(key, version, message, UNKNOWN))
 
 
 def test_a_fault_of_the_core_in_a_request_before_it_has_changed_anything(
@@ -172,3 +199,17 @@ def test_records_that_are_applied_and_cannot_be_appended_end_the_process(
     monkeypatch.setattr(Appends, "_request", planted)
     with pytest.raises(HalfChanged, match="applied and not appended"):
         house.fetch(0)  # what has gathered goes first
+
+
+def test_a_fault_in_notes_of_a_fetch_costs_that_fetch_alone(house: WatchedHouse, monkeypatch: Any) -> None:
+    end_offset = house.storage.log.log_end
+    waiting = house.fetch(end_offset, high_watermark=end_offset)
+    with monkeypatch.context() as fault:
+        fault.setattr(FetchingReplicas, "note", planted)
+        house.create("news", connection_id=3)
+        assert house.answer(waiting).error_code == UNKNOWN
+        check_logged(house)
+        house.logged.clear()
+        assert house.answer(house.fetch(0)).error_code == UNKNOWN
+        check_logged(house)
+    check_alive(house)

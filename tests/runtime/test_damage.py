@@ -8,11 +8,17 @@ from pathlib import Path
 import pytest
 
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraftd.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import BatchHeader, parse_header
+from kraftd.wire.error_code import ErrorCode
 from testkit.process import wait_until
-from tests.runtime.daemon_process import DaemonProcess
+from tests.runtime.daemon_process import Client, DaemonProcess, free_port
 
 OTHER_ID = "cK1bxUW_TcqMIFcIoUDLhg"
 SEGMENT = "data/__cluster_metadata-0/00000000000000000000.log"
@@ -47,6 +53,35 @@ def test_a_fetch_of_damaged_batches_closes_the_connection_and_the_log_says_where
         assert daemon.client().api_versions().finalized_features_epoch >= 0
         said = [line for line in daemon.lines() if "the log could not be read" in str(line)]
         assert said and f"{SEGMENT}, byte {first.size_bytes}" in str(said[0])
+    finally:
+        daemon.stop(signal.SIGKILL)
+
+
+def test_a_time_looked_up_in_damaged_batches_is_refused_and_the_process_lives(tmp_path: Path) -> None:
+    daemon, port = DaemonProcess(tmp_path), free_port()
+    text = daemon.properties.read_text()
+    text = text.replace("\nlisteners=", f"\nlisteners=CLIENTS://127.0.0.1:{port},")
+    text = text.replace("map=", "map=CLIENTS:PLAINTEXT,")
+    daemon.properties.write_text(f"{text}kraftd.client.listener.names=CLIENTS\n")
+    daemon.format().start()
+    try:
+        daemon.kraftd("snapshot", str(daemon.properties))
+        assert daemon.stop() == 0
+        daemon.start()
+        data = bytearray((tmp_path / SEGMENT).read_bytes())
+        first = parse_header(data)
+        data[first.size_bytes + 80] ^= 4
+        (tmp_path / SEGMENT).write_bytes(data)
+        client = Client(port)
+        request = ListOffsetsRequest(
+            -1, topics=[ListOffsetsTopic(METADATA_TOPIC, [ListOffsetsPartition(0, -1, 0)])]
+        )
+        (answer,) = client.ask(ApiKey.LIST_OFFSETS, 7, request).topics[0].partitions
+        assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert client.api_versions().error_code == 0
+        (said,) = [line for line in daemon.lines() if line["event"] == "a request failed"]
+        assert "CorruptStorage" in said["exception"] and "LIST_OFFSETS" in said["call"]
+        assert daemon.stop() == 0
     finally:
         daemon.stop(signal.SIGKILL)
 

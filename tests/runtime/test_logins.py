@@ -1,0 +1,137 @@
+"""A fault of this node in a login: its peer is answered, the traceback is logged, the node goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.config.security import ListenerSecurity, SecurityConfig
+from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
+from kraftd.net.connection import Connection
+from kraftd.net.limits import Limits
+from kraftd.net.listener import Connections
+from kraftd.net.transport import MemoryTransport
+from kraftd.runtime.clock import Clock
+from kraftd.runtime.logins import Logins
+from kraftd.runtime.security import ListenerGuard, Security
+from kraftd.security.sasl_plain import PlainServer
+from kraftd.security.sasl_session import SaslRules, SaslSession
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import encode_request, parse_response
+from testkit.process import wait_until
+from tests.runtime.daemon_process import DaemonProcess
+
+LISTENER = "CONTROLLER"
+
+
+class Lines:
+    """A log that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.errors: list[tuple[str, dict[str, Any]]] = []
+        self.warnings: list[tuple[str, dict[str, Any]]] = []
+
+    def error(self, text: str, **fields: Any) -> None:
+        self.errors.append((text, fields))
+
+    def warning(self, text: str, **fields: Any) -> None:
+        self.warnings.append((text, fields))
+
+
+class Door:
+    """Real connections of one SASL listener, without sockets."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.log = Lines()
+        security = Security(SecurityConfig(), {})
+        guard = security.listeners[LISTENER] = ListenerGuard(ListenerSecurity(listener=LISTENER), None)
+        guard.rules = SaslRules({"PLAIN": lambda: PlainServer({})}, {"PLAIN": 0})
+        self.logins = Logins(
+            security,
+            lambda *_: None,
+            loop,
+            Clock(),
+            self.log,
+            timeout_ms=60_000,
+            failure_delay_ms=0,
+        )
+        self.connections = Connections(self, Limits(), loop.call_soon)
+
+    def connection_admitted(self, connection: Connection) -> None:
+        self.logins.admitted(connection)
+
+    def frames_received(self, connection: Connection, first_slot: int, frames: list[memoryview]) -> None:
+        self.logins.frames_received(connection, first_slot, frames)
+
+    def connection_lost(self, connection: Connection, reason: str | None) -> None:
+        self.logins.lost(connection)
+
+
+@pytest.mark.parametrize(
+    ("step", "key", "request_"),
+    [
+        ("handshake", ApiKey.SASL_HANDSHAKE, SaslHandshakeRequest("PLAIN")),
+        ("authenticate", ApiKey.SASL_AUTHENTICATE, SaslAuthenticateRequest(b"secret")),
+    ],
+)
+def test_a_fault_in_a_login_is_answered_and_logged_with_its_traceback(
+    monkeypatch: pytest.MonkeyPatch, step: str, key: ApiKey, request_: Any
+) -> None:
+    def planted(*_: Any) -> None:
+        raise ZeroDivisionError("planted")
+
+    async def log_in() -> tuple[Door, MemoryTransport]:
+        door = Door(asyncio.get_running_loop())
+        connection = door.connections.factory(LISTENER)()
+        transport = MemoryTransport(("127.0.0.1", 5))
+        connection.connection_made(transport)
+        monkeypatch.setattr(SaslSession, step, planted)
+        connection.data_received(b"".join(encode_request(key, 1, 7, "c", request_)))
+        while not connection.closing:
+            await asyncio.sleep(0)
+        return door, transport
+
+    door, transport = asyncio.run(log_in())
+    sent = transport.take()
+    assert struct.unpack_from(">i", sent) == (len(sent) - 4,)
+    header, answer = parse_response(key, 1, memoryview(sent)[4:])
+    assert header.correlation_id == 7
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR  # type: ignore[attr-defined]
+    ((text, fields),) = door.log.errors
+    assert text == "a login failed for a fault" and "secret" not in repr(fields)
+    assert isinstance(fields["exc_info"], ZeroDivisionError) and fields["exc_info"].__traceback__ is not None
+    assert door.logins.failed[LISTENER] == 1
+
+
+def test_a_fault_outside_of_any_request_is_logged_and_the_loop_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "from kraftd.runtime.logins import Logins\n"
+        "admitted = Logins.admitted\n"
+        "def broken(self, connection):\n"
+        "    Logins.admitted = admitted\n"
+        "    1 // 0\n"
+        "Logins.admitted = broken\n"
+    )
+    daemon = DaemonProcess(tmp_path).format()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    daemon.begin()
+    try:
+        assert daemon.process is not None and daemon.process.stdout is not None
+        assert b"listening" in daemon.process.stdout.readline()
+        daemon.client().close()
+        wait_until(lambda: any("exception" in line for line in daemon.lines()), "the fault is logged")
+        (said,) = [line for line in daemon.lines() if "exception" in line]
+        assert said["event"] == "a fault in the event loop" and "ZeroDivisionError" in said["exception"]
+        assert daemon.client().api_versions().error_code == 0
+        assert daemon.stop() == 0
+    finally:
+        daemon.stop(signal.SIGKILL)
