@@ -44,31 +44,34 @@ FAMILIES: tuple[Family, ...] = (
         ("request", "error"),
     ),
     _histogram(
-        "request_total_time_ms", "from such a request's arrival to its answer's leaving", total_of, NS_PER_MS
+        "request_total_time_ms",
+        "time from the arrival of an ordinary client's request to its answer's departure",
+        total_of,
+        NS_PER_MS,
     ),
     _histogram(
         "request_local_time_ms",
-        "the same, of requests that were answered in the turn in which they arrived",
+        "the same time, of ordinary clients' requests that were answered at once",
         lambda stats: stats.at_once,
         NS_PER_MS,
     ),
     _histogram(
         "request_remote_time_ms",
-        "the same, of requests that waited: for new records, a commit, the disk, or another node",
+        "the same time, of those that waited: for new records, a commit, the disk, or another node",
         lambda stats: stats.parked,
         NS_PER_MS,
     ),
-    _histogram("request_bytes", "sizes of such requests", lambda stats: stats.size_bytes, 1),
+    _histogram("request_bytes", "sizes of ordinary clients' requests", lambda stats: stats.size_bytes, 1),
     own(
         "gauge",
         "client_fetch_sessions",
-        "fetch sessions of ordinary clients that are kept",
+        "fetch sessions of ordinary clients in the cache",
         lambda r: None if r.clients is None else len(r.clients.fetches.sessions.cache),
     ),
     own(
         "counter",
         "client_fetch_session_evictions",
-        "fetch sessions evicted since the start",
+        "fetch sessions evicted from the cache since the start",
         lambda r: None if r.clients is None else r.clients.fetches.sessions.cache.evictions,
     ),
 )

@@ -58,7 +58,7 @@ FAMILIES: tuple[Family, ...] = (
         lambda r: len(r.node.image.brokers) - _fenced(r),
     ),
     _CONTROLLER.gauge(
-        "ControlledShutdownBrokerCount", "brokers that are shutting down in good order", _shutting_down
+        "ControlledShutdownBrokerCount", "registered brokers in a controlled shutdown", _shutting_down
     ),
     _CONTROLLER.family(
         "gauge",
@@ -82,12 +82,12 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _CONTROLLER.gauge(
         "PreferredReplicaImbalanceCount",
-        "partitions that another replica than the first leads, or none",
+        "partitions whose leader is not the preferred (first) replica, or that have no leader",
         lambda r: r.node.image.not_preferred_count,
     ),
     _CONTROLLER.gauge(
         "MetadataErrorCount",
-        "decisions and periodic tasks that failed as none should; each has a line in the log",
+        "decisions and periodic tasks that failed unexpectedly; each has a line in the log",
         lambda r: r.node.metadata_errors,
     ),
     _CONTROLLER.gauge(
@@ -105,13 +105,13 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _CONTROLLER.gauge(
         "LastAppliedRecordLagMs",
-        "milliseconds since the last applied record was appended; the active controller writes one every "
-        "metadata.max.idle.interval.ms at least",
+        "milliseconds since the last applied record was appended; the active controller appends at least one "
+        "every metadata.max.idle.interval.ms",
         lambda r: r.now_ms - r.node.following.loading.timestamp_ms,
     ),
     _CONTROLLER.gauge(
         "TimedOutBrokerHeartbeatCount",
-        "always 0: a heartbeat is handled in the turn in which it arrives, and waits in no queue",
+        "always 0: a heartbeat is handled when it arrives, and waits in no queue",
         lambda r: 0,
     ),
     _CONTROLLER.gauge("EventQueueOperationsStartedCount", "steps of the event loop", lambda r: r.steps.count),
@@ -122,22 +122,22 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _CONTROLLER.gauge(
         "NewActiveControllersCount",
-        "how often a leader of the quorum was found",
+        "leaders of the quorum that this node has learned of since its start",
         lambda r: r.node.leadership.leaders_seen,
     ),
     _CONTROLLER.gauge(
         "IgnoredStaticVoters",
-        "1 when controller.quorum.voters is set but the voters are those of the log, else 0",
+        "1 if controller.quorum.voters is set, but the log overrides it; else 0",
         lambda r: bool(r.node.context.settings.static_voter_ids) and r.node.core.kraft_version > 0,
     ),
     _CONTROLLER.histogram(
         "GenSnapshotLatencyMs",
-        "how long snapshots took that were made here, in a process beside this one (KIP-630)",
+        "how long this node took to make each snapshot, in a separate process (KIP-630)",
         lambda r: r.snapshots.made,
     ),
     _CONTROLLER.histogram(
         "LoadSnapshotLatencyMs",
-        "how long snapshots took to be loaded into the image (KIP-630)",
+        "how long this node took to load each snapshot into its image (KIP-630)",
         lambda r: r.node.following.loading.snapshot_times,
     ),
     _CONTROLLER.gauge(
@@ -152,24 +152,26 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _STATS.counter(
         "UncleanLeaderElectionsPerSec",
-        "leaders that were elected from outside of the ISR, since the start",
+        "partition leaders elected from outside the ISR since the start",
         lambda r: r.node.image.unclean_elections,
     ),
     _STATS.counter(
         "ElectionFromEligibleLeaderReplicasPerSec",
-        "leaders that were elected from the eligible leader replicas (KIP-966), since the start",
+        "partition leaders elected from the eligible leader replicas (KIP-966) since the start",
         lambda r: r.node.image.elections_from_elr,
     ),
     _EVENTS.histogram(
         "EventQueueTimeMs",
-        "how late timers of the event loop ran: so long anything else waits for it, too",
+        "how late timers of the event loop ran: everything else waits for it as long",
         lambda r: r.delays,
     ),
     _EVENTS.histogram(
-        "EventQueueProcessingTimeMs", "how long single steps took, and held the event loop", lambda r: r.steps
+        "EventQueueProcessingTimeMs", "how long single steps held the event loop", lambda r: r.steps
     ),
     _EVENTS.gauge(
-        "AvgIdleRatio", "part of its time that the event loop was idle lately", lambda r: r.idle_ratio
+        "AvgIdleRatio",
+        "share of the last minute in which the event loop was idle, 0 to 1",
+        lambda r: r.idle_ratio,
     ),
 )
 

@@ -65,37 +65,49 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _LOADER.family("gauge", "FinalizedLevel", "finalized level of a feature", _finalized, ("featureName",)),
     _LOADER.gauge(
-        "AvgIdleRatio", "part of its time that the event loop was idle lately", lambda r: r.idle_ratio
+        "AvgIdleRatio",
+        "share of the last minute in which the event loop was idle, 0 to 1",
+        lambda r: r.idle_ratio,
     ),
     _EMITTER.gauge(
         "LatestSnapshotGeneratedBytes",
-        "size of the latest snapshot made here since the start, 0 before the first",
+        "bytes of the latest snapshot that this process made, 0 before the first",
         lambda r: r.snapshots.made_bytes,
     ),
     _EMITTER.gauge(
         "LatestSnapshotGeneratedAgeMs",
-        "milliseconds since the latest snapshot was made here, before the first since the start",
+        "milliseconds since this process made its latest snapshot; before the first, since its start",
         lambda r: r.now_ms - r.snapshots.made_ms,
     ),
-    _NODE.family("gauge", "minimum-supported-level", "lowest level of a feature", _lowest, ("feature_name",)),
     _NODE.family(
-        "gauge", "maximum-supported-level", "highest level of a feature", _highest, ("feature_name",)
+        "gauge",
+        "minimum-supported-level",
+        "lowest level of a feature that this node supports",
+        _lowest,
+        ("feature_name",),
+    ),
+    _NODE.family(
+        "gauge",
+        "maximum-supported-level",
+        "highest level of a feature that this node supports",
+        _highest,
+        ("feature_name",),
     ),
     _SERVER.family(
         "gauge",
         "ClusterId",
-        "1, with the id of the cluster",
+        "1, with the cluster id",
         lambda r: [((r.node.identity.cluster_id,), 1)],
         ("cluster_id",),
     ),
     _SERVER.counter(
         "linux-disk-read-bytes",
-        "bytes that this process had read from disks",
+        "bytes that the kernel read from disks for this process",
         lambda r: None if r.disk_bytes is None else r.disk_bytes[0],
     ),
     _SERVER.counter(
         "linux-disk-write-bytes",
-        "bytes that this process had written to disks",
+        "bytes that the kernel wrote to disks for this process",
         lambda r: None if r.disk_bytes is None else r.disk_bytes[1],
     ),
     _LOG.family(
@@ -108,7 +120,7 @@ FAMILIES: tuple[Family, ...] = (
     _LOG.family(
         "gauge",
         "NumLogSegments",
-        "segments of the log",
+        "number of the log's segments",
         lambda r: [(_PARTITION, r.storage.log.segment_count)],
         _PARTITION_LABELS,
     ),
@@ -126,5 +138,5 @@ FAMILIES: tuple[Family, ...] = (
         lambda r: [(_PARTITION, r.storage.log.log_end)],
         _PARTITION_LABELS,
     ),
-    _FLUSH.histogram("LogFlushRateAndTimeMs", "how long syncs of the log took", lambda r: r.syncs),
+    _FLUSH.histogram("LogFlushRateAndTimeMs", "how long each sync of the log took", lambda r: r.syncs),
 )

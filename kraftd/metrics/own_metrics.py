@@ -27,12 +27,14 @@ def _certificates(readings: Readings) -> list[tuple[tuple[str, ...], float]]:
 ABOUT = ("version", "codec", "kafka")
 
 FAMILIES: tuple[Family, ...] = (
-    Family("kraftd_info", "gauge", "", "1, with versions and the codec engine (c or python)", _about, ABOUT),
-    own("gauge", "ready", "1 when /readyz says so, else 0", lambda r: health(r).ready),
+    Family(
+        "kraftd_info", "gauge", "", "1, with the versions and the codec engine (c or python)", _about, ABOUT
+    ),
+    own("gauge", "ready", "1 while /readyz answers 200, else 0", lambda r: health(r).ready),
     own(
         "gauge",
         "disk_full",
-        "1 while the disk is full: nothing new is decided or written then, else 0",
+        "1 while the disk is full, when nothing is decided or written; else 0",
         lambda r: r.disk_full,
     ),
     own(
@@ -55,7 +57,7 @@ FAMILIES: tuple[Family, ...] = (
         lambda r: r.delays,
         NS_PER_SECOND,
     ),
-    own("histogram", "fsync_seconds", "how long syncs of the log took", lambda r: r.syncs, NS_PER_SECOND),
+    own("histogram", "fsync_seconds", "how long each sync of the log took", lambda r: r.syncs, NS_PER_SECOND),
     own(
         "counter",
         "requests_not_served",
@@ -65,18 +67,21 @@ FAMILIES: tuple[Family, ...] = (
     own(
         "gauge",
         "parked_answers",
-        "answers that wait until what they tell of is committed",
+        "answers that wait for the commit of the records that they report",
         lambda r: len(r.node.decisions.parked),
     ),
-    own("gauge", "connections", "connections that are open, on all listeners", lambda r: len(r.connections)),
+    own("gauge", "connections", "open connections on all listeners", lambda r: len(r.connections)),
     own(
-        "counter", "connections_refused", "connections refused over a limit", lambda r: r.connections.refused
+        "counter",
+        "connections_refused",
+        "connections refused because of a limit",
+        lambda r: r.connections.refused,
     ),
     Family(
         "kraftd_logins",
         "counter",
         "",
-        "by TLS certificates and SASL; a session expires when its client did not log in again in time",
+        "logins by TLS certificate and SASL; a session expires if its client does not log in again in time",
         _logins,
         ("listener", "result"),
     ),
@@ -84,7 +89,7 @@ FAMILIES: tuple[Family, ...] = (
         "kraftd_certificate_expiry_timestamp_seconds",
         "gauge",
         "",
-        "when the first certificate of the chain in use expires, since 1970",
+        "when the first certificate of the chain in use expires, in seconds since 1970",
         _certificates,
         ("listener",),
     ),
@@ -103,7 +108,7 @@ FAMILIES: tuple[Family, ...] = (
     own(
         "gauge",
         "uncommitted_changes",
-        "changes of the image that may yet be taken back",
+        "changes of the image that are not yet committed and may be undone",
         lambda r: r.node.image.uncommitted_change_count,
     ),
     own("gauge", "snapshots", "snapshots on disk", lambda r: len(r.storage.log.snapshots)),
@@ -113,11 +118,16 @@ FAMILIES: tuple[Family, ...] = (
         "1 while a snapshot is being made, else 0",
         lambda r: r.snapshots.is_making,
     ),
-    own("counter", "snapshots_failed", "snapshots that could not be made", lambda r: r.snapshots.failures),
+    own(
+        "counter",
+        "snapshots_failed",
+        "snapshots that this node failed to make",
+        lambda r: r.snapshots.failures,
+    ),
     own(
         "counter",
         "snapshot_downloads",
-        "snapshots fetched from leaders, whole and in order",
+        "snapshots fetched from leaders, complete and undamaged",
         lambda r: r.snapshots.downloads,
     ),
     own(

@@ -105,14 +105,14 @@ FAMILIES: tuple[Family, ...] = (
     _REQUESTS.family(
         "counter",
         "ErrorsPerSec",
-        'errors in answers since the start; what has none is not counted, so there is no error="NONE"',
+        'errors in answers since the start; answers without an error are not counted (no error="NONE")',
         lambda r: error_samples(_by_key(r)),
         ("request", "error"),
     ),
     _REQUESTS.family(
         "histogram",
         "TotalTimeMs",
-        "from a request's arrival to its answer's leaving",
+        "time from a request's arrival to its answer's departure",
         _total,
         ("request",),
         NS_PER_MS,
@@ -120,7 +120,7 @@ FAMILIES: tuple[Family, ...] = (
     _REQUESTS.family(
         "histogram",
         "LocalTimeMs",
-        "the same, of requests that were answered in the turn in which they arrived",
+        "the same time, of requests that were answered at once",
         lambda r: [((name,), stats.at_once) for name, stats in _apis(r)],
         ("request",),
         NS_PER_MS,
@@ -128,7 +128,7 @@ FAMILIES: tuple[Family, ...] = (
     _REQUESTS.family(
         "histogram",
         "RemoteTimeMs",
-        "the same, of requests that waited: for a commit, for new records, or for the disk",
+        "the same time, of requests that waited: for a commit, for new records, or for the disk",
         lambda r: [((name,), stats.parked) for name, stats in _apis(r)],
         ("request",),
         NS_PER_MS,
@@ -142,37 +142,35 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _SOCKETS.gauge(
         "NetworkProcessorAvgIdlePercent",
-        "part of its time that the event loop was idle lately",
+        "share of the last minute in which the event loop was idle, 0 to 1",
         lambda r: r.idle_ratio,
     ),
     _SOCKETS.gauge(
         "MemoryPoolUsed",
-        "bytes held for frames that are incomplete",
+        "bytes held for incomplete frames",
         lambda r: r.connections.budget.held_bytes,
     ),
     _SOCKETS.gauge(
         "MemoryPoolAvailable",
-        "bytes left for frames that are incomplete (queued.max.request.bytes)",
+        "bytes left for incomplete frames (queued.max.request.bytes)",
         lambda r: max(0, r.connections.budget.max_bytes - r.connections.budget.held_bytes),
     ),
     _HANDLERS.gauge(
         "ControllerRequestHandlerAvgIdlePercent",
-        "part of its time that the event loop was idle lately",
+        "share of the last minute in which the event loop was idle, 0 to 1",
         lambda r: r.idle_ratio,
     ),
     _HANDLERS.gauge(
         "RequestHandlerAvgIdlePercent",
-        "part of its time that the event loop was idle lately",
+        "share of the last minute in which the event loop was idle, 0 to 1",
         lambda r: r.idle_ratio,
     ),
     _CHANNEL.gauge(
         "RequestQueueSize",
-        "requests that have arrived and wait for their turn",
+        "requests that have arrived but were not yet handled",
         lambda r: sum(connection.waiting for connection in r.connections),
     ),
-    _LISTENERS.family(
-        "gauge", "connection-count", "connections that are open", _open_by_listener, ("listener",)
-    ),
+    _LISTENERS.family("gauge", "connection-count", "open connections", _open_by_listener, ("listener",)),
     _LISTENERS.family(
         "counter", "connection-creation-total", "connections accepted", _opened_by_listener, ("listener",)
     ),

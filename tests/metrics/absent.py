@@ -12,77 +12,79 @@ _CLIENTS = r"kafka\.server:type=(raft-channel-metrics|registration-metrics|socke
 ABSENT: tuple[tuple[str, str], ...] = (
     (
         r"kafka\.server:type=BrokerTopicMetrics,name=.*",
-        "of a broker's data: Kafka's controller has them too, and they stay 0",
+        "about a broker's data; at Kafka's controller they stay 0",
     ),
     (
         r"kafka\.server:type=(Fetch|Produce|Request|ControllerMutation) .*",
-        "of quotas: a controller has none, and none are enforced",
+        "about quotas; kraftd enforces only the mutation quota, without a metric",
     ),
     (
         r"kafka\.server:type=DelayedOperationPurgatory,name=.*",
-        "of changes of ACLs that wait for an authorizer: decisions like all others; what waits is in "
-        "kraftd_parked_answers",
+        "about ACL changes that wait for an authorizer; kraftd_parked_answers counts them "
+        "with all other decisions",
     ),
     (
         rf"{_CLIENTS} .*authentication.*",
-        "of logins: kraftd_logins counts those of both ways",
+        "about logins; kraftd_logins counts them, by TLS and by SASL",
     ),
     (
         rf"{_CLIENTS} .*-rate",
-        "a rate that Prometheus makes of a counter: rate() of the metric of the same name with -total",
+        "a rate; use rate() of the counter of the same name with -total",
     ),
     (
         rf"{_CLIENTS} (io-.*|select-.*)",
-        "of Java's selector: one event loop does all of it, see poll-idle-ratio-avg",
+        "about Java's selector; kraftd has one event loop: poll-idle-ratio-avg",
     ),
     (
         rf"{_CLIENTS} request-size-(avg|max)",
-        "on average outgoing-byte-total over request-total; the other side tells all sizes, in RequestBytes",
+        "the average is outgoing-byte-total divided by request-total; the receiver has RequestBytes",
     ),
     (
         r"kafka\.server:type=socket-server-metrics "
         r"(request|response|network-io|incoming-byte|outgoing-byte)-total",
-        "requests and their sizes are counted by API: RequestsPerSec and RequestBytes of RequestMetrics",
+        "requests and their sizes are counted for each API: RequestsPerSec and RequestBytes "
+        "of RequestMetrics",
     ),
     (
         r"kafka\.server:type=socket-server-metrics (connections|.*throttle.*|expired-connections-killed-count"
         r"|MemoryPool.*|slow-.*)",
-        "connections are neither throttled nor told apart by client software; connection-count has them all",
+        "kraftd neither throttles connections nor counts them by client software; "
+        "connection-count counts all",
     ),
     (
         r"kafka\.server:type=(app-info|kafka-metrics-count) .*|kafka\.server:type=ControllerServer,"
         r"name=yammer-metrics-count",
-        "of Kafka itself: kraftd_info and process_start_time_seconds say as much of kraftd",
+        "about Kafka itself; kraftd_info and process_start_time_seconds say the same about kraftd",
     ),
     (
         r"kafka\.log:type=Log,name=RetentionSizeInPercent",
-        "of topics with retention.bytes: the metadata log is bounded by snapshots, and Kafka's says 0",
+        "about topics with retention.bytes; snapshots bound the metadata log, and Kafka's value stays 0",
     ),
     (
         r"kafka\.network:type=(Acceptor|Processor),name=.*",
-        "of threads of the network: there is one event loop, see NetworkProcessorAvgIdlePercent",
+        "about network threads; kraftd has one event loop: NetworkProcessorAvgIdlePercent",
     ),
     (
         r"kafka\.network:type=RequestChannel,name=ResponseQueueSize",
-        "of a queue that there is not: an answer is written in the turn in which it is made",
+        "about a queue that kraftd does not have; an answer is written as soon as it is made",
     ),
     (
         r"kafka\.network:type=RequestMetrics,name=(RequestQueueTimeMs|ResponseQueueTimeMs|ResponseSendTimeMs)",
-        "of queues between threads: a request is handled and answered in one turn of the event loop; "
-        "what a turn has to wait is in EventQueueTimeMs",
+        "about queues between threads, which kraftd does not have; "
+        "the wait for the event loop is in EventQueueTimeMs",
     ),
     (
         r"kafka\.network:type=RequestMetrics,name="
         r"(ThrottleTimeMs|TemporaryMemoryBytes|MessageConversionsTimeMs)",
-        "of quotas and of converted records: there are neither",
+        "about request quotas and converted records; kraftd has neither",
     ),
     (
         r"kafka\.server:type=plugins .*",
-        "of plugins, the authorizer among them: kraftd_authorizations_denied counts its denials",
+        "about plugins such as the authorizer; kraftd_authorizations_denied counts its denials",
     ),
     (
         r"kafka\.network:type=SocketServer,name=ExpiredConnectionsKilledCount",
-        "of SASL sessions that expire: kraftd_logins counts them",
+        "about SASL sessions that expire; kraftd_logins counts them",
     ),
 )
 
