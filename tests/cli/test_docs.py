@@ -12,6 +12,8 @@ import pytest
 
 from kraftd.cli.main import kraftd
 from kraftd.history.kinds import KINDS
+from tests.cli.past import write_past
+from tests.cli.run import run
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -72,3 +74,28 @@ def is_known(line: str) -> bool:
         found = named
     known = {name for option in found.params for name in (*option.opts, *option.secondary_opts)} | {"--help"}
     return all(word.partition("=")[0] in known for word in words if word.startswith("--"))
+
+
+def shown() -> Iterator[tuple[str, str]]:
+    """The commands of docs/commands.md that read the directory of `write_past`, with the output below each.
+
+    One that names a running quorum says the same of a directory with its log.
+    """
+    page = (ROOT / "docs/commands.md").read_text()
+    for line, output in re.findall(r"^    \$ (kraftd .*)\n((?: {4}(?!\$ ).*\n)*)", page, re.M):
+        line = line.replace("--bootstrap 127.0.0.1:9093", "-d data")
+        if "-d data" in line:
+            yield line, re.sub(r"^ {4}", "", output, flags=re.M)
+
+
+@pytest.mark.parametrize(("line", "output"), list(shown()))
+def test_examples_print_what_the_page_shows(line: str, output: str, tmp_path: Path) -> None:
+    write_past(tmp_path)
+    words = [str(tmp_path) if word == "data" else word for word in shlex.split(line)[1:]]
+    done = run(*words)
+    assert done.code == 0
+    lines = [re.escape(one.rstrip()).replace(r"\.\.\.", ".*") for one in output.splitlines()]
+    said = [one.rstrip() for one in (done.out + done.err).splitlines()]
+    assert len(said) == len(lines)
+    for pattern, one in zip(lines, said, strict=True):
+        assert re.fullmatch(pattern, one)
