@@ -26,11 +26,30 @@ class Sayings:
         self._waiting: deque[AuditLine] = deque()
 
     def note(self, image: Image, end_offset: int, records: list[VersionedRecord], call: Call | None) -> None:
-        """Note a decision's records before they are applied to the image; they end before that offset."""
-        self._waiting += audit(image, records, end_offset, call)
+        """Note a decision's records before they are applied to the image; they end before that offset.
+
+        A fault here is logged: the change goes on without its events.
+        """
+        try:
+            self._waiting += audit(image, records, end_offset, call)
+        except Exception as error:
+            self._log_fault(error, end_offset)
 
     def release(self, high_watermark: int) -> None:
-        """Log and audit the events below the high watermark; topics committed together share one line."""
+        """Log and audit the events below the high watermark; topics committed together share one line.
+
+        A fault here is logged: the commit goes on without the rest of its events.
+        """
+        try:
+            self._release(high_watermark)
+        except Exception as error:
+            self._log_fault(error, high_watermark)
+
+    def _log_fault(self, error: Exception, end_offset: int) -> None:
+        text = "changes could not be logged or audited"
+        self._outbox.say("error", text, end_offset=end_offset, error=repr(error), exc_info=error)
+
+    def _release(self, high_watermark: int) -> None:
         waiting, emit = self._waiting, self._outbox.emit
         created: list[AuditLine] = []
         while waiting and waiting[0].offset <= high_watermark:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node import api_18_api_versions, api_63_broker_heartbeat, effects, events
+from kraftd.controller_node import api_18_api_versions, api_63_broker_heartbeat, effects, events, sayings
 from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.faults import HalfChanged
 from kraftd.controller_node.routes import ROWS, Row
@@ -180,6 +180,21 @@ def test_a_fault_in_the_continuation_of_a_long_decision(house: WatchedHouse, mon
     assert house.answer(place).error_code == UNKNOWN
     assert house.answer(behind).topics[0].error_code == ErrorCode.NONE
     check_logged(house)
+    check_alive(house)
+
+
+@pytest.mark.parametrize("broken", ["audit", "log"])
+def test_a_fault_in_logging_a_change_costs_neither_the_change_nor_its_answer(
+    house: WatchedHouse, monkeypatch: Any, broken: str
+) -> None:
+    with monkeypatch.context() as fault:
+        if broken == "audit":
+            fault.setattr(sayings, "audit", planted)
+        else:
+            fault.setattr(sayings.Sayings, "_log_created", planted)
+        assert house.answer(house.create("told")).topics[0].error_code == ErrorCode.NONE
+    check_logged(house)
+    assert "told" in house.node.image.topic_names()
     check_alive(house)
 
 
