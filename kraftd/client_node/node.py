@@ -73,7 +73,7 @@ class ClientNode:
         self.memo = AnswerMemo(KEPT_APIS)
         self.boundary = Boundary(client_registry(self), self.outbox, authorizer=authorizer, memo=self.memo)
         self._memo_end_offset = view.image_end_offset  # of the image that the memo's answers describe
-        self.source = LogSource(view, authorizer)
+        self.source = LogSource(view, self.boundary)
         limits = settings.session_limits._replace(session_partitions=MAX_PARTITIONS)
         self.fetches = ParkedFetches(FetchSessions(self.source, limits, new_session_id))
         self.passing_on = PassingOn(self.boundary, settings.request_timeout_ms)
@@ -139,7 +139,7 @@ class ClientNode:
 
     def _make(self, call: Call, making: Generator[None, None, Message]) -> Turns:
         response = yield from making
-        errors = yield from self.boundary.stats.count_errors_in_turns(call.key, response)
+        errors = yield from self.boundary.count_in_turns(call, response)
         parts = yield from call.frame_in_turns(response)
         self.when_committed(call, lambda: self._send_made(call, parts, bool(errors)))
 
@@ -152,7 +152,7 @@ class ClientNode:
 
     def fetch(self, call: Call) -> None:
         """Answer a fetch, or park it."""
-        reader = Identity(call.principal, call.host)
+        reader = Identity(call.key, call.principal, call.host, call.client_id)
         if is_large(call.message):
             self._fetch_in_turns(call, reader)
             return

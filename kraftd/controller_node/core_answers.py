@@ -132,11 +132,9 @@ class CoreAnswers:
                 self._look_at_fetch(call, message)
             boundary.send(call, call.frame_repeated(message, self._empty_fetches))
         else:
-            errors = boundary.stats.count_errors(call.key, message)
+            errors = boundary.count(call, message)
             if call.key == DESCRIBE_QUORUM:
                 self._tell_troubles(call, message)
-            if errors:
-                boundary.refusals.note(call, errors)
             boundary.send(call, call.frame_with(message, errors))
 
     def _note_follower(self, call: Call) -> None:
@@ -148,8 +146,7 @@ class CoreAnswers:
         """Note what the answer to a Fetch tells of its sender, and count its errors."""
         partition = message.responses[0].partitions[0] if message.responses else None
         if message.error_code or partition is None or partition.error_code:
-            boundary = self._boundary
-            boundary.refusals.note(call, boundary.stats.count_errors(FETCH, message))
+            self._boundary.count(call, message)
             return
         if partition.diverging_epoch.epoch >= 0:
             self._ahead.note(call, partition.diverging_epoch.end_offset)

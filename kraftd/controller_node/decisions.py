@@ -93,9 +93,7 @@ class Decisions:
             return
         response = decision.answer
         if type(response) is not BrokerHeartbeatResponse or response.error_code:
-            errors = self._boundary.stats.count_errors(call.key, response)
-            if errors:
-                self._boundary.refusals.note(call, errors)
+            self._boundary.count(call, response)
         parts = call.frame(response)
         if decision.records:
             end_offset = self.appends.append(decision.records, decision.atomic, call)

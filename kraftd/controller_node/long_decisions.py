@@ -168,7 +168,7 @@ class LongDecisions:
             decision = rest
         else:
             decision = yield from _quiet(rest)
-        yield from _quiet(self._boundary.stats.count_errors_in_turns(call.key, decision.answer))
+        yield from _quiet(self._boundary.count_in_turns(call, decision.answer))
         yield ()
         answer = yield from _quiet(call.frame_in_turns(decision.answer))
         end_offset = self._appends.next_offset

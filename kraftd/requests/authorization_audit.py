@@ -5,13 +5,31 @@ A period has a limited number of lines; the omitted ones are counted and reporte
 
 from __future__ import annotations
 
-from kraftd.requests.call import Call
+from typing import Protocol
+
 from kraftd.requests.effects import AuditLine
 from kraftd.requests.outbox import Outbox
 from kraftd.security.authorizer import Authorizer, describe_decision
+from kraftd.security.principals import Principal
 from kraftd.wire.api import ApiKey, is_known
 
 MAX_LINES_PER_PERIOD = 200
+
+
+class Asker(Protocol):
+    """The call that needs a permission, or what is kept of it."""
+
+    @property
+    def key(self) -> int: ...
+
+    @property
+    def principal(self) -> Principal: ...
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def client_id(self) -> str: ...
 
 
 class AuthorizationAudit:
@@ -25,7 +43,7 @@ class AuthorizationAudit:
         self._left = MAX_LINES_PER_PERIOD
 
     def note(
-        self, authorizer: Authorizer, allowed: bool, call: Call, operation: int, type: int, name: str
+        self, authorizer: Authorizer, allowed: bool, call: Asker, operation: int, type: int, name: str
     ) -> None:
         """Count a decision, and log it if it deserves a line."""
         if allowed:

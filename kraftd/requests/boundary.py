@@ -11,10 +11,12 @@ What an API's file does is `answer` and `refuse`; what parks a call answers it l
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.decision import Refusal
 from kraftd.requests.answer_memo import AnswerMemo, KeptAnswer, Place
-from kraftd.requests.authorization_audit import AuthorizationAudit
+from kraftd.requests.authorization_audit import Asker, AuthorizationAudit
 from kraftd.requests.call import Call, envelope_error
 from kraftd.requests.effects import Answer, CloseConnection
 from kraftd.requests.events import FramesReceived
@@ -140,7 +142,7 @@ class Boundary:
         """Return whether there is an authorizer, so that ACLs have an effect."""
         return self._authorizer is not None
 
-    def allows(self, call: Call, operation: AclOperation, type: AclResourceType, name: str) -> bool:
+    def allows(self, call: Asker, operation: AclOperation, type: AclResourceType, name: str) -> bool:
         """Return whether the call's principal may do this to one resource that its request names.
 
         Raises AuthorizerNotReady, which the guard answers.
@@ -153,14 +155,14 @@ class Boundary:
             self.authorizations.note(authorizer, allowed, call, operation, type, name)
         return allowed
 
-    def allows_quietly(self, call: Call, operation: AclOperation, type: AclResourceType, name: str) -> bool:
+    def allows_quietly(self, call: Asker, operation: AclOperation, type: AclResourceType, name: str) -> bool:
         """As `allows`, without an audit event: another permission may still grant it, or it only decides how
         much is shown.
         """
         authorizer = self._authorizer
         return authorizer is None or authorizer.allows(call.principal, call.host, operation, type, name)
 
-    def allows_on_any(self, call: Call, operation: AclOperation, type: AclResourceType) -> bool:
+    def allows_on_any(self, call: Asker, operation: AclOperation, type: AclResourceType) -> bool:
         """Return whether the call's principal may do this to at least one resource of the type."""
         authorizer = self._authorizer
         return authorizer is None or authorizer.allows_on_any(call.principal, call.host, operation, type)
@@ -169,10 +171,22 @@ class Boundary:
 
     def answer(self, call: Call, response: Message) -> None:
         """Answer at once. Raises EncodeError when the call's version cannot carry the response."""
+        errors = self.count(call, response)
+        self.send(call, call.frame_with(response, errors))
+
+    def count(self, call: Call, response: Message) -> list[int]:
+        """Count the errors of an answer, and note refusals; returns the errors' codes."""
         errors = self.stats.count_errors(call.key, response)
         if errors:
             self.refusals.note(call, errors)
-        self.send(call, call.frame_with(response, errors))
+        return errors
+
+    def count_in_turns(self, call: Call, response: Message) -> Generator[None, None, list[int]]:
+        """As `count`, as a generator, for an answer that may be very large."""
+        errors = yield from self.stats.count_errors_in_turns(call.key, response)
+        if errors:
+            self.refusals.note(call, errors)
+        return errors
 
     def send(self, call: Call, parts: list[Buffer]) -> None:
         """Answer with a framed response, its errors counted already."""

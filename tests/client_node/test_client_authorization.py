@@ -82,11 +82,22 @@ def test_session_answers_a_denial_until_it_is_gone__kip227(
 ) -> None:
     first = house.client_ask(ApiKey.FETCH, 17, consuming(0, session_epoch=0))
     assert fetch_errors(house, first.session_id, 1) == [DENIED]
+    denied = house.clients.boundary.authorizations.denied
+    assert fetch_errors(house, first.session_id, 2) == [DENIED]
+    assert house.clients.boundary.authorizations.denied == denied + 1
     grant(authorizer, allow(TOPIC, METADATA_TOPIC, AclOperation.READ))
-    assert fetch_errors(house, first.session_id, 2) == [0]
+    assert fetch_errors(house, first.session_id, 3) == [0]
     grant(authorizer)
     house.create("news")
-    assert fetch_errors(house, first.session_id, 3) == [DENIED]
+    assert fetch_errors(house, first.session_id, 4) == [DENIED]
+
+
+def test_a_denied_fetch_of_any_topic_is_in_the_audit_stream(house: ClientHouse) -> None:
+    fetch = consuming(0)
+    fetch.topics[0].topic_id = house.node.image.topic_names()["a"]
+    assert house.client_ask(ApiKey.FETCH, 17, fetch).responses[0].partitions[0].error_code == DENIED
+    (line,) = [line.fields for line in house.audited if line.event == "authorization denied"]
+    assert line["resource"] == "TOPIC:LITERAL:a" and line["api"] == "FETCH" and line["client_id"] == "test"
 
 
 def test_fetch_before_acls_are_known_is_neither_denied_nor_allowed(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ class Loop(ClientHouse):
 
     def __init__(self, tmp_path: Path) -> None:
         super().__init__(tmp_path)
-        self.source = Counted(self.view)
+        self.source = Counted(self.view, self.clients.boundary)
         self.clients.source = self.clients.fetches.sessions.source = self.source
         self.start()
         self.unfenced(1)
