@@ -1,4 +1,4 @@
-"""The plots of the benchmarks: nothing is left out, nothing changes that was not measured anew."""
+"""The plots of the benchmarks show every figure, and only figures measured anew change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_same_figures_give_the_same_bytes(tmp_path: Path) -> None:
     assert b"101.6x" in first["failover.svg"]
 
 
-def test_a_figure_that_only_explains_others_and_one_of_a_single_side_have_no_bar(tmp_path: Path) -> None:
+def test_explanatory_and_one_sided_figures_have_no_bar(tmp_path: Path) -> None:
     one_side = {"kraftd": {**REPORT["kraftd"], "scale_stalls": 3.0}, "apache": REPORT["apache"]}
     (scale,) = [path for path in draw(one_side, tmp_path) if path.name == "scale.svg"]
     text = scale.read_text()
@@ -38,7 +38,7 @@ def test_a_figure_that_only_explains_others_and_one_of_a_single_side_have_no_bar
     assert "stalls" not in text
 
 
-def test_a_run_puts_its_figures_in_the_place_of_older_ones_and_leaves_the_others(tmp_path: Path) -> None:
+def test_a_run_replaces_its_older_figures_and_keeps_the_others(tmp_path: Path) -> None:
     remember(REPORT, tmp_path)
     newer = {"kraftd": {"scale_partitions_per_s": 70.0}, "apache": {"scale_partitions_per_s": 61.0}}
     kept = remember(newer, tmp_path)
@@ -46,7 +46,7 @@ def test_a_run_puts_its_figures_in_the_place_of_older_ones_and_leaves_the_others
     assert json.loads((tmp_path / "figures.json").read_text()) == kept
 
 
-def test_better_is_less_time_or_more_work() -> None:
+def test_less_time_and_more_work_are_better() -> None:
     assert FIGURES["failover_killed_p50_ms"].times_better(10, 100) == 10
     assert FIGURES["scale_partitions_per_s"].times_better(200, 100) == 2
     assert FIGURES["scale_partitions_per_s"].times_better(0, 100) is None

@@ -1,4 +1,4 @@
-"""A directory with a known past, which the tests of the commands that look back read."""
+"""A directory with a known past, for tests of the commands that show past states."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def begin(folder: Path) -> PartitionLog:
 
 
 def write_past(folder: Path) -> Path:
-    """The directory with all of PAST; returns it."""
+    """Write all of PAST; return the directory."""
     log = begin(folder)
     for number, messages in enumerate(PAST):
         append(log, messages, BEGAN_MS + number * MINUTE_MS)

@@ -20,7 +20,7 @@ from kraftd.cli.main import main
 
 
 class Run(NamedTuple):
-    """How a command ended and what it said."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -73,7 +73,7 @@ def write_config(folder: Path, port: int = 0, **changes: str | None) -> Path:
 
 @contextlib.contextmanager
 def started(config: Path, *more: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A running daemon and what it said on standard output once it listened; stopped at the end."""
+    """A running daemon and its announcement; the daemon is stopped at the end."""
     process = subprocess.Popen(
         command("start", config, *more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -86,13 +86,13 @@ def started(config: Path, *more: object) -> Iterator[tuple[subprocess.Popen[str]
 
 
 def announcement(process: subprocess.Popen[str], timeout_s: float = 30) -> str:
-    """The four lines that a daemon prints when it listens, or AssertionError with what it said instead."""
+    """The four lines that a daemon prints when it listens, or AssertionError with its standard error."""
     assert process.stdout is not None and process.stderr is not None
     said = b""
     while said.count(b"\n") < 4:
         ready, _, _ = select.select([process.stdout], [], [], timeout_s)
         part = os.read(process.stdout.fileno(), 4096) if ready else b""
-        assert part, process.stderr.read() if ready else "nothing was said in time"
+        assert part, process.stderr.read() if ready else "no announcement in time"
         said += part
     return said.decode()
 

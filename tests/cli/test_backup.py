@@ -18,7 +18,7 @@ CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 ALONE = {"kraftd__shutdown__timeout__ms": "100"}
 
 
-def test_a_backup_holds_what_was_acknowledged_before_it(tmp_path: Path) -> None:
+def test_a_backup_holds_all_topics_acknowledged_before_it(tmp_path: Path) -> None:
     port = free_port()
     config = write_config(tmp_path, port, **ALONE)
     assert run("format", "-c", config, "-t", CLUSTER_ID, "--standalone").code == 0
@@ -47,7 +47,7 @@ def test_a_backup_holds_what_was_acknowledged_before_it(tmp_path: Path) -> None:
     assert f"cluster.id={CLUSTER_ID}" in (tmp_path / "new" / "data" / "meta.properties").read_text()
 
 
-def test_a_backup_of_a_quorum_that_does_not_answer_makes_no_directory(tmp_path: Path) -> None:
+def test_a_backup_of_a_silent_quorum_creates_no_directory(tmp_path: Path) -> None:
     said = run("backup", "--bootstrap", "127.0.0.1:1", "--output", tmp_path / "none", "--timeout", "1")
     assert said.code == 5
     assert not (tmp_path / "none").exists()
@@ -59,7 +59,7 @@ def topics(directory: Path) -> set[str]:
     return {json.loads(line)["topic"] for line in said.out.splitlines()}
 
 
-def test_a_backup_is_restored_as_of_an_offset_under_a_new_cluster_id(tmp_path: Path) -> None:
+def test_a_backup_can_be_restored_to_an_offset_under_a_new_cluster_id(tmp_path: Path) -> None:
     source = write_past(tmp_path / "past")
     write_meta_properties(RealDisk(), str(source), MetaProperties(1, CLUSTER_ID, 1, b"d" * 16), 0)
     before = tree(source)
@@ -91,7 +91,7 @@ def test_a_backup_without_a_name_is_a_usage_error(directory: str) -> None:
     assert (done.code, "must name a directory" in done.err) == (2, True)
 
 
-def test_a_backup_that_was_not_finished_is_not_restored(tmp_path: Path) -> None:
+def test_an_unfinished_backup_is_not_restored(tmp_path: Path) -> None:
     source = write_past(tmp_path / "past")
     said = run("restore", "--from", source, "--config", write_config(tmp_path))
     assert said.code == 3

@@ -30,7 +30,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Run:
     return run("container")
 
 
-def test_variables_name_keys_as_in_apache_kafkas_image() -> None:
+def test_variables_map_to_keys_as_in_apache_kafkas_image() -> None:
     variables = {
         "KAFKA_NODE_ID": "7",
         "KAFKA_A__B___C": "x",
@@ -66,7 +66,7 @@ def test_a_new_directory_is_not_formatted_without_kraftd_format(
         ("static", "controller.quorum.voters"),
     ],
 )
-def test_what_a_way_to_format_needs_is_named(
+def test_a_missing_variable_of_a_way_to_format_is_named(
     config: Path, monkeypatch: pytest.MonkeyPatch, way: str, missing: str
 ) -> None:
     monkeypatch.setenv("KRAFTD_FORMAT", way)
@@ -86,7 +86,7 @@ def test_what_a_way_to_format_needs_is_named(
         ("metadata.log.dir", "{0}/metadata"),
     ],
 )
-def test_a_second_start_finds_what_the_first_formatted(
+def test_a_second_start_uses_the_directory_that_the_first_formatted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: str
 ) -> None:
     file = write_config(tmp_path, free_port(), log__dirs=None if key == "log.dir" else f"{tmp_path}/data")
@@ -105,7 +105,7 @@ def test_a_second_start_finds_what_the_first_formatted(
     assert f"{tmp_path}/elsewhere is not formatted. KRAFTD_FORMAT is not set" in third.err
 
 
-def test_static_voters_are_formatted_as_such(
+def test_the_way_static_formats_a_static_quorum(
     config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     port = free_port()
@@ -122,7 +122,7 @@ def test_static_voters_are_formatted_as_such(
     assert told.code == 0, told.err
 
 
-def test_a_bad_variable_is_said_to_be_of_the_environment(
+def test_an_error_names_the_environment_as_the_source_of_a_bad_variable(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KAFKA_NODE_ID", "x")
@@ -132,7 +132,9 @@ def test_a_bad_variable_is_said_to_be_of_the_environment(
     assert "(environment)" in told.err
 
 
-def test_it_starts_answers_its_check_and_ends_with_0(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_starts_passes_its_health_check_and_exits_with_0(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KRAFTD_FORMAT", "standalone")
     assert run("container", "--check").code == 1
     with subprocess.Popen(command("container"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as node:
@@ -145,7 +147,7 @@ def test_it_starts_answers_its_check_and_ends_with_0(config: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("address", ["foo", "a:b", ":", "a:99999", "a:1,b:2"])
-def test_an_address_that_is_none_is_told_by_the_check(
+def test_the_check_reports_an_invalid_address(
     config: Path, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setenv("KRAFTD_CONFIG", str(config))
@@ -167,11 +169,11 @@ def test_an_address_that_is_none_is_told_by_the_check(
         ("kafka1", "kafka1"),
     ],
 )
-def test_the_check_asks_where_the_listener_is_reached_from_here(host: str, where: str) -> None:
+def test_the_check_connects_to_a_local_address_of_the_listener(host: str, where: str) -> None:
     assert address(Endpoint("CONTROLLER", host, 9093)) == (where, 9093)
 
 
-def test_the_check_fails_where_something_else_keeps_silent(
+def test_the_check_fails_at_a_server_that_does_not_answer(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kraftd.cli.container.CHECK_TIMEOUT_S", 0.1)

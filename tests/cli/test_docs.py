@@ -1,4 +1,4 @@
-"""The documentation names every command, and no option that a command does not have. Options go together."""
+"""The documentation names every command and only options that exist. Related commands share options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLACEHOLDER = re.compile(r"[…|\[\]]|\.\.\.")
 
 
 def commands(group: click.Group = kraftd, path: str = "kraftd") -> Iterator[tuple[str, click.Command]]:
-    """Each command that does something, with its words."""
+    """Each command without subcommands, with its words."""
     for name, command in group.commands.items():
         if isinstance(command, click.Group):
             yield from commands(command, f"{path} {name}")
@@ -29,13 +29,13 @@ def commands(group: click.Group = kraftd, path: str = "kraftd") -> Iterator[tupl
             yield f"{path} {name}", command
 
 
-def test_every_command_is_in_the_page_of_commands() -> None:
+def test_the_page_of_commands_has_every_command() -> None:
     page = (ROOT / "docs/commands.md").read_text()
     missing = [path for path, _ in commands() if not re.search(rf"`{path}\b(?!-)", page)]
     assert not missing
 
 
-def test_every_kind_of_event_is_in_the_page_of_commands() -> None:
+def test_the_page_of_commands_has_every_kind_of_event() -> None:
     page = (ROOT / "docs/commands.md").read_text()
     _, _, listed = page.partition("Kinds: ")
     assert set(re.findall(r"`([a-z-]+)`", listed.partition(".\n\n")[0])) == KINDS
@@ -58,7 +58,7 @@ def examples(page: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples_use_commands_and_options_that_exist(page: Path) -> None:
+def test_examples_use_existing_commands_and_options(page: Path) -> None:
     wrong = [line for line in examples(page) if not is_known(line)]
     assert not wrong
 

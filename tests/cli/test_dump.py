@@ -1,4 +1,4 @@
-"""``kraftd dump`` shows what is in files, and says what is damaged."""
+"""``kraftd dump`` shows the contents of files and reports damage."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_a_table_has_a_line_for_each_record(data: Path) -> None:
     assert any("FeatureLevelRecord" in line and "metadata.version" in line for line in lines)
 
 
-def test_sound_files_verify(data: Path) -> None:
+def test_verify_accepts_undamaged_files(data: Path) -> None:
     done = run("dump", data, "--verify")
     assert (done.code, done.out) == (0, "")
     assert "all sound" in done.err
 
 
-def test_a_flipped_bit_is_found_and_told_with_its_place(data: Path) -> None:
+def test_a_flipped_bit_is_reported_with_its_position(data: Path) -> None:
     path = data / "bootstrap.checkpoint"
     content = bytearray(path.read_bytes())
     content[100] ^= 1
@@ -60,7 +60,7 @@ def test_a_flipped_bit_is_found_and_told_with_its_place(data: Path) -> None:
         assert "Damaged places: 1," in done.err
 
 
-def test_damage_is_told_whatever_else_is_left_out(data: Path) -> None:
+def test_damage_is_reported_even_if_all_records_are_filtered_out(data: Path) -> None:
     path = data / "bootstrap.checkpoint"
     path.write_bytes(path.read_bytes()[:-3])
     done = run("dump", "--from-offset", "900000", "--to-offset", "900001", "--skip-noop", path)
@@ -68,7 +68,7 @@ def test_damage_is_told_whatever_else_is_left_out(data: Path) -> None:
     assert done.code == 3
 
 
-def test_what_is_not_there_or_holds_nothing_is_told(data: Path, tmp_path: Path) -> None:
+def test_a_missing_or_empty_path_is_reported(data: Path, tmp_path: Path) -> None:
     missing = run("dump", tmp_path / "nowhere")
     assert missing.code == 1
     assert "there is no such file" in missing.err
@@ -88,13 +88,13 @@ def past(tmp_path: Path) -> Path:
     return write_past(tmp_path / "past")
 
 
-def test_a_range_of_offsets_is_shown_alone(past: Path) -> None:
+def test_a_range_of_offsets_limits_the_output(past: Path) -> None:
     found = rows(past, "--from-offset", 3, "--to-offset", 5)
     assert [row["offset"] for row in found if row["kind"] != "batch"] == [3, 4, 5]
     assert [row["base_offset"] for row in found if row["kind"] == "batch"] == [2, 5]
 
 
-def test_records_that_say_nothing_are_left_out_with_their_batches(past: Path) -> None:
+def test_skip_noop_omits_no_op_records_and_batches_that_hold_nothing_else(past: Path) -> None:
     log = open_log(RealDisk(), f"{past}/__cluster_metadata-0").log
     append(log, [NoOpRecord()], BEGAN_MS)
     append(log, [NoOpRecord(), ConfigRecord(2, "orders", "retention.ms", "1")], BEGAN_MS)
@@ -105,7 +105,7 @@ def test_records_that_say_nothing_are_left_out_with_their_batches(past: Path) ->
     assert [(row["kind"], row.get("type")) for row in left] == [("batch", None), ("record", "ConfigRecord")]
 
 
-def test_times_and_names_are_shown_as_people_and_kafkas_tools_have_them(past: Path) -> None:
+def test_times_are_readable_and_names_are_those_of_kafkas_tools(past: Path) -> None:
     (row,) = (
         row
         for row in rows(past, "--times", "--camel-case")

@@ -1,4 +1,4 @@
-"""``kraftd dump FILE`` reads the files beside the log for what they are."""
+"""``kraftd dump FILE`` recognizes the files beside the log."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def damage(path: Path) -> dict[str, Any]:
     return dict(row)
 
 
-def test_files_of_one_object_are_read_for_what_they_are(data: Path) -> None:
+def test_files_that_hold_one_object_are_shown_with_their_type(data: Path) -> None:
     (state,) = rows(data / PARTITION / "quorum-state")
     assert (state["type"], state["version"], state["offset"]) == ("quorum-state", 1, None)
     assert (state["data"]["leaderId"], state["data"]["leaderEpoch"]) == (1, 4)
@@ -66,7 +66,7 @@ def test_epochs_are_shown_with_their_first_offsets(data: Path) -> None:
     assert [row["offset"] for row in rows(path, "--from-offset", "1")] == [17]
 
 
-def test_entries_of_indexes_are_shown_up_to_the_zeros_that_kafka_keeps_behind(tmp_path: Path) -> None:
+def test_index_entries_are_shown_up_to_kafkas_zero_padding(tmp_path: Path) -> None:
     index = tmp_path / f"{100:020d}.index"
     index.write_bytes(struct.pack(">4I", 9, 4200, 30, 9000) + bytes(800))
     assert [(row["offset"], row["data"]) for row in rows(index)] == [
@@ -97,7 +97,7 @@ def test_entries_of_indexes_are_shown_up_to_the_zeros_that_kafka_keeps_behind(tm
         (f"{0:020d}.timeindex", struct.pack(">qIqI", 50, 9, 40, 30), 12, "do not ascend"),
     ],
 )
-def test_what_is_wrong_with_such_a_file_is_told_with_its_byte(
+def test_damage_of_a_state_file_is_reported_with_its_position(
     tmp_path: Path, name: str, content: bytes, position: int, reason: str
 ) -> None:
     path = tmp_path / name
@@ -106,7 +106,7 @@ def test_what_is_wrong_with_such_a_file_is_told_with_its_byte(
     assert found["position"] == position and reason in found["reason"]
 
 
-def test_sound_files_of_a_directory_verify_by_name(data: Path) -> None:
+def test_verify_names_the_undamaged_files_of_a_directory(data: Path) -> None:
     paths = [one for one in data.rglob("*") if one.is_file() and one.name != ".lock"]
     assert {"quorum-state", "meta.properties", f"{0:020d}.index"} <= {one.name for one in paths}
     done = run("dump", "--verify", *paths)

@@ -57,19 +57,19 @@ def test_metadata_version_goes_down_and_up_again(node: Node) -> None:
     assert node.finalized("metadata.version") == 30
 
 
-def test_a_downgrade_that_loses_metadata_is_refused_by_record(node: Node) -> None:
+def test_a_refused_downgrade_names_the_records_that_it_would_lose(node: Node) -> None:
     refused = node.features("downgrade", "--feature", "metadata.version=3.5-IV2", "--dry-run")
     assert refused.code == 1
     assert "controller 1 is registered" in refused.err
     assert "feature eligible.leader.replicas.version is 1" in refused.err
 
 
-def test_what_is_no_level_is_a_usage_error(node: Node) -> None:
+def test_an_invalid_level_is_a_usage_error(node: Node) -> None:
     assert node.features("upgrade", "--feature", "metadata.version=9.9").code == 2
     assert node.features("upgrade", "--feature", "kraft.version").code == 2
 
 
-def test_a_static_quorum_is_made_dynamic_with_what_to_change_in_files(node: Node, tmp_path: Path) -> None:
+def test_make_dynamic_names_the_keys_to_change_in_files(node: Node, tmp_path: Path) -> None:
     tried = node.make_dynamic("--dry-run", "--config", node.config)
     assert tried.code == 0, tried.err
     assert "leave it until the quorum is dynamic" in tried.out
@@ -93,7 +93,7 @@ def test_a_static_quorum_is_made_dynamic_with_what_to_change_in_files(node: Node
     assert "cannot be read" in again.out
 
 
-def test_obstacles_to_a_dynamic_quorum_are_named_by_voter() -> None:
+def test_make_dynamic_names_the_voters_that_prevent_it() -> None:
     voters = [
         ReplicaState(1, last_fetch_timestamp=NOW_MS),
         ReplicaState(2, last_fetch_timestamp=NOW_MS),

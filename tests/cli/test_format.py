@@ -60,7 +60,7 @@ def test_the_flags_exclude_one_another(tmp_path: Path) -> None:
     assert "exclude one another" in done.err
 
 
-def test_what_is_formatted_is_not_formatted_again(tmp_path: Path) -> None:
+def test_a_formatted_directory_is_not_formatted_again(tmp_path: Path) -> None:
     config = write_config(tmp_path, 9093)
     format_(config, "-s")
     before = tree(tmp_path / "data")
@@ -71,7 +71,7 @@ def test_what_is_formatted_is_not_formatted_again(tmp_path: Path) -> None:
     assert (ignored.code, tree(tmp_path / "data")) == (0, before)
 
 
-def test_another_clusters_or_nodes_directory_is_left_alone(tmp_path: Path) -> None:
+def test_a_directory_of_another_cluster_or_node_is_not_changed(tmp_path: Path) -> None:
     config = write_config(tmp_path, 9093)
     format_(config, "-s")
     before = tree(tmp_path / "data")
@@ -97,7 +97,9 @@ def test_another_clusters_or_nodes_directory_is_left_alone(tmp_path: Path) -> No
         ("--add-scram", "SCRAM-SHA-256=[name=a,password=x]", "--release-version", "3.4"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_written(tmp_path: Path, wrong: tuple[str, ...]) -> None:
+def test_invalid_settings_are_refused_before_anything_is_written(
+    tmp_path: Path, wrong: tuple[str, ...]
+) -> None:
     done = format_(write_config(tmp_path, 9093), "-s", *wrong)
     assert done.code == 2
     assert len(done.err.strip().splitlines()) == 1
@@ -111,7 +113,7 @@ def test_initial_controllers_that_are_not_voters_are_refused(tmp_path: Path, vot
     assert "id@host:port" in done.err or "directory id" in done.err
 
 
-def test_a_full_disk_is_told_of_and_room_makes_it_go_on(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_formatting_works_once_there_is_space(tmp_path: Path) -> None:
     with mounted(tmp_path / "small", "size=64k") as small:
         filler = fill(small)
         config = write_config(tmp_path, 9093, log__dirs=f"{small}/data")
@@ -122,14 +124,14 @@ def test_a_full_disk_is_told_of_and_room_makes_it_go_on(tmp_path: Path) -> None:
         assert format_(config, "-s").code == 0
 
 
-def test_a_read_only_disk_is_told_of(tmp_path: Path) -> None:
+def test_a_read_only_disk_is_reported(tmp_path: Path) -> None:
     with mounted(tmp_path / "fixed", "ro") as fixed:
         done = format_(write_config(tmp_path, 9093, log__dirs=f"{fixed}/data"), "-s")
         assert done.code == 1
         assert str(fixed) in done.err
 
 
-def test_a_file_in_place_of_a_directory_is_told_of(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("mine")
     done = format_(write_config(tmp_path, 9093), "-s")
     assert done.code in (1, 3)
@@ -138,7 +140,7 @@ def test_a_file_in_place_of_a_directory_is_told_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.kafka
-def test_kafkas_storage_tool_reads_what_was_formatted(tmp_path: Path) -> None:
+def test_kafkas_storage_tool_reads_the_formatted_directory(tmp_path: Path) -> None:
     config = write_config(tmp_path, 9093)
     assert format_(config, "-s").code == 0
     said = tools().run("storage", "info", "--config", config).check()
@@ -181,7 +183,7 @@ def test_the_same_arguments_write_the_same_records_as_kafkas_tool(
             code = tools().run("storage", "format", "-c", config, "-t", CLUSTER, *more).code
         files = sorted(path for path in tree(home / "data")) if (home / "data").exists() else []
         shown = run("dump", home / "data", "--table").out if files else ""
-        # Directory ids, times and places are each one's own.
+        # Directory ids, times and paths differ.
         told = [line.split(None, 2)[2:] for line in shown.splitlines() if "Record" in line]
         records.append((code == 0, files, told))
     assert records[0] == records[1]

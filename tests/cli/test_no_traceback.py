@@ -1,4 +1,4 @@
-"""Whatever is typed and whatever a file holds: a line that says what is wrong, and an exit code."""
+"""Any command line and any file content leads to an error message and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.cli.run import Run, run, run_apart, write_config
 TIMES = int(os.environ.get("KRAFTD_FUZZ", "1"))
 LINES, FILES = 60 * TIMES, 12 * TIMES
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
-# These run until they are stopped, or take long by what they are for.
+# These run until they are stopped, or take long by design.
 LASTING = ("start", "container", "sim", "watch")
 NASTY = tuple(
     f"|-1|nan|inf|1e300|0|{'9' * 20}|\x00|a\x00b|\ud800|ä|..|/|127.0.0.1:1|[::1]:1|:|a:b|{'x' * 300}:1|..:1|"
@@ -33,8 +33,8 @@ NASTY = tuple(
 )
 
 
-def told(done: Run) -> Run:
-    """A run that ended as it should, however it went."""
+def checked(done: Run) -> Run:
+    """Check that a run ended without a traceback and with a documented exit code; return it."""
     assert done.code in EXIT_CODES, done
     assert "Traceback" not in done.err and "did not foresee" not in done.err, done
     assert done.code == 0 or done.err.strip() or done.out.strip(), done  # doctor's findings are its output
@@ -62,7 +62,7 @@ COMMANDS = dict(commands(kraftd))
 
 
 def words_of(start: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
-    """Words of a command line: options of the command with values, and what else one may type."""
+    """Words of a command line: options of the command with values, and arbitrary words."""
     command = COMMANDS[start]
     word = st.sampled_from(NASTY) | st.text(max_size=8)
     pair = st.tuples(st.sampled_from(options(command) or ["-h"]), word).map(list)
@@ -72,15 +72,15 @@ def words_of(start: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
     return more.map(lambda parts: [*start, *quick, *(one for part in parts for one in part)])
 
 
-def test_a_path_that_no_file_can_have_is_a_usage_error() -> None:
+def test_an_impossible_path_is_a_usage_error() -> None:
     for path in ("\ud800", "a\x00b"):
-        assert told(run("dump", path)).code == 2
+        assert checked(run("dump", path)).code == 2
 
 
 @settings(max_examples=LINES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(words=st.sampled_from(sorted(COMMANDS)).flatmap(words_of))
-def test_any_command_line_is_answered_in_words(words: Sequence[str]) -> None:
-    told(run(*words))
+def test_no_command_line_prints_a_traceback(words: Sequence[str]) -> None:
+    checked(run(*words))
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=FILES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_any_bytes_in_a_directorys_files_are_answered_in_words(directory: Path, data: st.DataObject) -> None:
+def test_no_bytes_in_a_directorys_files_print_a_traceback(directory: Path, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(sorted(one for one in directory.rglob("*") if one.is_file())))
     sound = path.read_bytes()
     broken = bytearray(sound)
@@ -109,37 +109,37 @@ def test_any_bytes_in_a_directorys_files_are_answered_in_words(directory: Path, 
             ("dump", "--verify", directory),
             ("topics", "-d", path),
         ):
-            told(run(*words))
+            checked(run(*words))
     finally:
         path.write_bytes(sound)
 
 
 @settings(max_examples=LINES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(content=st.binary(max_size=60) | st.text(max_size=60).map(lambda one: one.encode("utf-8", "replace")))
-def test_any_configuration_file_is_answered_in_words(
+def test_no_configuration_file_prints_a_traceback(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
     folder = tmp_path_factory.mktemp("config")
     config = write_config(folder)
     config.write_bytes(config.read_bytes() + content)
-    told(run("format", "-c", config, "-t", CLUSTER_ID, "--standalone"))
+    checked(run("format", "-c", config, "-t", CLUSTER_ID, "--standalone"))
 
 
 def test_a_directory_with_a_nul_in_its_name_is_refused(tmp_path: Path) -> None:
     config = write_config(tmp_path, log__dirs=f"{tmp_path}/a\\u0000b")
-    done = told(run("format", "-c", config, "-t", CLUSTER_ID, "--standalone"))
+    done = checked(run("format", "-c", config, "-t", CLUSTER_ID, "--standalone"))
     assert done.code == 2 and "NUL" in done.err
 
 
 @pytest.mark.parametrize("seconds", ["-1", "0", "nan", "inf", "1e300", "soon"])
-def test_a_time_to_wait_is_a_number_of_seconds(seconds: str) -> None:
-    done = told(run("quorum", "describe", "--bootstrap", "127.0.0.1:1", "--timeout", seconds))
+def test_a_timeout_must_be_a_number_of_seconds(seconds: str) -> None:
+    done = checked(run("quorum", "describe", "--bootstrap", "127.0.0.1:1", "--timeout", seconds))
     assert done.code == 2 and "is no number of seconds above 0" in done.err
 
 
 def test_an_id_beyond_int32_is_refused() -> None:
     words = ("--bootstrap", "127.0.0.1:1", "-i", 1 << 31, "-d", CLUSTER_ID)
-    assert told(run("quorum", "remove-controller", *words)).code == 2
+    assert checked(run("quorum", "remove-controller", *words)).code == 2
 
 
 def test_an_unknown_codec_engine_is_named() -> None:
@@ -155,7 +155,7 @@ def test_an_unknown_codec_engine_is_named() -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_too_few_file_descriptors_are_told(tmp_path: Path) -> None:
+def test_too_few_file_descriptors_are_reported(tmp_path: Path) -> None:
     write_past(tmp_path / "data")
     limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (6, 6))  # noqa: E731
     done = subprocess.run(
@@ -185,7 +185,7 @@ def test_a_start_with_too_few_file_descriptors_says_how_many_it_needs(tmp_path: 
     assert done.stderr.startswith(f"This process may have {files} files open"), done.stderr
 
 
-def test_the_version_is_told_as_people_ask_for_it() -> None:
+def test_version_and_its_short_option_print_the_version() -> None:
     assert run("--version") == run("version")
 
 

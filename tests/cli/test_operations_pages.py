@@ -29,7 +29,7 @@ def commands(page: str, heading: str) -> list[str]:
 
 
 def do(command: str, known: Mapping[str, object]) -> str:
-    """Run a command in this process, with what the operator knows in the place of what the page names."""
+    """Run a command of a page in this process, with real values in place of those of the page."""
     words = [known.get(word, word) for word in shlex.split(command)[1:]]
     said = run(*words)
     assert (said.code, said.err) == (0, ""), f"{words}: {said}"
@@ -48,7 +48,7 @@ def controllers(*configs: Path) -> Iterator[None]:
         yield
 
 
-def test_the_pages_on_losing_nodes_and_on_backups_are_done(tmp_path: Path) -> None:
+def test_the_commands_of_the_pages_on_lost_nodes_and_backups_work(tmp_path: Path) -> None:
     configs, ports = three(tmp_path)
     servers = ",".join(f"127.0.0.1:{port}" for port in ports.values())
     backup, moment = tmp_path / "backup", ""
@@ -76,7 +76,7 @@ def test_the_pages_on_losing_nodes_and_on_backups_are_done(tmp_path: Path) -> No
 
 
 def replace_one(configs: Mapping[int, Path], ports: Mapping[int, int]) -> set[int]:
-    """Controller 3 is lost and replaced, as the page says; the voters afterwards."""
+    """Lose controller 3 and replace it as the page says; return the voters afterwards."""
     describe, remove, form, start, add = commands("losing-nodes.md", "One controller of three")
     shutil.rmtree(configs[3].parent / "data")
     known: dict[str, object] = {"c1:9093": f"127.0.0.1:{ports[1]}", "controller.properties": configs[3]}
@@ -94,7 +94,7 @@ def replace_one(configs: Mapping[int, Path], ports: Mapping[int, int]) -> set[in
 
 
 def recover_one(configs: Mapping[int, Path], ports: Mapping[int, int]) -> set[int]:
-    """Controllers 2 and 3 are lost for good; the voters that the survivor has afterwards."""
+    """Lose controllers 2 and 3 for good and recover; return the voters of the survivor."""
     copies = {}
     for name, number in (("/mnt/copy-of-c2", 2), ("/mnt/copy-of-a-broker", 3)):
         copies[name] = configs[number].parent / "copy"
@@ -106,8 +106,8 @@ def recover_one(configs: Mapping[int, Path], ports: Mapping[int, int]) -> set[in
         return set(voters(ports[1]))
 
 
-def test_a_quorum_whose_addresses_all_changed_elects_and_tells_the_new_ones__kip1347(tmp_path: Path) -> None:
-    """As moving-addresses.md says: the new addresses are in the bootstrap servers, in no order that helps."""
+def test_a_quorum_whose_addresses_all_changed_elects_and_records_them__kip1347(tmp_path: Path) -> None:
+    """As moving-addresses.md says: the bootstrap servers list the new addresses, in another order."""
     configs, ports = three(tmp_path)
     with controllers(*configs.values()):
         assert set(voters(ports[1])) == {1, 2, 3}

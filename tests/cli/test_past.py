@@ -58,13 +58,13 @@ def test_an_offset_within_a_batch_divides_it(past: Path) -> None:
     assert run("show", "/provenance", "-d", past, "--as-of", 3).out.startswith("offset 3, epoch 1")
 
 
-def test_a_path_to_nothing_says_as_of_when(past: Path) -> None:
+def test_an_unknown_path_is_reported_with_the_offset_that_was_shown(past: Path) -> None:
     done = run("show", "/topics/byName/nothing", "-d", past)
     assert (done.code, done.out) == (1, "")
     assert done.err == f"/topics/byName/nothing: there is no such path as of offset {END - 1}.\n"
 
 
-def test_the_top_of_the_tree_is_what_is_shown_without_a_path(past: Path) -> None:
+def test_without_a_path_the_top_of_the_tree_is_shown(past: Path) -> None:
     lines = run("show", "-d", past).out.splitlines()
     assert (
         lines[0] == "/"
@@ -79,14 +79,14 @@ def test_a_topic_is_shown_with_its_partitions(past: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["", "__cluster_metadata-0", SEGMENT])
-def test_a_directory_its_partition_and_a_copied_segment_tell_the_same(past: Path, place: str) -> None:
+def test_a_directory_its_partition_and_a_copied_segment_show_the_same_state(past: Path, place: str) -> None:
     where = past / place if place else past
     if place == SEGMENT:
         where = Path(shutil.copy(past / place, past.parent / "copied"))
     assert run("show", "-d", where, "--json").out == run("show", "-d", past, "--json").out
 
 
-def test_a_checkpoint_is_begun_with_where_the_log_is_gone(past: Path) -> None:
+def test_replay_begins_with_a_checkpoint_if_the_log_before_it_is_deleted(past: Path) -> None:
     whole = run("show", "-d", past, "--json").out
     snapshot_id = checkpoint_at(past, 7)
     assert run("show", "-d", past, "--json").out == whole
@@ -106,16 +106,16 @@ def test_a_checkpoint_is_begun_with_where_the_log_is_gone(past: Path) -> None:
     assert [one["text"] for one in told] == ["config retention.ms of topic orders set to 7 (was 500)"]
 
 
-def test_a_copied_checkpoint_is_one_under_any_name(past: Path) -> None:
+def test_a_copied_checkpoint_is_recognized_under_any_name(past: Path) -> None:
     checkpoint_at(past, 7)
     checkpoint = next((past / "__cluster_metadata-0").glob("*0007-*.checkpoint"))
     copied = Path(shutil.copy(checkpoint, past.parent / "copied"))
     orders = run("topics", "-d", copied)
     assert orders.out.count("orders") == 1 and orders.code == 0
-    assert run("history", "-d", copied).out == ""  # it tells of a state, not of its making
+    assert run("history", "-d", copied).out == ""  # a checkpoint holds a state without its history
 
 
-def test_a_running_quorum_covers_what_its_log_has_from_before_its_snapshot(tmp_path: Path) -> None:
+def test_a_running_quorum_and_its_files_show_the_same_past(tmp_path: Path) -> None:
     port = free_port()
     config = write_config(tmp_path, port, kraftd__shutdown__timeout__ms="100")
     assert run("format", "-c", config, "-t", "Nx_7lyWBRrSmxW_wwvmA5Q", "--standalone").code == 0
@@ -134,7 +134,7 @@ def test_a_running_quorum_covers_what_its_log_has_from_before_its_snapshot(tmp_p
             assert told and told == rows(run(*words, "--json", *files)), words
 
 
-def test_history_tells_a_topics_life(past: Path) -> None:
+def test_history_lists_the_events_of_a_topic(past: Path) -> None:
     lines = run("history", "-d", past, "--topic", "orders").out.splitlines()
     assert lines == [
         "2023-11-14 22:14:20.000Z          2  topic orders created with 2 partitions, replication factor 2",
@@ -145,7 +145,7 @@ def test_history_tells_a_topics_life(past: Path) -> None:
     ]
 
 
-def test_history_of_all_tells_the_quorum_too_and_can_be_cut(past: Path) -> None:
+def test_history_without_a_topic_lists_leaders_and_can_be_limited(past: Path) -> None:
     told = rows(run("history", "-d", past, "--json"))
     assert told[0]["text"] == "controller 1 leads the quorum in epoch 1 (voters 1)"
     assert told[-1]["kind"] == "topic-deleted" and len(told) == 8
@@ -154,7 +154,7 @@ def test_history_of_all_tells_the_quorum_too_and_can_be_cut(past: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [EndTransactionRecord(), AbortTransactionRecord("enough")])
-def test_history_that_begins_within_a_transaction_goes_on_to_its_end(past: Path, end: Message) -> None:
+def test_history_that_begins_within_a_transaction_covers_its_end(past: Path, end: Message) -> None:
     log = open_log(RealDisk(), f"{past}/__cluster_metadata-0").log
     for record in (BeginTransactionRecord(), ConfigRecord(2, "orders", "retention.ms", "1"), end):
         append(log, [record], BEGAN_MS + 9 * MINUTE_MS)
@@ -168,12 +168,12 @@ def test_history_that_begins_within_a_transaction_goes_on_to_its_end(past: Path,
     assert changed["text"] == f"config retention.ms of topic orders set to 2 (was {was})"
 
 
-def test_a_topic_that_never_was_has_no_history(past: Path) -> None:
+def test_an_unknown_topic_has_no_history(past: Path) -> None:
     done = run("history", "-d", past, "--topic", "none")
     assert (done.code, done.err) == (1, "No topic was ever named none as far back as the log reaches.\n")
 
 
-def test_diff_tells_what_two_states_differ_in(past: Path) -> None:
+def test_diff_lists_the_differences_of_two_states(past: Path) -> None:
     done = run("diff", "-d", past, "--from", 5, "--to", 9)
     assert done.out.splitlines() == [
         "~ /topics/byName/orders/0: isr [1,2] -> [2], leader 1 -> 2, leaderEpoch 0 -> 1, "
@@ -187,7 +187,7 @@ def test_diff_tells_what_two_states_differ_in(past: Path) -> None:
     assert run("diff", "-d", past, "--from", 9, "--to", 9).err.startswith("No differences")
 
 
-def test_topics_are_listed_with_what_is_wrong_with_them(past: Path) -> None:
+def test_topics_are_listed_with_their_faults(past: Path) -> None:
     (orders,) = rows(run("topics", "-d", past, "--json"))
     assert orders["under_replicated"] == 1 and orders["without_leader"] == 0 and orders["configs"] == 1
     assert "payments" in run("topics", "pay*", "-d", past, "--as-of", 9).out
@@ -208,7 +208,7 @@ def test_a_narrow_terminal_cuts_nothing_off_a_table(
     ]
 
 
-def test_nothing_is_changed_and_no_lock_is_taken(past: Path) -> None:
+def test_the_commands_change_nothing_and_take_no_lock(past: Path) -> None:
     lock = RealDisk().lock(f"{past}/.lock")
     before = tree(past)
     for words in (("show",), ("history",), ("topics",), ("diff", "--from", 3)):
@@ -217,7 +217,7 @@ def test_nothing_is_changed_and_no_lock_is_taken(past: Path) -> None:
     lock.release()
 
 
-def test_a_torn_tail_is_left_out_and_damage_in_the_middle_is_refused(past: Path) -> None:
+def test_a_torn_tail_is_skipped_and_damage_in_the_middle_is_refused(past: Path) -> None:
     segment = past / SEGMENT
     data = segment.read_bytes()
     segment.write_bytes(data[:-5])
@@ -243,7 +243,9 @@ def test_a_torn_tail_is_left_out_and_damage_in_the_middle_is_refused(past: Path)
         (("history", "-d", "/x", "--partition", 1), 2, "--partition needs --topic"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_a_line(words: tuple[object, ...], code: int, said: str) -> None:
+def test_an_impossible_call_is_refused_without_a_traceback(
+    words: tuple[object, ...], code: int, said: str
+) -> None:
     done = run(*words)
     assert done.code == code, done
     assert said in done.err and "Traceback" not in done.err
@@ -260,7 +262,7 @@ def test_what_cannot_be_done_is_told_in_a_line(words: tuple[object, ...], code: 
         ("2023-11-14 23:13:20+01:00", Limit(time_ms=BEGAN_MS)),
     ],
 )
-def test_offsets_and_times_are_read_as_people_type_them(text: str, limit: Limit) -> None:
+def test_offsets_and_times_are_parsed_in_several_notations(text: str, limit: Limit) -> None:
     assert parse_as_of(text, BEGAN_MS / 1000) == limit
 
 
@@ -273,7 +275,7 @@ def test_watch_selects_an_event_by_each_of_its_kinds(past: Path) -> None:
     assert told["offset"] == 6 and told["kind"] == "leader-moved"
 
 
-def test_watch_follows_a_directory_as_it_is_written_and_cut(past: Path) -> None:
+def test_watch_follows_a_directory_that_is_appended_to_and_truncated(past: Path) -> None:
     watch = Watch("-d", past, "--from", END - 2)
     try:
         watch.wait_until_it_follows()

@@ -16,7 +16,7 @@ CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """An address that takes connections and answers nothing; commands are soon out of patience."""
+    """An address that accepts connections and answers nothing; commands soon report that they wait."""
     monkeypatch.setattr(patience, "SILENT_S", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
@@ -45,7 +45,7 @@ def test_doctor_says_that_it_waits_and_keeps_its_output_clean(silent: str) -> No
     assert "Waiting" not in done.out
 
 
-def test_a_directory_whose_node_never_ran_is_told_as_one(tmp_path: Path) -> None:
+def test_a_directory_whose_node_never_ran_is_reported_as_such(tmp_path: Path) -> None:
     config = write_config(tmp_path)
     assert run("format", "-c", config, "-t", CLUSTER_ID, "--standalone").code == 0
     shown = run("show", "--directory", tmp_path / "data")

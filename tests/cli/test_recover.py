@@ -36,7 +36,7 @@ def three(folder: Path) -> tuple[dict[int, Path], dict[int, int]]:
     return configs, ports
 
 
-def test_the_last_of_three_voters_recovers_what_was_acknowledged_and_others_join(tmp_path: Path) -> None:
+def test_the_last_of_three_voters_recovers_all_topics_and_new_voters_join(tmp_path: Path) -> None:
     configs, ports = three(tmp_path)
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(started(config))[0] for config in configs.values()]
@@ -47,7 +47,7 @@ def test_the_last_of_three_voters_recovers_what_was_acknowledged_and_others_join
         assert (held.code, "in use by another process" in held.err) == (4, True)
         for process in processes:
             process.kill()
-    # Acknowledged is what a majority has: with the leader's log nothing of it is missing.
+    # A majority has every acknowledged topic, so the leader's log has them all.
     lost = [number for number in configs if number != leader]
     copy = tmp_path / "copy"
     shutil.copytree(tmp_path / str(lost[0]) / "data", copy)
@@ -99,7 +99,7 @@ def test_the_last_of_three_voters_recovers_what_was_acknowledged_and_others_join
     assert topics(newcomer / "data") == {"orders", "payments", "new"}
 
 
-def test_an_old_voter_that_has_committed_more_ends_and_says_what_to_do(tmp_path: Path) -> None:
+def test_an_old_voter_with_more_committed_records_exits_with_a_remedy(tmp_path: Path) -> None:
     configs, ports = three(tmp_path)
     with contextlib.ExitStack() as stack:
         processes = {n: stack.enter_context(started(config))[0] for n, config in configs.items()}
@@ -122,7 +122,7 @@ def test_an_old_voter_that_has_committed_more_ends_and_says_what_to_do(tmp_path:
         assert [one["id"] for one in described(ports[survivor])["CurrentVoters"]] == [survivor]
 
 
-def test_the_survivor_of_a_static_quorum_goes_on_once_its_file_names_it_alone(tmp_path: Path) -> None:
+def test_the_survivor_of_a_static_quorum_leads_once_it_is_the_only_voter_in_its_file(tmp_path: Path) -> None:
     port, other = free_port(), free_port()
     alone = f"1@127.0.0.1:{port}"
     keys = {"controller__quorum__bootstrap__servers": None, "controller__quorum__voters": alone, **QUICK}
@@ -149,13 +149,13 @@ def test_the_survivor_of_a_static_quorum_goes_on_once_its_file_names_it_alone(tm
     assert topics(tmp_path / "data") == {"orders", "new"}
 
 
-def test_a_directory_that_is_not_formatted_is_no_survivor(tmp_path: Path) -> None:
+def test_recover_refuses_an_unformatted_directory(tmp_path: Path) -> None:
     said = run("quorum", "recover", "--config", write_config(tmp_path), "--cluster-id-confirm", CLUSTER_ID)
     assert said.code == 3
     assert "meta.properties" in said.err
 
 
-def test_nothing_is_recovered_while_the_others_are_a_majority(tmp_path: Path) -> None:
+def test_recover_refuses_while_the_others_are_a_majority(tmp_path: Path) -> None:
     configs, ports = three(tmp_path)
     with contextlib.ExitStack() as stack:
         processes = {n: stack.enter_context(started(config))[0] for n, config in configs.items()}
@@ -177,8 +177,8 @@ def test_nothing_is_recovered_while_the_others_are_a_majority(tmp_path: Path) ->
         assert tree(tmp_path / str(stopped)) == before
 
 
-def test_the_survivor_of_a_lost_majority_says_what_is_missing(tmp_path: Path) -> None:
-    """It asks for pre-votes, and knows the leader of the epoch: that one is gone all the same."""
+def test_the_survivor_of_a_lost_majority_reports_the_missing_voters(tmp_path: Path) -> None:
+    """It requests pre-votes and knows the leader of the epoch, although that leader is lost."""
     configs, ports = three(tmp_path)
     for config in configs.values():
         config.write_text(config.read_text() + f"kraftd.metrics.listener=127.0.0.1:{free_port()}\n")

@@ -1,4 +1,4 @@
-"""`kraftd quorum list-controllers` and `forget-controller`: a controller that is gone blocks no upgrade."""
+"""`kraftd quorum list-controllers` and `forget-controller`: a lost controller blocks no upgrade."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def listed(port: int) -> dict[int, str]:
     return {one["controller_id"]: one["role"] for one in json.loads(said.out)}
 
 
-def test_a_controller_that_is_gone_is_named_listed_and_forgotten(port: int) -> None:
+def test_a_lost_controller_is_listed_and_can_be_forgotten(port: int) -> None:
     client = Client(port)
     features = [Feature("metadata.version", 1, OLD_LEVEL)]
     listeners = [Listener("CONTROLLER", "gone", 9093, 0)]
@@ -85,14 +85,14 @@ def test_a_voter_and_an_unknown_controller_are_not_forgotten(port: int) -> None:
     assert (code, "No controller 77 is registered" in text) == (1, True)
 
 
-def test_the_table_is_for_people(port: int) -> None:
+def test_without_json_the_controllers_are_printed_as_a_table(port: int) -> None:
     said = run("quorum", "list-controllers", "--bootstrap", f"127.0.0.1:{port}")
     first, *rows = said.out.splitlines()
     assert first.split() == ["ID", "ROLE", "HEARD", "ENDPOINT"]
     assert rows[0].split()[:2] == ["1", "leader"]
 
 
-def test_the_last_request_is_timed_by_the_leaders_clock_not_by_this_machines() -> None:
+def test_the_age_of_the_last_request_follows_the_leaders_clock() -> None:
     at_ms = 1_000_000  # of a leader whose clock is decades behind
     partition = PartitionData(
         leader_id=1,

@@ -1,4 +1,4 @@
-"""``kraftd start``: what it says, how it ends, and every bad start ends with a clear message and its code."""
+"""``kraftd start``: its announcement, its end, and the message and exit code of every failed start."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def formatted(folder: Path, port: int = 0, **changes: str | None) -> Path:
     return config
 
 
-def test_it_says_where_it_listens_and_what_a_broker_needs(tmp_path: Path) -> None:
+def test_it_announces_its_listener_and_the_settings_of_a_broker(tmp_path: Path) -> None:
     port = free_port()
     with started(formatted(tmp_path, port)) as (process, said):
         assert said.splitlines() == [
@@ -54,7 +54,7 @@ def test_an_interrupt_is_a_clean_stop_too(tmp_path: Path) -> None:
         assert process.wait(30) == 0
 
 
-def test_the_quorum_describes_itself(tmp_path: Path) -> None:
+def test_describe_shows_the_running_quorum(tmp_path: Path) -> None:
     port = free_port()
     with started(formatted(tmp_path, port)):
         told = json.loads(run_apart("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}", "--json").out)
@@ -68,7 +68,7 @@ def test_the_quorum_describes_itself(tmp_path: Path) -> None:
         assert rows[1].split()[0] == "1"
 
 
-def test_an_address_without_an_answer_has_its_code() -> None:
+def test_an_address_that_does_not_answer_has_an_exit_code() -> None:
     done = run("quorum", "describe", "--bootstrap", f"127.0.0.1:{free_port()}", "--timeout", "1")
     assert done.code == 5
     assert "Connection refused" in done.err
@@ -103,7 +103,7 @@ def test_a_cluster_without_a_command_or_an_address_is_a_usage_error(words: str) 
     assert run(*words.split()).code == 2
 
 
-def test_a_peer_that_does_not_speak_kafka_has_the_same_code() -> None:
+def test_a_peer_of_another_protocol_has_the_same_exit_code() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
         done = run("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}", "--timeout", "0.2")
@@ -111,14 +111,14 @@ def test_a_peer_that_does_not_speak_kafka_has_the_same_code() -> None:
     assert f"127.0.0.1:{port}" in done.err
 
 
-def test_a_directory_that_is_not_formatted_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_an_unformatted_directory_is_refused_and_not_changed(tmp_path: Path) -> None:
     done = run_apart("start", write_config(tmp_path, free_port()))
     assert done.code == 3
     assert "format" in done.err and str(tmp_path / "data") in done.err
     assert not (tmp_path / "data").exists() or tree(tmp_path / "data") == {}
 
 
-def test_a_half_formatted_directory_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_half_formatted_directory_is_refused_and_not_changed(tmp_path: Path) -> None:
     config = formatted(tmp_path, free_port())
     (tmp_path / "data" / "meta.properties").unlink()
     before = tree(tmp_path / "data")
@@ -127,14 +127,14 @@ def test_a_half_formatted_directory_is_refused_and_left_alone(tmp_path: Path) ->
     assert str(tmp_path / "data") in done.err
 
 
-def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
+def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
     formatted(tmp_path, free_port())
     done = run_apart("start", write_config(tmp_path, free_port(), node__id="2"))
     assert done.code == 3
     assert "node" in done.err and "2" in done.err
 
 
-def test_a_port_in_use_and_a_locked_directory_have_their_code(tmp_path: Path) -> None:
+def test_a_used_port_and_a_locked_directory_have_exit_codes(tmp_path: Path) -> None:
     port = free_port()
     config = formatted(tmp_path, port)
     with started(config):
@@ -147,7 +147,7 @@ def test_a_port_in_use_and_a_locked_directory_have_their_code(tmp_path: Path) ->
         assert str(tmp_path / "data") in locked.err
 
 
-def test_a_full_disk_ends_the_start_and_room_makes_it_go_on(tmp_path: Path) -> None:
+def test_a_full_disk_ends_the_start_which_works_once_there_is_space(tmp_path: Path) -> None:
     with mounted(tmp_path / "small", "size=256k") as small:
         config = formatted(tmp_path, free_port(), log__dirs=f"{small}/data")
         filler = fill(small)
@@ -178,7 +178,7 @@ def test_a_read_only_disk_ends_the_start(tmp_path: Path) -> None:
         ("nonsense", "must be key=value"),
     ],
 )
-def test_a_typo_ends_the_start_with_what_was_meant(tmp_path: Path, override: str, says: str) -> None:
+def test_a_misspelt_key_ends_the_start_with_a_suggestion(tmp_path: Path, override: str, says: str) -> None:
     done = run("start", write_config(tmp_path), "--override", override)
     assert done.code == 2
     assert says in done.err
@@ -197,7 +197,7 @@ def test_no_command_is_a_usage_error() -> None:
     assert run("no-such-command").code == 2
 
 
-def test_random_ids_differ_and_never_look_like_options() -> None:
+def test_random_ids_differ_and_never_begin_with_a_dash() -> None:
     ids = {run("random-uuid").out.strip() for _ in range(200)}
     assert len(ids) == 200
     assert not any(text.startswith("-") for text in ids)
@@ -209,7 +209,7 @@ def test_the_package_runs_as_a_module() -> None:
     assert run_apart("version").out.startswith("kraftd ")
 
 
-def test_help_and_start_load_little(tmp_path: Path) -> None:
+def test_help_and_start_import_few_modules(tmp_path: Path) -> None:
     probe = "import sys, kraftd.cli.main; print(*sorted(m for m in sys.modules if not m.startswith('_')))"
     loaded = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout
     for heavy in ("rich.console", "uvloop", "asyncio", "structlog", "kraftd.metadata.image"):
@@ -223,7 +223,7 @@ def test_help_and_start_load_little(tmp_path: Path) -> None:
         "class Garbage:\n    def __del__(self): told()\nGarbage()",
     ],
 )
-def test_a_stop_while_modules_are_loaded_ends_the_start_cleanly(place: str) -> None:
+def test_a_stop_during_imports_ends_the_start_cleanly(place: str) -> None:
     code = (
         "import os, signal\nfrom kraftd.cli.start import signal_stops\nsignal_stops()\n"
         f"def told(): signal.raise_signal(signal.SIGTERM)\n{place}\nos._exit(7)"
@@ -232,7 +232,7 @@ def test_a_stop_while_modules_are_loaded_ends_the_start_cleanly(place: str) -> N
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_node_that_knows_lost_records_ends_as_its_directory_is_of_no_use(tmp_path: Path) -> None:
+def test_a_node_whose_directory_holds_lost_records_exits(tmp_path: Path) -> None:
     """Its checkpoint ends beyond the log of the quorum, as after a recovery from a copy that was behind."""
     port = free_port()
     leads = formatted(tmp_path, port)
@@ -254,7 +254,7 @@ def test_a_node_that_knows_lost_records_ends_as_its_directory_is_of_no_use(tmp_p
 
 
 @pytest.mark.parametrize("key", ["controller.quorum.voters", "controller.quorum.bootstrap.servers"])
-def test_an_ipv6_address_is_told_as_a_file_has_to_have_it(tmp_path: Path, key: str) -> None:
+def test_an_announced_ipv6_address_has_brackets(tmp_path: Path, key: str) -> None:
     port = free_port()
     value = f"1@[::1]:{port}" if key.endswith("voters") else f"[::1]:{port}"
     keys = {"controller.quorum.bootstrap.servers": None, key: value}

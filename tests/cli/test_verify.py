@@ -98,7 +98,9 @@ BREAKINGS: tuple[tuple[str, Callable[[Path], None]], ...] = (
 
 
 @pytest.mark.parametrize(("name", "harm"), BREAKINGS)
-def test_what_a_start_refuses_does_not_verify(config: Path, name: str, harm: Callable[[Path], None]) -> None:
+def test_verify_fails_for_a_directory_that_a_start_refuses(
+    config: Path, name: str, harm: Callable[[Path], None]
+) -> None:
     data = config.parent / "data"
     path = data / name
     if not path.exists():
@@ -113,7 +115,7 @@ def test_what_a_start_refuses_does_not_verify(config: Path, name: str, harm: Cal
     assert all(str(data) in row["path"] for row in map(json.loads, done.out.splitlines()))
 
 
-def test_sound_records_that_a_start_cannot_use_do_not_verify(config: Path) -> None:
+def test_verify_fails_for_intact_records_that_a_start_cannot_use(config: Path) -> None:
     data = config.parent / "data"
     write_bootstrap(RealDisk(), str(data), [VersionedRecord(TopicRecord("a", b"a" * 16), 0)], 0)
     done = run("dump", "--verify", data)
@@ -122,7 +124,7 @@ def test_sound_records_that_a_start_cannot_use_do_not_verify(config: Path) -> No
     assert "metadata.version" in row["reason"]
 
 
-def test_what_a_start_would_put_in_order_is_told(config: Path) -> None:
+def test_verify_reports_what_a_start_would_repair(config: Path) -> None:
     log = config.parent / "data" / SEGMENT
     log.write_bytes(log.read_bytes() + b"torn")
     done = run("dump", "--verify", config.parent / "data")
@@ -130,7 +132,7 @@ def test_what_a_start_would_put_in_order_is_told(config: Path) -> None:
     assert starts(config)
 
 
-def test_a_damaged_time_index_is_named_and_not_the_other(config: Path) -> None:
+def test_verify_names_the_damaged_time_index_and_no_other_file(config: Path) -> None:
     time_index = config.parent / "data" / SEGMENT.replace(".log", ".timeindex")
     time_index.write_bytes(b"\x01" * 7)
     done = run("dump", "--verify", config.parent / "data")
@@ -139,7 +141,7 @@ def test_a_damaged_time_index_is_named_and_not_the_other(config: Path) -> None:
     assert [row["path"] for row in rows] == [str(time_index)]
 
 
-def test_files_of_an_overlay_change_in_memory_alone(tmp_path: Path) -> None:
+def test_an_overlay_changes_files_in_memory_only(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"0123456789")
     disk = OverlayDisk(RealDisk())

@@ -1,4 +1,4 @@
-"""``kraftd quorum add-controller`` and ``remove-controller``: what is asked, and every way not to get it."""
+"""``kraftd quorum add-controller`` and ``remove-controller``: the requests, and each way to fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.cli.run import Run, command, free_port, run, started, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 DIRECTORY_ID = "PJ0y2k0hRWuT2vVYJ9yS6A"
-NOBODY = "127.0.0.1:1"
+UNUSED_ADDRESS = "127.0.0.1:1"
 # The last voter that is left at the end of a test need not wait for a successor.
 LEAVES_AT_ONCE = {"kraftd__shutdown__timeout__ms": "100"}
 
@@ -42,7 +42,7 @@ def formatted(folder: Path, port: int, *arguments: str, **changes: str | None) -
 
 def test_a_dry_run_says_which_voter_would_be_added_and_sends_nothing(tmp_path: Path) -> None:
     config = formatted(tmp_path, 9093, "--no-initial-controllers", node__id="7")
-    said = add(NOBODY, config, "--dry-run")
+    said = add(UNUSED_ADDRESS, config, "--dry-run")
     assert said.code == 0
     assert re.fullmatch(r"Would add controller 7:\S{22} at CONTROLLER://127\.0\.0\.1:9093\.\n", said.out)
 
@@ -51,39 +51,39 @@ def test_an_ipv6_address_is_shown_in_brackets(tmp_path: Path) -> None:
     config = formatted(
         tmp_path, 9093, "--no-initial-controllers", node__id="7", listeners="CONTROLLER://[::1]:9093"
     )
-    assert add(NOBODY, config, "--dry-run").out.endswith(" at CONTROLLER://[::1]:9093.\n")
+    assert add(UNUSED_ADDRESS, config, "--dry-run").out.endswith(" at CONTROLLER://[::1]:9093.\n")
 
 
 def test_a_dry_run_says_which_voter_would_be_removed_and_sends_nothing() -> None:
-    said = remove(NOBODY, 3, DIRECTORY_ID, "--dry-run")
+    said = remove(UNUSED_ADDRESS, 3, DIRECTORY_ID, "--dry-run")
     assert (said.code, said.out) == (0, f"Would remove controller 3:{DIRECTORY_ID}.\n")
 
 
-def test_a_directory_that_is_not_formatted_cannot_be_added(tmp_path: Path) -> None:
-    said = add(NOBODY, write_config(tmp_path, 9093))
+def test_an_unformatted_directory_cannot_be_added(tmp_path: Path) -> None:
+    said = add(UNUSED_ADDRESS, write_config(tmp_path, 9093))
     assert said.code == 3
     assert "--no-initial-controllers" in said.err
 
 
-def test_another_nodes_directory_cannot_be_added(tmp_path: Path) -> None:
+def test_a_directory_of_another_node_cannot_be_added(tmp_path: Path) -> None:
     formatted(tmp_path, 9093)
-    said = add(NOBODY, write_config(tmp_path, 9093, node__id="2"))
+    said = add(UNUSED_ADDRESS, write_config(tmp_path, 9093, node__id="2"))
     assert said.code == 3
     assert "directory of node 1" in said.err
 
 
-def test_what_is_no_directory_id_is_a_usage_error() -> None:
-    said = remove(NOBODY, 3, "not-an-id")
+def test_an_invalid_directory_id_is_a_usage_error() -> None:
+    said = remove(UNUSED_ADDRESS, 3, "not-an-id")
     assert said.code == 2
     assert "--controller-directory-id" in said.err
 
 
-def test_a_quorum_without_an_answer_has_its_code(tmp_path: Path) -> None:
-    assert add(NOBODY, formatted(tmp_path, 9093)).code == 5
-    assert remove(NOBODY, 3, DIRECTORY_ID).code == 5
+def test_a_quorum_that_does_not_answer_has_an_exit_code(tmp_path: Path) -> None:
+    assert add(UNUSED_ADDRESS, formatted(tmp_path, 9093)).code == 5
+    assert remove(UNUSED_ADDRESS, 3, DIRECTORY_ID).code == 5
 
 
-def test_what_the_leader_has_against_a_change_is_told(tmp_path: Path) -> None:
+def test_the_leaders_reason_to_refuse_a_change_is_reported(tmp_path: Path) -> None:
     port = free_port()
     bootstrap = f"127.0.0.1:{port}"
     config = formatted(tmp_path / "leader", port)
@@ -102,32 +102,32 @@ def test_what_the_leader_has_against_a_change_is_told(tmp_path: Path) -> None:
     [
         (ApiKey.ADD_RAFT_VOTER, False, True, True),
         (ApiKey.ADD_RAFT_VOTER, False, False, False),
-        (ApiKey.ADD_RAFT_VOTER, True, True, False),  # the leader says that it votes already
+        (ApiKey.ADD_RAFT_VOTER, True, True, False),  # the leader answers that it is a voter already
         (ApiKey.REMOVE_RAFT_VOTER, True, False, True),
         (ApiKey.REMOVE_RAFT_VOTER, True, True, False),
-        (ApiKey.REMOVE_RAFT_VOTER, False, False, False),  # the leader says that it knows none such
+        (ApiKey.REMOVE_RAFT_VOTER, False, False, False),  # the leader answers that there is no such voter
     ],
 )
-def test_a_change_without_an_answer_is_known_to_be_made_by_what_it_changed(
+def test_after_a_lost_answer_the_voters_show_if_the_change_was_made(
     key: ApiKey, voted: bool, votes: bool, made: bool
 ) -> None:
     assert was_made(key, voted, votes) is made
 
 
-def test_a_controller_that_does_not_run_yet_is_asked_for_until_it_does(tmp_path: Path) -> None:
+def test_adding_a_stopped_controller_is_repeated_until_it_runs(tmp_path: Path) -> None:
     port = free_port()
     bootstrap = f"127.0.0.1:{port}"
     keys = {"controller__quorum__bootstrap__servers": bootstrap, **LEAVES_AT_ONCE}
     stranger = formatted(tmp_path / "other", free_port(), "--no-initial-controllers", node__id="2", **keys)
     with started(formatted(tmp_path / "leader", port, **LEAVES_AT_ONCE)):
-        added = ask_in_vain("add-controller", bootstrap, "--config", stranger)
+        added = start_premature("add-controller", bootstrap, "--config", stranger)
         with started(stranger):
             assert "Added controller 2:" in added.communicate(timeout=60)[0]
             assert added.returncode == 0
             assert voters(bootstrap) == [1, 2]
 
 
-def test_a_quorum_without_a_leader_is_asked_until_there_is_one(
+def test_a_change_is_repeated_until_the_quorum_has_a_leader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ports = [free_port(), free_port()]
@@ -160,20 +160,20 @@ def test_a_quorum_without_a_leader_is_asked_until_there_is_one(
         begun = run("backup", "-o", tmp_path / "begun", "--bootstrap", both, "--timeout", "0.5")
         assert begun.err.startswith(f"{NO_LEADER}\n")
         monkeypatch.undo()
-        described = ask_in_vain("describe", bootstrap, "--json")
+        described = start_premature("describe", bootstrap, "--json")
         with started(second):
             told = json.loads(described.communicate(timeout=60)[0])
             assert [one["id"] for one in told["CurrentVoters"]] == [1, 2]
 
 
-def ask_in_vain(name: str, bootstrap: str, *more: object) -> subprocess.Popen[str]:
-    """Begin a command, and let it be answered that it cannot be done yet."""
+def start_premature(name: str, bootstrap: str, *more: object) -> subprocess.Popen[str]:
+    """Start a command that cannot succeed yet, and give it time to be refused a few times."""
     asking = subprocess.Popen(
         command("quorum", name, "--bootstrap", bootstrap, "--timeout", "60", *more),
         stdout=subprocess.PIPE,
         text=True,
     )
-    for _ in range(3):  # as often as another is answered
+    for _ in range(3):  # each answer takes as long as another attempt
         run("quorum", "describe", "--bootstrap", bootstrap, "--timeout", "0.5")
     return asking
 

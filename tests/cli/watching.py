@@ -30,7 +30,7 @@ class Watch:
         while b"\n" not in self._rest:
             ready, _, _ = select.select([self.process.stdout], [], [], timeout_s)
             part = os.read(self.process.stdout.fileno(), 1 << 16) if ready else b""
-            assert part, "nothing was told in time"
+            assert part, "no event in time"
             self._rest += part
         line, _, self._rest = self._rest.partition(b"\n")
         row: dict[str, Any] = json.loads(line)

@@ -12,7 +12,7 @@ from kraftd.config import ConfigError
 LINES = b"security.protocol=PLAINTEXT\n"
 
 
-def test_a_byte_order_mark_before_a_clients_key_is_named(tmp_path: Path) -> None:
+def test_a_byte_order_mark_before_a_key_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_bytes(b"\xef\xbb\xbf" + LINES)
     with pytest.raises(

@@ -51,14 +51,14 @@ def test_an_answer_without_a_partition_that_the_topic_has_is_refused() -> None:
     assert cache.leader("orders", 1) == Leader(1, 3)
 
 
-def test_a_topic_made_anew_starts_with_low_epochs_and_few_partitions() -> None:
+def test_a_recreated_topic_may_have_lower_epochs_and_fewer_partitions() -> None:
     cache = MetadataCache()
     cache.take(answer(OLD, {0: 5, 1: 3}), 1)
     assert cache.take(answer(NEW, {0: 0}), 2).accepted == ("orders",)
     assert cache.leader("orders", 0) == Leader(1, 0) and cache.leader("orders", 1) is None
 
 
-def test_a_stale_broker_does_not_bring_back_a_topic_that_was_replaced() -> None:
+def test_a_stale_broker_does_not_bring_back_a_replaced_topic() -> None:
     cache = MetadataCache()
     cache.take(answer(OLD, {0: 5}), 1)
     cache.take(answer(NEW, {0: 0}), 2)
@@ -70,12 +70,12 @@ def test_a_stale_broker_does_not_bring_back_a_topic_that_was_replaced() -> None:
 def test_two_brokers_that_agree_on_a_former_id_are_believed() -> None:
     cache = MetadataCache()
     cache.take(answer(NEW, {0: 0}), 1)
-    cache.take(answer(OLD, {0: 5}), 2)  # stale, and not to be known as such
+    cache.take(answer(OLD, {0: 5}), 2)  # stale, but not recognizable as such
     assert cache.take(answer(NEW, {0: 0}), 1).refused
     assert cache.take(answer(NEW, {0: 0}), 3).accepted
 
 
-def test_a_topic_that_was_deleted_does_not_come_back_with_lower_epochs() -> None:
+def test_a_deleted_topic_does_not_come_back_with_lower_epochs() -> None:
     cache = MetadataCache()
     cache.take(answer(OLD, {0: 5}), 1)
     gone = MetadataResponse(topics=[MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "orders")])
@@ -85,7 +85,7 @@ def test_a_topic_that_was_deleted_does_not_come_back_with_lower_epochs() -> None
     assert cache.take(answer(OLD, {0: 5}), 1).accepted
 
 
-def test_an_epoch_that_records_told_makes_older_metadata_stale() -> None:
+def test_an_epoch_seen_in_records_makes_older_metadata_stale() -> None:
     cache = MetadataCache()
     cache.take(answer(OLD, {0: 5}), 1)
     assert cache.saw_epoch("orders", 0, 7)
@@ -94,17 +94,17 @@ def test_an_epoch_that_records_told_makes_older_metadata_stale() -> None:
     assert not cache.saw_epoch("orders", 0, 7)
 
 
-def test_answers_without_ids_and_epochs_of_old_brokers_are_taken() -> None:
+def test_answers_of_old_brokers_without_ids_and_epochs_are_accepted() -> None:
     cache = MetadataCache()
     cache.take(answer(bytes(16), {0: -1}), 1)
     assert cache.take(answer(bytes(16), {0: -1}), 2).accepted == ("orders",)
 
 
 class Brokers(RuleBasedStateMachine):
-    """A truth that moves on, brokers that follow it late, and answers that arrive in any order.
+    """Metadata that changes, brokers that learn it late, and answers that arrive in any order.
 
-    The cache's leader epochs never go back, what it believes was true once, and when all brokers are level
-    and asked it believes the truth.
+    The cache's leader epochs never decrease, and every value in it was once true. Once all brokers agree and
+    are asked, the cache agrees with them.
     """
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ TestBrokers.settings = settings(max_examples=60, stateful_step_count=40, deadlin
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 1 << 32))
-def test_memory_is_bounded_by_the_topics_that_there_are(seed: int) -> None:
+def test_memory_is_bounded_by_the_number_of_topics(seed: int) -> None:
     random, cache = Random(seed), MetadataCache()
     for _ in range(300):
         cache.take(answer(random.randbytes(16), {0: random.randrange(9)}), random.choice(BROKERS))

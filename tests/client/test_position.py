@@ -15,7 +15,7 @@ def at(offset: int, epoch: int) -> Position:
     return Position("orders-0", offset, epoch)
 
 
-def test_metadata_older_than_the_position_is_waited_out() -> None:
+def test_a_position_waits_for_metadata_as_new_as_itself() -> None:
     position = at(10, 5)
     assert position.metadata_changed(Leader(1, 4)) is State.WAITING
     assert position.metadata_changed(None) is State.WAITING
@@ -26,7 +26,7 @@ def test_a_position_without_an_epoch_reads_at_once() -> None:
     assert at(10, -1).metadata_changed(Leader(1, 4)) is State.FETCHING
 
 
-def test_a_new_leader_epoch_is_validated_before_anything_is_read_of_it() -> None:
+def test_a_position_is_validated_before_it_reads_in_a_new_leader_epoch() -> None:
     position = at(0, -1)
     position.metadata_changed(Leader(1, 4))
     position.read(10, 4)
@@ -35,7 +35,7 @@ def test_a_new_leader_epoch_is_validated_before_anything_is_read_of_it() -> None
     assert position.validated(Leader(2, 5), 4, 12) is State.FETCHING
 
 
-def test_a_leader_that_is_unsure_is_validated_again() -> None:
+def test_a_position_is_validated_again_if_the_leader_is_unsure() -> None:
     position = at(10, 4)
     position.metadata_changed(Leader(1, 4))
     position.validated(Leader(1, 4), 4, 10)
@@ -43,7 +43,7 @@ def test_a_leader_that_is_unsure_is_validated_again() -> None:
     assert position.metadata_changed(Leader(1, 4)) is State.VALIDATING
 
 
-def test_a_validation_by_a_former_leader_changes_nothing() -> None:
+def test_a_validation_by_a_former_leader_is_ignored() -> None:
     position = at(10, 4)
     position.metadata_changed(Leader(1, 4))
     position.metadata_changed(Leader(2, 5))
@@ -55,7 +55,7 @@ def test_a_validation_by_a_former_leader_changes_nothing() -> None:
     [(4, 8, 8), (3, 6, 6), (3, 20, 10), (-1, -1, 0)],
     ids=["shorter", "an older epoch", "another history", "nothing in common"],
 )
-def test_a_truncation_is_told_with_what_is_in_common(epoch: int, end: int, common: int) -> None:
+def test_a_truncation_is_reported_with_the_common_prefix(epoch: int, end: int, common: int) -> None:
     position = at(10, 4)
     position.metadata_changed(Leader(2, 5))
     with pytest.raises(Truncated) as error:
@@ -64,7 +64,7 @@ def test_a_truncation_is_told_with_what_is_in_common(epoch: int, end: int, commo
     assert "orders-0" in str(error.value) and position.state is State.VALIDATING
 
 
-def test_a_diverging_epoch_of_a_fetch_is_a_truncation() -> None:
+def test_a_diverging_epoch_in_a_fetch_response_is_a_truncation() -> None:
     with pytest.raises(Truncated, match="truncated to offset 7"):
         at(10, 4).diverged(3, 7)
 
@@ -80,7 +80,7 @@ def test_a_position_does_not_go_back() -> None:
     cut=st.integers(0, 60),
     stale=st.lists(st.integers(0, 8), max_size=6),
 )
-def test_reading_goes_on_exactly_where_the_log_is_the_one_that_was_read(
+def test_reading_continues_only_if_the_log_still_has_the_records_read(
     history: list[tuple[int, int]], cut: int, stale: list[int]
 ) -> None:
     """A log of epochs is read to a point; a later leader has it up to a cut, then records of a new epoch."""

@@ -34,7 +34,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]
         yield port, client_port
 
 
-def test_a_client_listener_leads_to_the_controllers(daemon: tuple[int, int]) -> None:
+def test_a_client_listener_names_the_controllers(daemon: tuple[int, int]) -> None:
     port, client_port = daemon
 
     async def find(bootstrap: int) -> str:
@@ -47,7 +47,7 @@ def test_a_client_listener_leads_to_the_controllers(daemon: tuple[int, int]) -> 
     assert shown[0].code == 0 and shown[0].out == shown[1].out
 
 
-def test_the_topic_of_the_log_has_the_batches_that_the_quorum_has(daemon: tuple[int, int]) -> None:
+def test_the_metadata_topic_has_the_batches_of_the_quorums_log(daemon: tuple[int, int]) -> None:
     port, client_port = daemon
 
     async def read() -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -69,7 +69,7 @@ def test_the_topic_of_the_log_has_the_batches_that_the_quorum_has(daemon: tuple[
     assert len(of_quorum) > 2 and of_topic[: len(of_quorum)] == of_quorum
 
 
-def test_a_topic_that_is_not_there_is_refused(daemon: tuple[int, int]) -> None:
+def test_an_unknown_topic_is_refused(daemon: tuple[int, int]) -> None:
     async def read() -> None:
         source = TopicSource("topic", [("127.0.0.1", daemon[1])], 2)
         try:
@@ -81,7 +81,7 @@ def test_a_topic_that_is_not_there_is_refused(daemon: tuple[int, int]) -> None:
         asyncio.run(read())
 
 
-def test_a_server_that_is_silent_or_speaks_otherwise_is_named() -> None:
+def test_a_silent_server_or_one_of_another_protocol_is_reported() -> None:
     async def ask(answer: bytes | None) -> None:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.read(1)
@@ -111,13 +111,13 @@ def test_a_server_that_is_silent_or_speaks_otherwise_is_named() -> None:
             asyncio.run(ask(answer))
 
 
-def test_a_past_before_the_log_is_the_beginning_and_no_topics_are_told_so(daemon: tuple[int, int]) -> None:
+def test_a_time_before_the_log_means_its_beginning_and_no_topics_are_listed(daemon: tuple[int, int]) -> None:
     bootstrap = ("--bootstrap", f"127.0.0.1:{daemon[1]}")
     assert "differences between the beginning and offset" in run("diff", "--from", "1d", *bootstrap).err
     assert run("topics", *bootstrap) == (0, "", "There are no topics.\n")
 
 
-def test_tls_at_a_plaintext_listener_is_told_as_what_it_is(daemon: tuple[int, int], tmp_path: Path) -> None:
+def test_tls_at_a_plaintext_listener_is_reported(daemon: tuple[int, int], tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text("security.protocol=SSL\n")
     command = ("topics", "--bootstrap", f"127.0.0.1:{daemon[1]}", "--command-config")
@@ -126,7 +126,9 @@ def test_tls_at_a_plaintext_listener_is_told_as_what_it_is(daemon: tuple[int, in
     assert "there is no such file; give the path of a .properties file" in run(*command, tmp_path / "x").err
 
 
-def test_a_clients_file_is_of_one_command_alone(daemon: tuple[int, int], tmp_path: Path) -> None:
+def test_a_clients_file_affects_only_the_command_that_names_it(
+    daemon: tuple[int, int], tmp_path: Path
+) -> None:
     file = tmp_path / "client.properties"
     file.write_text("security.protocol=SSL\n")
     command = ("topics", "--bootstrap", f"127.0.0.1:{daemon[1]}")

@@ -70,13 +70,13 @@ def limit(house: ClientHouse, user: str | None, byte_rate: float) -> None:
 
 
 def quotas_of(house: ClientHouse, component: ComponentData) -> dict[str | None, float]:
-    """The byte rates that are described, by user."""
+    """The described byte rates, by user."""
     answer = house.client_ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, DescribeClientQuotasRequest([component]))
     assert answer.error_code == 0
     return {one.entity[0].entity_name: one.values[0].value for one in answer.entries}
 
 
-def test_all_that_a_broker_serves_is_listed_in_its_versions(house: ClientHouse) -> None:
+def test_api_versions_lists_the_apis_of_a_broker_in_its_versions(house: ClientHouse) -> None:
     answer = house.client_ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
     versions = {
         key: (row[5], row[6] - row[9])  # the newest version may be unstable
@@ -95,7 +95,7 @@ def test_client_quotas_are_described_by_any_node__kip546(house: ClientHouse) -> 
     assert quotas_of(house, ComponentData("user", 2, None)) == {"alice": 100.0, None: 5.0}
 
 
-def test_a_description_of_quotas_has_no_text_and_a_refusal_no_entries(house: ClientHouse) -> None:
+def test_described_quotas_have_no_error_text_and_a_refusal_no_entries(house: ClientHouse) -> None:
     for kind, error, text, entries in (("user", 0, "", []), ("planet", 35, None, None)):
         request = DescribeClientQuotasRequest([ComponentData(kind, 2, None)])
         answer = house.client_ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, request)
@@ -107,7 +107,7 @@ def test_a_description_of_quotas_has_no_text_and_a_refusal_no_entries(house: Cli
         assert (answer.error_code, answer.error_message) == (0, "")
 
 
-def test_quotas_may_change_between_the_turns_of_their_description(house: ClientHouse) -> None:
+def test_quotas_may_change_between_the_callbacks_that_describe_them(house: ClientHouse) -> None:
     quotas = house.node.image.quotas
     quotas |= {(("user", f"u{number}"),): {"producer_byte_rate": 1.0} for number in range(2_000)}
     everything = DescribeClientQuotasRequest([ComponentData("user", 2, None)])
@@ -137,7 +137,7 @@ def test_config_resources_are_listed_by_type(house: ClientHouse) -> None:
     assert unknown.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_users_acls_and_tokens_are_described_by_the_nodes_own_controller(house: ClientHouse) -> None:
+def test_users_acls_and_tokens_are_described_from_the_nodes_own_image(house: ClientHouse) -> None:
     upsertion = ScramCredentialUpsertion("alice", 2, 4096, b"salt", b"password")
     change = AlterUserScramCredentialsRequest([], [upsertion])
     assert house.client_ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, change).results[0].error_code == 0
@@ -165,7 +165,7 @@ def test_users_acls_and_tokens_are_described_by_the_nodes_own_controller(house: 
         ),
     ],
 )
-def test_descriptions_need_the_operation_on_the_cluster_that_brokers_ask_for(
+def test_descriptions_require_the_same_cluster_operation_as_at_a_broker(
     tmp_path: Path, key: ApiKey, version: int, request_: Any, operation: AclOperation
 ) -> None:
     authorizer = StandardAuthorizer(AuthorizerSettings())
@@ -178,7 +178,7 @@ def test_descriptions_need_the_operation_on_the_cluster_that_brokers_ask_for(
     assert house.client_ask(key, version, request_).error_code == 0
 
 
-def test_what_only_a_broker_can_answer_sends_the_client_to_look_for_it(house: ClientHouse) -> None:
+def test_requests_that_only_a_broker_can_answer_are_refused(house: ClientHouse) -> None:
     producers = house.client_ask(
         ApiKey.DESCRIBE_PRODUCERS, 0, DescribeProducersRequest([TopicRequest("t", (0,))])
     )
@@ -192,7 +192,7 @@ def test_what_only_a_broker_can_answer_sends_the_client_to_look_for_it(house: Cl
     ("key", "version", "request_"),
     [(ApiKey.LIST_GROUPS, 5, ListGroupsRequest()), (ApiKey.LIST_TRANSACTIONS, 2, ListTransactionsRequest())],
 )
-def test_node_lists_no_groups_beside_brokers_and_refuses_to_alone(
+def test_listings_of_groups_are_empty_with_brokers_and_refused_without(
     house: ClientHouse, monkeypatch: pytest.MonkeyPatch, key: ApiKey, version: int, request_: Any
 ) -> None:
     assert house.client_ask(key, version, request_).error_code == 0
@@ -200,8 +200,8 @@ def test_node_lists_no_groups_beside_brokers_and_refuses_to_alone(
     assert house.client_ask(key, version, request_).error_code == ErrorCode.NOT_COORDINATOR
 
 
-def test_configs_of_many_topics_are_described_in_turns(house: ClientHouse) -> None:
-    """Topics that are not there take their turns too."""
+def test_configs_of_many_topics_are_described_in_several_callbacks(house: ClientHouse) -> None:
+    """Unknown topics are counted as work of a callback too."""
     house.create(*[f"t-{number}" for number in range(1_000)])
     for prefix in ("t", "none"):
         asked = [

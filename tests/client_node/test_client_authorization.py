@@ -1,4 +1,4 @@
-"""What a client may ask of a client listener, by the ACLs of its own principal: as a broker decides it."""
+"""Which requests of a client the ACLs of its principal allow, decided as by a broker."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def allow(type: AclResourceType, name: str, operation: AclOperation) -> AclState
 
 
 def grant(authorizer: StandardAuthorizer, *acls: AclState) -> None:
-    """Let these be all ACLs that there are."""
+    """Replace all ACLs by these."""
     authorizer.begin_load()
     authorizer.change((), acls)
     authorizer.end_load()
@@ -49,7 +49,7 @@ def authorizer() -> StandardAuthorizer:
 
 @pytest.fixture
 def house(tmp_path: Path, authorizer: StandardAuthorizer) -> ClientHouse:
-    """A leader with broker 1 and the topics a and b; the client may do nothing yet."""
+    """A leader with broker 1 and the topics a and b; the client has no permission yet."""
     made = ClientHouse(tmp_path, authorizer)
     made.start()
     made.unfenced(1)
@@ -66,7 +66,7 @@ def fetch_errors(house: ClientHouse, session_id: int = 0, session_epoch: int = -
     return [one.error_code for topic in answer.responses for one in topic.partitions]
 
 
-def test_metadata_log_is_read_with_read_on_its_topic(
+def test_reading_the_metadata_log_requires_read_on_its_topic(
     house: ClientHouse, authorizer: StandardAuthorizer
 ) -> None:
     assert fetch_errors(house) == [DENIED]
@@ -77,7 +77,7 @@ def test_metadata_log_is_read_with_read_on_its_topic(
     assert fetch_errors(house) == [0]
 
 
-def test_session_answers_a_denial_until_it_is_gone__kip227(
+def test_session_repeats_a_denial_until_the_acl_changes__kip227(
     house: ClientHouse, authorizer: StandardAuthorizer
 ) -> None:
     first = house.client_ask(ApiKey.FETCH, 17, consuming(0, session_epoch=0))
@@ -100,14 +100,14 @@ def test_a_denied_fetch_of_any_topic_is_in_the_audit_stream(house: ClientHouse) 
     assert line["resource"] == "TOPIC:LITERAL:a" and line["api"] == "FETCH" and line["client_id"] == "test"
 
 
-def test_fetch_before_acls_are_known_is_neither_denied_nor_allowed(tmp_path: Path) -> None:
+def test_fetch_before_acls_are_loaded_is_neither_denied_nor_allowed(tmp_path: Path) -> None:
     house = ClientHouse(tmp_path, StandardAuthorizer(AuthorizerSettings()))
     house.start()
     answer = house.client_ask(ApiKey.FETCH, 17, consuming(0))
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_metadata_leaves_out_what_may_not_be_described(
+def test_metadata_omits_topics_that_the_client_may_not_describe(
     house: ClientHouse, authorizer: StandardAuthorizer
 ) -> None:
     def told(*names: str) -> dict[str | None, int]:
@@ -121,7 +121,7 @@ def test_metadata_leaves_out_what_may_not_be_described(
     assert told() == {"a": 0} and told("a", "b") == {"a": 0, "b": DENIED}
 
 
-def test_offsets_are_listed_with_describe(house: ClientHouse, authorizer: StandardAuthorizer) -> None:
+def test_listing_offsets_requires_describe(house: ClientHouse, authorizer: StandardAuthorizer) -> None:
     def error() -> int:
         topic = ListOffsetsTopic(METADATA_TOPIC, [ListOffsetsPartition(0, -1, -1)])
         answer = house.client_ask(ApiKey.LIST_OFFSETS, 11, ListOffsetsRequest(-1, 0, [topic]))
@@ -132,7 +132,7 @@ def test_offsets_are_listed_with_describe(house: ClientHouse, authorizer: Standa
     assert error() == 0
 
 
-def test_denials_come_before_what_kip630_refuses(house: ClientHouse, authorizer: StandardAuthorizer) -> None:
+def test_denials_precede_the_refusals_of_kip630(house: ClientHouse, authorizer: StandardAuthorizer) -> None:
     data = TopicProduceData(METADATA_TOPIC, partition_data=[PartitionProduceData(0, b"")])
 
     def errors() -> tuple[int, int]:
@@ -163,7 +163,7 @@ def test_broker_is_asked_only_for_groups_that_the_client_may_describe(
     assert told == [("g", -1, ErrorCode.GROUP_AUTHORIZATION_FAILED), ("h", 1, 0)]
 
 
-def test_transactional_id_and_share_group_need_their_own_operations(house: ClientHouse) -> None:
+def test_transactional_ids_and_share_groups_require_their_own_operations(house: ClientHouse) -> None:
     transaction = house.client_ask(
         ApiKey.FIND_COORDINATOR, 6, FindCoordinatorRequest("", 1, ("writer",))
     ).coordinators
@@ -179,7 +179,7 @@ def test_transactional_id_and_share_group_need_their_own_operations(house: Clien
         allow(TOPIC, "a", AclOperation.WRITE),
     ],
 )
-def test_producer_id_needs_idempotent_write_or_write_on_any_topic(
+def test_a_producer_id_requires_idempotent_write_or_write_on_any_topic(
     house: ClientHouse, authorizer: StandardAuthorizer, acl: AclState
 ) -> None:
     request = InitProducerIdRequest(None, 1000)
@@ -197,7 +197,7 @@ def test_delegation_token_is_refused_to_an_anonymous_client__kip48(house: Client
     assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
-def test_what_a_client_may_not_see_takes_turns_as_well(
+def test_denied_topics_are_decided_in_several_callbacks_too(
     house: ClientHouse, authorizer: StandardAuthorizer
 ) -> None:
     """Each topic costs a decision; the operations on a topic cost eight more."""

@@ -1,4 +1,4 @@
-"""What a client listener answers: metadata, the metadata log as a topic, and what is passed on."""
+"""What a client listener answers: metadata, the metadata log as a topic, and requests that it passes on."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def only(answer: object) -> PartitionData:
 
 
 @pytest.mark.parametrize("version", range(14))
-def test_metadata_tells_brokers_topics_and_leader_epochs(house: ClientHouse, version: int) -> None:
+def test_metadata_has_brokers_topics_and_leader_epochs(house: ClientHouse, version: int) -> None:
     answer = metadata(house, "t", version=version)
     assert [(one.node_id, one.port) for one in answer.brokers] == [(1, 9093)]
     (topic,) = answer.topics
@@ -96,7 +96,7 @@ def test_metadata_tells_brokers_topics_and_leader_epochs(house: ClientHouse, ver
         assert topic.topic_id == house.node.image.topic_names()["t"]
 
 
-def test_kraftd_is_a_node_only_in_answers_with_the_metadata_topic(house: ClientHouse) -> None:
+def test_only_answers_with_the_metadata_topic_list_kraftd_as_a_node(house: ClientHouse) -> None:
     assert [one.node_id for one in metadata(house).brokers] == [1]
     for answer in (metadata(house, METADATA_TOPIC, "t"), all_metadata(house)):
         assert [(one.node_id, one.port) for one in answer.brokers] == [(1, 9093), (100, 9092)]
@@ -108,7 +108,7 @@ def test_kraftd_is_a_node_only_in_answers_with_the_metadata_topic(house: ClientH
     assert sorted(one.name or "" for one in all_metadata(house).topics) == [METADATA_TOPIC, "t"]
 
 
-def test_metadata_topic_is_internal_to_none_but_patterns(house: ClientHouse) -> None:
+def test_metadata_topic_is_marked_internal_only_in_listings_of_all_topics(house: ClientHouse) -> None:
     listed = {one.name: one.is_internal for one in all_metadata(house).topics}
     assert listed == {METADATA_TOPIC: True, "t": False}
     (named,) = metadata(house, METADATA_TOPIC).topics
@@ -126,7 +126,7 @@ def test_reader_of_only_the_metadata_log_gets_no_broker(house: ClientHouse) -> N
     assert [one.node_id for one in metadata(house, METADATA_TOPIC, "missing").brokers] == [1, 100]
 
 
-def test_topics_that_are_not_there_are_refused_and_not_created(house: ClientHouse) -> None:
+def test_unknown_topics_are_refused_and_not_created(house: ClientHouse) -> None:
     answer = metadata(house, "new", "not/valid")
     assert [one.error_code for one in answer.topics] == [
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -138,7 +138,7 @@ def test_topics_that_are_not_there_are_refused_and_not_created(house: ClientHous
     assert "new" not in house.node.image.topic_names()
 
 
-def test_metadata_of_many_topics_is_made_in_turns(house: ClientHouse) -> None:
+def test_metadata_of_many_topics_is_made_in_several_callbacks(house: ClientHouse) -> None:
     for first in range(0, 3000, 1000):
         house.create(*[f"many-{n}" for n in range(first, first + 1000)], partitions=2)
     before = house.turns_taken
@@ -146,7 +146,7 @@ def test_metadata_of_many_topics_is_made_in_turns(house: ClientHouse) -> None:
     assert house.turns_taken - before >= 4
 
 
-def test_metadata_of_a_topic_with_very_many_partitions_is_made_in_turns(house: ClientHouse) -> None:
+def test_metadata_of_a_topic_of_many_partitions_is_made_in_several_callbacks(house: ClientHouse) -> None:
     house.create("wide", partitions=9_000)
     before = house.turns_taken
     (topic,) = metadata(house, "wide").topics
@@ -154,8 +154,10 @@ def test_metadata_of_a_topic_with_very_many_partitions_is_made_in_turns(house: C
     assert house.turns_taken - before >= 8  # four to describe them, four to encode them
 
 
-def test_an_epoch_that_is_not_on_disk_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk holds the node's new epoch back; a crash would make the node forget it."""
+def test_an_epoch_that_is_not_on_disk_is_not_visible_to_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk delays the write of the node's new epoch; a crash would lose it."""
     house = ClientHouse(tmp_path)
     monkeypatch.setattr(house.storage, "persist_election", lambda state, version: None)
     house.start()
@@ -165,7 +167,7 @@ def test_an_epoch_that_is_not_on_disk_is_not_told(tmp_path: Path, monkeypatch: p
     assert data.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-def test_metadata_waits_for_the_commit_of_what_it_tells(house: ClientHouse) -> None:
+def test_metadata_waits_for_the_commit_of_pending_records(house: ClientHouse) -> None:
     house.sync_by_itself = False
     house.create("uncommitted")
     place = house.client_send(ApiKey.METADATA, 13, MetadataRequest([MetadataRequestTopic(name="t")]))
@@ -214,11 +216,11 @@ def test_parked_fetch_is_answered_empty_after_max_wait(house: ClientHouse) -> No
 def test_fetch_errors_are_kafkas(house: ClientHouse, offset: int, epoch: int, error: ErrorCode) -> None:
     data = only(house.client_ask(ApiKey.FETCH, 17, consuming(offset, epoch=epoch)))
     assert data.error_code == error
-    assert data.records == b""  # null is more than librdkafka can read
+    assert data.records == b""  # librdkafka cannot read null
     assert data.aborted_transactions is None  # as from a broker, whatever the isolation level
 
 
-def test_answer_carries_no_more_than_is_read_without_a_pause(house: ClientHouse) -> None:
+def test_fetch_of_the_log_reads_at_most_max_read_bytes(house: ClientHouse) -> None:
     fetch = consuming(0)
     fetch.topics[0].partitions[0].partition_max_bytes = 1 << 30
     house.client_ask(ApiKey.FETCH, 17, fetch)
@@ -234,9 +236,7 @@ def refused_fetch(house: ClientHouse, topic_id: bytes, epoch: int, version: int)
 
 
 @pytest.mark.parametrize("version", [13, 15, 16, 18])
-def test_fetch_that_is_refused_learns_the_leader_and_its_endpoint__kip951(
-    house: ClientHouse, version: int
-) -> None:
+def test_refused_fetch_names_the_leader_and_its_endpoint__kip951(house: ClientHouse, version: int) -> None:
     def told(topic_id: bytes, epoch: int = -1) -> tuple[object, ...]:
         answer = refused_fetch(house, topic_id, epoch, version)
         leader, nodes = only(answer).current_leader, answer.node_endpoints
@@ -264,7 +264,7 @@ def test_observer_of_kafkas_controllers_names_itself_as_the_leader__kip951(
     assert [(one.node_id, one.port) for one in answer.node_endpoints] == [(100, 9092)]
 
 
-def test_producer_of_a_brokers_topic_learns_its_leader__kip951(house: ClientHouse) -> None:
+def test_refused_produce_names_the_leader_of_the_partition__kip951(house: ClientHouse) -> None:
     data = TopicProduceData("t", partition_data=[PartitionProduceData(1, b"")])
     answer = house.client_ask(ApiKey.PRODUCE, 12, ProduceRequest(None, -1, 100, [data]))
     (one,) = answer.responses[0].partition_responses
@@ -272,7 +272,7 @@ def test_producer_of_a_brokers_topic_learns_its_leader__kip951(house: ClientHous
     assert [(node.node_id, node.port) for node in answer.node_endpoints] == [(1, 9093)]
 
 
-def test_producer_of_what_does_not_exist_is_told_what_is_unknown(house: ClientHouse) -> None:
+def test_produce_to_an_unknown_topic_or_partition_is_refused(house: ClientHouse) -> None:
     def error(version: int, **topic: object) -> int:
         data = TopicProduceData(partition_data=[PartitionProduceData(7, b"")], **topic)  # type: ignore[arg-type]
         answer = house.client_ask(ApiKey.PRODUCE, version, ProduceRequest(None, -1, 100, [data]))
@@ -289,7 +289,7 @@ def test_producer_of_what_does_not_exist_is_told_what_is_unknown(house: ClientHo
 @pytest.mark.parametrize(
     ("epoch", "error"), [(0, ErrorCode.FENCED_LEADER_EPOCH), (99, ErrorCode.UNKNOWN_LEADER_EPOCH)]
 )
-def test_epoch_errors_are_told_where_no_leader_can_be_named(
+def test_epoch_errors_are_returned_if_no_leader_can_be_named(
     house: ClientHouse, epoch: int, error: ErrorCode
 ) -> None:
     request = consuming(0, epoch=epoch)
@@ -297,7 +297,7 @@ def test_epoch_errors_are_told_where_no_leader_can_be_named(
     assert only(house.client_ask(ApiKey.FETCH, 11, request)).error_code == error
 
 
-def test_sessions_tell_the_metadata_log_only_when_it_has_news(house: ClientHouse) -> None:
+def test_session_includes_the_metadata_log_only_when_it_has_news(house: ClientHouse) -> None:
     end_offset = house.view.high_watermark
     first = house.client_ask(ApiKey.FETCH, 17, consuming(end_offset, session_epoch=0))
     assert first.session_id and len(first.responses) == 1
@@ -366,14 +366,14 @@ def test_a_partition_that_a_request_names_repeatedly_is_refused_once(house: Clie
 
 
 @pytest.mark.parametrize("version", range(10, 13))
-def test_metadata_of_no_topic_in_particular_is_refused(house: ClientHouse, version: int) -> None:
+def test_metadata_request_with_neither_name_nor_id_is_refused(house: ClientHouse, version: int) -> None:
     asked = MetadataRequest([MetadataRequestTopic(METADATA_TOPIC_ID if version < 12 else bytes(16), None)])
     (topic,) = house.client_ask(ApiKey.METADATA, version, asked).topics
     assert (topic.error_code, topic.name) == (ErrorCode.INVALID_REQUEST, "")
     assert not house.closed
 
 
-def test_leader_epochs_end_where_the_log_says__kip320(house: ClientHouse) -> None:
+def test_end_offsets_of_leader_epochs_are_those_of_the_log__kip320(house: ClientHouse) -> None:
     epoch = house.node.core.epoch
     partitions = [OffsetForLeaderPartition(0, -1, one) for one in (epoch, epoch + 5)]
     request = OffsetForLeaderEpochRequest(-1, [OffsetForLeaderTopic(METADATA_TOPIC, partitions)])
@@ -439,14 +439,14 @@ def test_cluster_is_described_by_its_brokers(house: ClientHouse) -> None:
     assert wrong.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
 
 
-def test_writes_of_an_admin_client_reach_the_controller_of_this_node(house: ClientHouse) -> None:
+def test_writes_of_an_admin_client_are_passed_to_this_nodes_controller(house: ClientHouse) -> None:
     request = CreateTopicsRequest([CreatableTopic("by-client", 1, 1)], 1000)
     answer = house.client_ask(ApiKey.CREATE_TOPICS, 7, request)
     assert answer.topics[0].error_code == 0
     assert "by-client" in house.node.image.topic_names()
 
 
-def test_node_that_is_elected_while_a_write_waits_takes_it_itself(
+def test_node_that_is_elected_while_a_write_waits_decides_it_itself(
     house: ClientHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as leaderless:
@@ -462,7 +462,7 @@ def test_node_that_is_elected_while_a_write_waits_takes_it_itself(
     assert not len(house.clients.passing_on)
 
 
-def test_fault_of_this_nodes_controller_is_answered_after_a_wait_too(
+def test_fault_of_this_nodes_controller_is_answered_also_after_a_wait(
     house: ClientHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def decide(*_asked: object) -> None:
@@ -478,7 +478,7 @@ def test_fault_of_this_nodes_controller_is_answered_after_a_wait_too(
     assert house.answer(place).topics[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_leader_that_is_not_active_yet_takes_a_write_once_it_is(
+def test_leader_that_is_not_active_yet_decides_a_write_once_it_is(
     house: ClientHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as elected:
@@ -507,7 +507,7 @@ def test_brokers_are_asked_for_coordinators_one_after_another(house: ClientHouse
     assert not len(house.clients.passing_on)
 
 
-def test_without_a_broker_that_answers_the_client_tries_again(house: ClientHouse) -> None:
+def test_without_an_answer_of_any_broker_the_client_gets_a_retriable_error(house: ClientHouse) -> None:
     place = house.client_send(ApiKey.FIND_COORDINATOR, 6, FindCoordinatorRequest(coordinator_keys=("g",)))
     house.client_step(Answered(house.asked[0].ask_id, None))
     house.client_advance(RETRY_MS)
@@ -519,7 +519,7 @@ def ask_for_a_coordinator(house: ClientHouse) -> tuple[int, int]:
 
 
 def coordinator(house: ClientHouse, ask: int, node_id: int) -> None:
-    """A broker's answer to an Ask, by its place among all."""
+    """Answer the Ask at a place among all, as a broker."""
     found = FindCoordinatorResponse(coordinators=[Coordinator("g", node_id, "127.0.0.1", 9094)])
     house.client_step(Answered(house.asked[ask].ask_id, found))
 
@@ -535,7 +535,7 @@ def test_broker_that_is_slow_does_not_hold_up_the_client(house: ClientHouse) -> 
     house.client_advance(PATIENCE_MS)
     assert len(house.asked) == 2 and not len(house.clients.passing_on)
     ask_for_a_coordinator(house)
-    assert house.asked[-1].destination.node_id == 2, "the one that answered last comes first"
+    assert house.asked[-1].destination.node_id == 2, "the broker that answered last is asked first"
 
 
 def test_slow_brokers_answer_counts_when_no_other_broker_has_one(house: ClientHouse) -> None:
@@ -561,7 +561,7 @@ def test_late_answer_of_a_broker_is_ignored(house: ClientHouse) -> None:
     assert not len(house.clients.passing_on)
 
 
-def test_answer_that_nothing_can_be_made_of_fails_one_call_only(house: ClientHouse) -> None:
+def test_unusable_answer_of_a_broker_fails_one_call_only(house: ClientHouse) -> None:
     house.may_fail = True
     place = house.client_send(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest("g"))
     house.client_step(Answered(house.asked[0].ask_id, FindCoordinatorResponse()))
@@ -577,7 +577,7 @@ def test_api_versions_list_what_the_listener_serves(house: ClientHouse) -> None:
     assert answer.finalized_features
 
 
-def test_logins_are_listed_and_refused_without_sasl(house: ClientHouse) -> None:
+def test_without_sasl_logins_are_listed_and_refused(house: ClientHouse) -> None:
     listed = {
         one.api_key for one in house.client_ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("t", "1")).api_keys
     }

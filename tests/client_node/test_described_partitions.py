@@ -61,7 +61,7 @@ def next_cursor(answer: DescribeTopicPartitionsResponse) -> tuple[str, int] | No
     return None if one is None else (one.topic_name, one.partition_index)
 
 
-def test_cursor_has_to_be_at_a_topic_that_the_request_names(house: ClientHouse) -> None:
+def test_cursor_must_be_at_a_topic_that_the_request_names(house: ClientHouse) -> None:
     refused = ErrorCode.INVALID_REQUEST
     assert told(ask(house, "a", "c", cursor=("b", 0))) == [("a", refused, []), ("c", refused, [])]
     assert told(ask(house, "a", "c", cursor=("c", -1))) == [("a", refused, []), ("c", refused, [])]
@@ -88,12 +88,14 @@ def test_topics_that_may_not_be_described_come_last_whatever_the_limit(
     assert told(ask(house)) == [("b", 0, [0, 1])]
 
 
-def test_operations_are_told_of_topics_that_are_not_there_too__kip430(house: ClientHouse) -> None:
+def test_unknown_topics_have_authorized_operations_too__kip430(house: ClientHouse) -> None:
     there, missing = ask(house, "a", "d").topics
     assert there.topic_authorized_operations == missing.topic_authorized_operations > 0
 
 
-def test_very_many_topics_are_described_in_turns(house: ClientHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_very_many_topics_are_described_in_several_callbacks(
+    house: ClientHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(api, "NAMES_PER_CALLBACK", 10)
     monkeypatch.setattr(turns, "MAX_TURN_WORK_US", 750)
     names = [f"n{number:02}" for number in range(50)]
@@ -103,7 +105,7 @@ def test_very_many_topics_are_described_in_turns(house: ClientHouse, monkeypatch
     assert house.turns_taken - before == 5 + 8  # nine decisions and a partition take 136 µs
 
 
-def test_topic_that_metadata_is_asked_of_twice_is_told_once(house: ClientHouse) -> None:
+def test_topic_that_is_requested_twice_is_answered_once(house: ClientHouse) -> None:
     asked = [MetadataRequestTopic(name=name) for name in ("a", "b", "a", "nope", "nope")]
     answer = house.client_ask(ApiKey.METADATA, 12, MetadataRequest(asked))
     assert [one.name for one in answer.topics] == ["a", "b", "nope"]

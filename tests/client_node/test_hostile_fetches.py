@@ -1,4 +1,4 @@
-"""Hostile Fetch requests on a client listener: whatever they ask for, a node keeps what its bounds allow."""
+"""Hostile Fetch requests on a client listener: a node keeps no more than its bounds allow."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOPICS = [
 
 
 def hostile_fetch(dice: Random, version: int, sessions: list[FetchSession], end_offset: int) -> FetchRequest:
-    """A fetch as none should be sent; half of them wait for long at the end of the log."""
+    """An invalid fetch; half of these wait long at the end of the log."""
     is_sane = dice.random() < 0.5
 
     def place() -> tuple[str, bytes, int]:

@@ -1,4 +1,4 @@
-"""Answers that are kept for equal requests: never another answer than one that is made anew."""
+"""Answers that are kept for equal requests: each equals an answer made anew."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def t_named(name: str) -> MetadataRequestTopic:
     return MetadataRequestTopic(name=name)
 
 
-def test_requests_that_differ_have_answers_of_their_own(house: ClientHouse) -> None:
+def test_different_requests_get_different_answers(house: ClientHouse) -> None:
     for version in range(1, 14):
         ask(house, "t", version=version)
     ask(house)
@@ -72,7 +72,7 @@ def test_requests_that_differ_have_answers_of_their_own(house: ClientHouse) -> N
     assert ask(house, "t", connection_id=1000) == ask(house, "t", connection_id=1000 + CONNECTION_CLASSES)
 
 
-def test_random_changes_are_in_the_next_answer(house: ClientHouse) -> None:
+def test_every_random_change_is_in_the_next_answer(house: ClientHouse) -> None:
     dice = random.Random(5)
     names = ["t"]
     for step in range(150):
@@ -97,7 +97,7 @@ def test_random_changes_are_in_the_next_answer(house: ClientHouse) -> None:
         assert before == again == ask(house, *asked, version=version, connection_id=connection_id)
 
 
-def test_an_answer_of_before_an_uncommitted_change_is_not_given_again(house: ClientHouse) -> None:
+def test_an_answer_made_before_an_uncommitted_change_is_not_reused(house: ClientHouse) -> None:
     assert ask(house, "t") is not None
     house.sync_by_itself = False
     house.create("uncommitted")
@@ -107,7 +107,7 @@ def test_an_answer_of_before_an_uncommitted_change_is_not_given_again(house: Cli
     assert ask(house, "t") is not None
 
 
-def test_an_answer_of_one_epoch_is_not_kept_for_the_next(house: ClientHouse) -> None:
+def test_a_kept_answer_is_dropped_when_the_high_watermark_moves(house: ClientHouse) -> None:
     assert ask(house, METADATA_TOPIC) is not None
     place = (house.clients.memo.answers, next(iter(house.clients.memo.answers)))
     house.advance(600)  # a NoOpRecord: the high watermark moves
@@ -132,7 +132,7 @@ def test_requests_without_a_whole_header_are_refused_as_before(house: ClientHous
     assert kept(house) == 1
 
 
-def test_place_of_a_request_that_is_not_served_is_not_the_next_ones(house: ClientHouse) -> None:
+def test_an_answer_behind_a_refused_request_is_not_kept_in_its_place(house: ClientHouse) -> None:
     listed = b"".join(encode_request(ApiKey.LIST_CONFIG_RESOURCES, 1, 5, "c", ListConfigResourcesRequest()))
     frames = [
         memoryview(b"\x00\x03\x00\x63" + bytes(4) + b"\xff\xff" + bytes(2)),

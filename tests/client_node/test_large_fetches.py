@@ -1,4 +1,4 @@
-"""Fetches of very many partitions: no event loop callback does much of one, and nothing of it is kept."""
+"""Fetches of very many partitions: the work is spread over event loop callbacks, and nothing is kept."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def told(answer: FetchResponse) -> list[tuple[str, bytes, int, int]]:
 
 @pytest.mark.parametrize("epoch", [0, -1])
 @pytest.mark.parametrize("version", [7, 12, 13, 15, 17, 18])
-def test_each_partition_of_a_large_fetch_is_refused_in_turns_and_no_session_kept(
+def test_large_fetch_is_refused_in_several_callbacks_and_keeps_no_session(
     house: Loop, version: int, epoch: int
 ) -> None:
     own = house.topic_id("t")
@@ -104,7 +104,7 @@ def test_each_partition_of_a_large_fetch_is_refused_in_turns_and_no_session_kept
     assert house.turns_taken > PARTITIONS // 200 and house.source.most <= 200
 
 
-def test_large_fetch_tells_marks_of_the_metadata_log_and_carries_no_records(house: Loop) -> None:
+def test_large_fetch_has_the_high_watermark_of_the_log_and_no_records(house: Loop) -> None:
     unknown = FetchTopic(topic_id=UNKNOWN, partitions=[*map(at, range(PARTITIONS))])
     answer = house.fetch(asking(unknown, FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[at(0)])))
     log = answer.responses[-1].partitions[0]
@@ -141,7 +141,7 @@ def test_session_that_would_become_large_is_closed(house: Loop, forgets: bool) -
 
 
 @pytest.mark.parametrize("by", [MetadataMoved, DeadlineReached])
-def test_parked_fetches_of_many_partitions_are_answered_in_turns(house: Loop, by: type) -> None:
+def test_parked_fetches_of_many_partitions_are_answered_in_several_callbacks(house: Loop, by: type) -> None:
     missing = FetchTopic(topic_id=house.topic_id("t"), partitions=[*map(at, range(2, 402))])
     log = FetchPartition(0, fetch_offset=house.view.high_watermark, partition_max_bytes=1 << 20)
     request = asking(

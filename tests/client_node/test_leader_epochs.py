@@ -46,7 +46,7 @@ def end_of(house: ClientHouse, epoch: int) -> EpochEndOffset:
     return end
 
 
-def test_replica_named_as_the_leader_tells_no_end_of_the_current_epoch(
+def test_standby_named_as_leader_reports_no_end_of_the_current_epoch(
     house: ClientHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(NodeView, "leader_id", OTHER)
@@ -59,7 +59,7 @@ def test_replica_named_as_the_leader_tells_no_end_of_the_current_epoch(
     assert position.validated(leader, end.leader_epoch, end.end_offset) is State.FETCHING
 
 
-def test_replica_tells_an_epochs_end_once_records_behind_it_are_committed(
+def test_replica_reports_an_epochs_end_once_later_records_are_committed(
     house: ClientHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     epoch = house.view.epoch
@@ -72,7 +72,7 @@ def test_replica_tells_an_epochs_end_once_records_behind_it_are_committed(
     assert end_of(house, epoch - 1).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
 
 
-def test_replica_that_lags_behind_an_election_knows_no_end(
+def test_replica_that_lags_behind_an_election_reports_no_end(
     house: ClientHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     epoch = house.view.epoch
@@ -82,7 +82,7 @@ def test_replica_that_lags_behind_an_election_knows_no_end(
     assert end_of(house, epoch).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
 
 
-def test_consumer_is_sent_to_the_leader_that_metadata_names(
+def test_node_that_metadata_does_not_name_as_the_leader_refuses(
     house: ClientHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = ControllerState(OTHER, bytes(16), listeners=(Endpoint(CLIENT, "127.0.0.1", 9192),))

@@ -28,7 +28,7 @@ def house(tmp_path: Path) -> ClientHouse:
     return made
 
 
-def test_parked_fetch_whose_answer_cannot_be_written_costs_itself_alone(
+def test_parked_fetch_whose_answer_cannot_be_written_fails_alone(
     house: ClientHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real_read = LogSource.read
@@ -71,7 +71,7 @@ def test_fetch_whose_records_cannot_be_written_is_refused(
     assert "a request failed" in house.said
 
 
-def test_fetch_that_cannot_be_begun_is_refused_and_forgotten(
+def test_fetch_that_fails_at_its_start_is_refused_and_forgotten(
     house: ClientHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def look(*_asked: object) -> None:

@@ -1,4 +1,4 @@
-"""What is committed is what Kafka's jars and the generator say."""
+"""The committed schemas and modules are those of Kafka's jars and of the generator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_committed_messages_are_current(capsys: pytest.CaptureFixture[str]) 
     assert generate.main(["--check"]) == 0, capsys.readouterr().out
 
 
-def test_a_module_that_is_not_current_is_named(tmp_path: Path) -> None:
+def test_an_outdated_module_is_named(tmp_path: Path) -> None:
     files = generate.generate(extract.SCHEMAS)
     generate.write(files, tmp_path)
     assert generate.differences(files, tmp_path) == []
@@ -52,7 +52,7 @@ def test_the_schemas_are_those_of_the_jars() -> None:
         assert (extract.SCHEMAS / name).read_text() == text, name
 
 
-def test_prose_stays_behind_and_unknown_keys_are_an_error() -> None:
+def test_extraction_drops_prose_and_refuses_unknown_keys() -> None:
     schema = {
         "name": "A",
         "type": "data",
@@ -65,7 +65,7 @@ def test_prose_stays_behind_and_unknown_keys_are_an_error() -> None:
         extract.message_facts(schema)
 
 
-def test_no_schema_holds_prose() -> None:
+def test_no_schema_contains_prose() -> None:
     for path in extract.SCHEMAS.glob("*.json"):
         assert '"about"' not in path.read_text(), path.name
 
@@ -76,7 +76,7 @@ def test_messages_without_a_valid_version_have_no_module(messages: dict[str, Mes
 
 
 def test_a_common_struct_has_the_versions_of_its_message(messages: dict[str, Message]) -> None:
-    """Its users have different versions; it must not be clipped to those of the first."""
+    """Messages that use it have different versions; it must not be clipped to those of the first."""
     response = messages["DescribeQuorumResponse"]
     replica_id = response.structs["ReplicaState"].fields[0]
     assert replica_id.versions == response.valid
@@ -107,14 +107,14 @@ def test_fields_of_a_nested_struct_are_clipped_to_the_versions_of_its_field(
         ),
     ],
 )
-def test_defaults_are_values(
+def test_defaults_of_the_schemas_become_python_values(
     messages: dict[str, Message], message: str, struct: str, field: str, default: object
 ) -> None:
     fields = {found.name: found for found in messages[message].structs[struct].fields}
     assert fields[field].default == default
 
 
-def test_ranges() -> None:
+def test_version_ranges_are_parsed() -> None:
     assert parse_range("4+") == (4, LAST_VERSION)
     assert parse_range("1-3") == (1, 3)
     assert parse_range("2") == (2, 2)
@@ -132,7 +132,7 @@ def test_ranges() -> None:
         ("timeoutMs", "timeout_ms"),
     ],
 )
-def test_names(name: str, expected: str) -> None:
+def test_names_become_snake_case(name: str, expected: str) -> None:
     assert snake(name) == expected
 
 

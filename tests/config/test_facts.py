@@ -1,4 +1,4 @@
-"""What is committed of Kafka's config definitions is what its classes say, and nothing of their prose."""
+"""The committed facts of Kafka's config definitions agree with its classes and contain no prose."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from testkit.java import find_javac
 DEFINITIONS = [broker_def(), broker_quota_def(), topic_def(), group_def(), client_metrics_def()]
 
 
-def test_the_generated_module_is_what_the_schemas_say() -> None:
+def test_the_generated_module_agrees_with_the_schemas() -> None:
     assert TARGET.read_text() == generate(CONFIG_SCHEMAS)
 
 
 @pytest.mark.kafka
-def test_the_schemas_are_what_kafkas_classes_say() -> None:
+def test_the_schemas_agree_with_kafkas_classes() -> None:
     if find_javac() is None:
         pytest.skip("no javac beside the java in use")
     said = render(extract(kafka_libs()))
@@ -35,13 +35,13 @@ def test_the_schemas_are_what_kafkas_classes_say() -> None:
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=repr)
-def test_every_default_is_a_value_that_its_key_takes(definition: ConfigDef) -> None:
+def test_every_default_is_a_valid_value_of_its_key(definition: ConfigDef) -> None:
     for key in definition.values():
         if not key.required:
             key.default_value()
 
 
-def test_no_prose_is_kept() -> None:
+def test_the_schemas_contain_no_prose() -> None:
     words = [
         len(str(value).split())
         for path in CONFIG_SCHEMAS.glob("*.json")

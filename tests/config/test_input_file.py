@@ -1,4 +1,4 @@
-"""A pipe, a device or a directory in the place of a file that a person names holds nothing up."""
+"""A pipe, a device or a directory in place of a file blocks no command and no daemon."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.cli.run import run
 
 @pytest.fixture
 def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A pipe that no process writes, at which tests do not wait for long."""
+    """A pipe without a writer; commands wait only briefly for one."""
     monkeypatch.setattr(input_file, "WAIT_S", 0.01)
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -39,7 +39,7 @@ def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         (lambda path: _read_token(f"file://{path}"), SaslFailed),
     ],
 )
-def test_a_pipe_that_is_not_written_is_told_wherever_a_file_is_read(
+def test_a_pipe_without_a_writer_is_refused_wherever_a_file_is_read(
     pipe: str, read: Callable[[str], object], raised: type[Exception]
 ) -> None:
     with pytest.raises(raised, match="a pipe or a device"):
@@ -54,7 +54,7 @@ def test_a_pipe_that_another_process_writes_is_read_to_its_end(pipe: str) -> Non
 
 
 @pytest.mark.parametrize(("path", "why"), [("/dev/zero", "more than 1,000 bytes"), ("/", "Is a directory")])
-def test_what_is_no_file_is_told_and_what_is_too_long(path: str, why: str) -> None:
+def test_a_path_that_is_no_file_and_a_file_that_is_too_long_are_refused(path: str, why: str) -> None:
     with pytest.raises(OSError, match=why):
         read_input_file(path, 1_000)
     assert read_input_file("/dev/null", 1_000) == b""
@@ -70,15 +70,15 @@ def test_what_is_no_file_is_told_and_what_is_too_long(path: str, why: str) -> No
         (("quorum", "describe", "--bootstrap", "127.0.0.1:1", "--command-config"), 2),
     ],
 )
-def test_a_command_ends_at_a_pipe_that_is_not_written(pipe: str, words: tuple[str, ...], code: int) -> None:
+def test_a_command_ends_at_a_pipe_without_a_writer(pipe: str, words: tuple[str, ...], code: int) -> None:
     done = run(*words, pipe)
     assert done.code == code
     assert "a pipe or a device" in " ".join((done.out + done.err).split())
 
 
-def test_a_pipe_that_may_only_be_read_is_no_file_of_a_directory(pipe: str) -> None:
+def test_a_read_only_pipe_is_no_file_of_a_directory(pipe: str) -> None:
     os.chmod(pipe, 0o444)
-    file = RealDisk()._open_for_reading(pipe)  # root may write it, others get here
+    file = RealDisk()._open_for_reading(pipe)  # root may write it, other users cannot
     file.close()
 
 
@@ -92,7 +92,7 @@ class Log:
         self.errors.append(f"{text}: {fields['error']}")
 
 
-def test_an_audit_pipe_that_is_not_read_is_refused_and_a_full_one_holds_nothing_up(pipe: str) -> None:
+def test_an_audit_pipe_without_a_reader_is_refused_and_a_full_one_blocks_nothing(pipe: str) -> None:
     from kraftd.requests.effects import AuditLine
 
     log = Log()

@@ -55,7 +55,7 @@ def test_a_plain_file_gives_kafkas_defaults(load_lines: Load) -> None:
     assert config.warnings == ()
 
 
-def test_the_example_of_the_repository_is_sound() -> None:
+def test_the_repositorys_example_file_loads_without_warnings() -> None:
     config = load(ROOT / "config" / "controller.properties")
     assert config.advertised_listeners == (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
     assert config.client_listeners == (Endpoint("CLIENT", "127.0.0.1", 9092),)
@@ -70,15 +70,15 @@ def test_an_override_wins_over_the_file(load_lines: Load) -> None:
     assert config.data_dirs == ("/a", "/b")
 
 
-def test_keys_without_use_are_one_warning(load_lines: Load) -> None:
+def test_keys_without_effect_are_one_warning(load_lines: Load) -> None:
     config = load_lines("num.network.threads=3", "log.retention.check.interval.ms=300000")
     assert config.warnings == (
         "these keys have no effect on kraftd: log.retention.check.interval.ms, num.network.threads",
     )
 
 
-def test_the_file_that_comes_with_kafka_has_one_warning(load_lines: Load) -> None:
-    """Every key of its config/controller.properties that has no meaning here."""
+def test_the_file_distributed_with_kafka_has_one_warning(load_lines: Load) -> None:
+    """The warning names the keys of its config/controller.properties that kraftd does not use."""
     keys = (
         "num.network.threads=3",
         "num.io.threads=8",
@@ -105,7 +105,7 @@ def test_a_voter_that_is_named_twice_is_refused(load_lines: Load) -> None:
     assert "node 7 is there twice" in problem
 
 
-def test_a_voter_that_listens_on_another_port_is_warned_of(load_lines: Load) -> None:
+def test_a_voter_that_listens_on_another_port_is_a_warning(load_lines: Load) -> None:
     (warning,) = load_lines("controller.quorum.voters=7@127.0.0.1:9999,2@b:9093").warnings
     assert "has this node at 127.0.0.1:9999, and it listens on port" in warning
     assert load_lines("controller.quorum.voters=7@other-name:9093,2@b:9093").warnings == ()
@@ -130,7 +130,7 @@ def test_a_voter_that_listens_on_another_port_is_warned_of(load_lines: Load) -> 
         ("10.0.0.5", "a-name", False),
     ],
 )
-def test_a_voter_that_listens_on_another_host_is_warned_of(
+def test_a_voter_that_listens_on_another_host_is_a_warning(
     load_lines: Load, listens: str, called: str, warned: bool
 ) -> None:
     lines = (f"controller.quorum.voters=7@{called}:9093,2@b:9093", f"listeners=CONTROLLER://{listens}:9093")
@@ -147,18 +147,18 @@ def test_the_text_of_a_misspelt_key_is_never_shown(load_lines: Load) -> None:
     assert "s3cret" not in repr(load_lines("plugin.thing=s3cret").warnings)
 
 
-def test_a_key_that_topics_inherit_is_of_use(load_lines: Load) -> None:
+def test_a_key_that_topics_inherit_is_no_warning(load_lines: Load) -> None:
     assert load_lines("log.retention.hours=3", "min.insync.replicas=2").warnings == ()
 
 
-def test_a_key_that_is_set_twice_is_told_of(load_lines: Load) -> None:
+def test_a_key_that_is_set_twice_is_reported(load_lines: Load) -> None:
     config = load_lines("num.partitions=3", "num.partitions=4")
     assert config.num_partitions == 4
     expected = "num.partitions is set twice in controller.properties: line 7 counts, line 6 does not"
     assert config.warnings == (expected,)
 
 
-def test_a_strangers_key_is_warned_of_and_a_listeners_own_is_not(load_lines: Load) -> None:
+def test_an_unknown_key_is_a_warning_and_a_listeners_own_key_is_not(load_lines: Load) -> None:
     config = load_lines("my.plugin.setting=1", "listener.name.controller.my.thing=2")
     expected = "these are keys of neither Kafka nor kraftd, and have no effect: my.plugin.setting"
     assert config.warnings == (expected,)
@@ -174,9 +174,7 @@ def test_a_strangers_key_is_warned_of_and_a_listeners_own_is_not(load_lines: Loa
         ("kraftd.log.fromat=json", "kraftd.log.format"),
     ],
 )
-def test_a_slip_in_a_key_is_refused_with_the_key_that_was_meant(
-    load_lines: Load, line: str, meant: str
-) -> None:
+def test_a_misspelt_key_is_refused_with_a_suggestion(load_lines: Load, line: str, meant: str) -> None:
     key = line.partition("=")[0]
     assert problems(load_lines, line) == [
         f"{key}: there is no such key; did you mean {meant}? (controller.properties, line 6)"
@@ -196,17 +194,19 @@ def test_a_slip_in_a_key_is_refused_with_the_key_that_was_meant(
         ("log.retention.ms=0", "must be at least 1, or -1 for no limit"),
     ],
 )
-def test_an_ill_typed_value_is_refused_with_what_would_do(load_lines: Load, line: str, wanted: str) -> None:
+def test_an_ill_typed_value_is_refused_with_the_accepted_values(
+    load_lines: Load, line: str, wanted: str
+) -> None:
     [problem] = problems(load_lines, line)
     assert problem.endswith(f"{wanted} (controller.properties, line 6)")
 
 
-def test_all_problems_are_told_at_once(load_lines: Load) -> None:
+def test_all_problems_are_reported_at_once(load_lines: Load) -> None:
     assert len(problems(load_lines, "num.partitions=x", "delete.topic.enable=y", "num.partitoins=1")) == 3
 
 
 @pytest.mark.parametrize("bad", ["num.partitions=x", "num.partitoins=1"])
-def test_what_cannot_be_together_is_told_beside_what_cannot_be_read(load_lines: Load, bad: str) -> None:
+def test_conflicting_values_are_reported_beside_unreadable_ones(load_lines: Load, bad: str) -> None:
     more = [
         "controller.quorum.voters=8@a:1,8@b:1",
         "broker.id=5",
@@ -223,8 +223,8 @@ def test_what_cannot_be_together_is_told_beside_what_cannot_be_read(load_lines: 
     assert problems(load_lines, *more, bad)[1:] == together
 
 
-def test_what_depends_on_an_unread_value_is_not_judged(load_lines: Load) -> None:
-    """Neither by its default: bootstrap servers that are misspelt are not missing as well."""
+def test_a_rule_that_depends_on_an_unreadable_value_is_not_checked(load_lines: Load) -> None:
+    """Its default is not checked either: misspelt bootstrap servers are not reported as missing too."""
     for line in ("controller.quorum.boostrap.servers=a:1", "controller.quorum.bootstrap.servers=a"):
         (problem,) = problems(load_lines, line, without="controller.quorum.bootstrap.servers")
         assert problem.startswith(line.partition("=")[0])
@@ -233,7 +233,7 @@ def test_what_depends_on_an_unread_value_is_not_judged(load_lines: Load) -> None
 
 
 @pytest.mark.parametrize("key", ["process.roles", "node.id", "controller.listener.names"])
-def test_what_must_be_set_is_named_with_an_example(load_lines: Load, key: str) -> None:
+def test_a_missing_required_key_is_reported_with_an_example(load_lines: Load, key: str) -> None:
     [problem] = problems(load_lines, without=key)
     assert problem.startswith(f"{key} is not set; add a line like {key}=")
 
@@ -243,7 +243,7 @@ def test_the_broker_role_is_refused_with_the_reason(load_lines: Load) -> None:
     assert "kraftd is a controller, and no broker yet" in problem
 
 
-def test_a_listener_that_has_no_protocol_is_told_the_name_that_was_meant(load_lines: Load) -> None:
+def test_a_listener_without_a_protocol_is_refused_with_a_suggestion(load_lines: Load) -> None:
     assert problems(load_lines, "listeners=CONTROLER://:9093", without="listeners") == [
         "listeners=CONTROLER://:9093: no listener named CONTROLER in listener.security.protocol.map; "
         "did you mean CONTROLLER? (controller.properties, line 5)"
@@ -274,11 +274,11 @@ def test_a_listener_that_has_no_protocol_is_told_the_name_that_was_meant(load_li
         (["authorizer.class.name=a.B"], "kraftd runs no Java classes"),
     ],
 )
-def test_what_cannot_be_together_is_refused(load_lines: Load, lines: list[str], says: str) -> None:
+def test_conflicting_or_invalid_values_are_refused(load_lines: Load, lines: list[str], says: str) -> None:
     assert any(says in problem for problem in problems(load_lines, *lines))
 
 
-def test_a_problem_of_two_uses_of_a_key_is_told_once(load_lines: Load) -> None:
+def test_a_problem_found_twice_is_reported_once(load_lines: Load) -> None:
     (problem,) = problems(
         load_lines,
         "listener.security.protocol.map=CONTROLLER:SASL_PLAINTEXT",
@@ -315,7 +315,7 @@ def test_the_value_of_a_key_that_may_hold_a_secret_is_hidden(key: str) -> None:
     assert Setting("num.partitions", "3", "here", hidden=True).shown() == "num.partitions=[hidden]"
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no such file"):
         load(tmp_path / "none.properties")
 
@@ -325,23 +325,23 @@ def test_an_override_without_key_and_value_is_refused(load_lines: Load, override
     assert "must be key=value" in problems(load_lines, overrides=(override,))[0]
 
 
-def test_every_row_is_of_a_key_of_kafkas_or_brings_its_definition() -> None:
+def test_every_row_has_a_key_of_kafka_or_a_definition_of_its_own() -> None:
     assert {key for key, row in ROWS.items() if row.definition is None} <= set(broker_def())
     assert not set(OWN) & set(broker_def())
 
 
-def test_the_docs_page_has_the_tables_that_the_rows_make() -> None:
+def test_the_docs_page_has_the_tables_made_from_the_rows() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text()
     assert page_with_tables(page) == page, "run python -m kraftd.config.reference docs/configuration.md"
 
 
-def test_the_docs_page_says_which_keys_are_without_effect() -> None:
+def test_the_docs_page_lists_the_keys_without_effect() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text()
     for key, why in WITHOUT_EFFECT.items():
         assert f"| `{key}` | {why} |" in page
 
 
-def test_overrides_of_the_connections_of_one_address_are_numbers_by_host(load_lines: Load) -> None:
+def test_connection_limits_are_overridden_by_host(load_lines: Load) -> None:
     config = load_lines("max.connections.per.ip=0", "max.connections.per.ip.overrides=127.0.0.1:5, h:1")
     assert config.max_connections_per_ip_overrides == {"127.0.0.1": 5, "h": 1}
     assert problems(load_lines, "max.connections.per.ip.overrides=h") == [
@@ -351,12 +351,12 @@ def test_overrides_of_the_connections_of_one_address_are_numbers_by_host(load_li
 
 @settings(max_examples=200, deadline=None)
 @given(st.text("abc.", max_size=9), st.text("abc.", max_size=9))
-def test_slips_are_counted_alike_from_both_sides(left: str, right: str) -> None:
+def test_the_edit_distance_is_symmetric(left: str, right: str) -> None:
     assert edit_distance(left, right, 3) == edit_distance(right, left, 3)
     assert (edit_distance(left, right, 3) == 0) == (left == right)
 
 
-def test_two_letters_in_the_wrong_order_are_one_slip() -> None:
+def test_two_swapped_letters_are_one_edit() -> None:
     assert edit_distance("partitoins", "partitions", 2) == 1
     assert probably_meant("node.di", ["node.id", "log.dir"]) == "node.id"
     assert probably_meant("completely.different", ["node.id", "log.dir"]) is None
@@ -375,7 +375,7 @@ def test_two_letters_in_the_wrong_order_are_one_slip() -> None:
         ("broker.session", None),
     ],
 )
-def test_a_unit_that_is_written_otherwise_or_left_out_is_suggested(typed: str, meant: str | None) -> None:
+def test_a_key_with_a_wrong_or_missing_unit_gets_a_suggestion(typed: str, meant: str | None) -> None:
     assert probably_meant(typed, broker_def()) == meant
 
 
@@ -437,7 +437,7 @@ OURS_ALONE = ("kraftd serves only", "is no port", "nobody can connect to node")
 @pytest.mark.kafka
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=FILES)
-def test_a_file_is_taken_when_kafka_takes_it_and_means_the_same(
+def test_a_file_is_accepted_if_kafka_accepts_it_and_means_the_same(
     oracle: ConfigOracle, load_lines: Load, lines: dict[str, str]
 ) -> None:
     theirs = oracle.ask("server", static={**BASE, **lines})
@@ -461,7 +461,7 @@ def test_a_file_is_taken_when_kafka_takes_it_and_means_the_same(
 @pytest.mark.kafka
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_each_key_takes_the_texts_that_kafka_takes(oracle: ConfigOracle, data: st.DataObject) -> None:
+def test_each_key_accepts_the_texts_that_kafka_accepts(oracle: ConfigOracle, data: st.DataObject) -> None:
     keys = sorted(key for key in broker_def() if key not in BASE and broker_def()[key].type != "class")
     key = broker_def()[data.draw(st.sampled_from(keys))]
     text = data.draw(texts_for(key))
@@ -471,7 +471,7 @@ def test_each_key_takes_the_texts_that_kafka_takes(oracle: ConfigOracle, data: s
     except ValueError as error:
         assert theirs, (key.name, text, error)
     else:
-        # What other keys have against it is another test's matter.
+        # Conflicts with other keys are tested elsewhere.
         assert f"for configuration {key.name}" not in theirs, (key.name, text, theirs)
 
 
@@ -490,7 +490,7 @@ def test_the_metrics_listener_is_a_host_and_a_port(load_lines: Load, text: str, 
     assert (found.host, found.port) == (host, port)
 
 
-def test_a_metrics_listener_over_tls_needs_a_key_store_of_its_own_or_of_all(load_lines: Load) -> None:
+def test_a_metrics_listener_over_tls_needs_its_own_or_the_nodes_key_store(load_lines: Load) -> None:
     (problem,) = problems(load_lines, "kraftd.metrics.listener=https://:9404")
     assert "METRICS is TLS and needs a key store" in problem
     for prefix in ("", "listener.name.metrics."):
@@ -499,7 +499,7 @@ def test_a_metrics_listener_over_tls_needs_a_key_store_of_its_own_or_of_all(load
         assert found.tls is not None and found.tls.keystore.location == "node.pem"
 
 
-def test_a_password_of_the_metrics_listener_needs_a_user_and_should_need_tls(load_lines: Load) -> None:
+def test_a_metrics_password_without_a_user_is_refused_without_tls_warned_of(load_lines: Load) -> None:
     (problem,) = problems(load_lines, "kraftd.metrics.listener=:9404\nkraftd.metrics.password=x")
     assert problem.startswith("kraftd.metrics.user")
     text = "kraftd.metrics.listener=:9404\nkraftd.metrics.user=u\nkraftd.metrics.password=hidden"
@@ -520,9 +520,7 @@ def test_metrics_are_served_only_at_a_configured_listener(load_lines: Load) -> N
         (":9093", "several listeners have port 9093"),
     ],
 )
-def test_a_metrics_listener_that_cannot_be_is_refused_with_what_would_do(
-    load_lines: Load, text: str, why: str
-) -> None:
+def test_an_invalid_metrics_listener_is_refused_with_a_remedy(load_lines: Load, text: str, why: str) -> None:
     (problem,) = problems(load_lines, f"kraftd.metrics.listener={text}")
     assert problem.startswith(f"kraftd.metrics.listener={text}: ")
     assert why in problem
@@ -539,7 +537,7 @@ def marked_file(tmp_path: Path, *lines: str, mark: bytes = MARK) -> Path:
 
 
 @pytest.mark.parametrize("first", ["num.partitions=3", "process.roles=controller", "kraftd.log.level = info"])
-def test_a_byte_order_mark_before_a_key_is_named_once(tmp_path: Path, first: str) -> None:
+def test_a_byte_order_mark_before_a_key_is_reported_once(tmp_path: Path, first: str) -> None:
     key = first.partition("=")[0].strip()
     path = marked_file(tmp_path, first)
     if key in BASE:
@@ -551,7 +549,7 @@ def test_a_byte_order_mark_before_a_key_is_named_once(tmp_path: Path, first: str
     assert problem.endswith("save the file without it (controller.properties, line 1)")
 
 
-def test_a_byte_order_mark_before_a_comment_is_warned_of(tmp_path: Path) -> None:
+def test_a_byte_order_mark_before_a_comment_is_a_warning(tmp_path: Path) -> None:
     (warning,) = load(marked_file(tmp_path, "# my controller")).warnings
     assert warning.startswith("the file begins with a UTF-8 byte order mark")
     assert load(marked_file(tmp_path, "# my controller", mark=b"")).warnings == ()

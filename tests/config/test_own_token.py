@@ -1,4 +1,4 @@
-"""What a file says of the node's own token: a grant by client credentials, by Kafka's keys or options."""
+"""The grant of the node's own token by client credentials, configured by Kafka's keys or options."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_grant_is_made_of_kafkas_keys_and_their_defaults(tmp_path: Path) -> No
     )
 
 
-def test_options_of_the_login_module_do_where_no_key_is_set(tmp_path: Path) -> None:
+def test_options_of_the_login_module_are_used_if_no_key_is_set(tmp_path: Path) -> None:
     options = 'clientId="old" clientSecret="hush" scope="s" ssl.truststore.type="PEM"'
     options += ' ssl.truststore.location="/ca.pem"'
     made = grant(tmp_path, f"{JAAS} {options};")
@@ -96,7 +96,7 @@ def test_options_of_the_login_module_do_where_no_key_is_set(tmp_path: Path) -> N
     assert "hush" not in "".join(config.warnings) + repr(config.security)
 
 
-def test_plain_http_serves_on_this_host_alone(tmp_path: Path) -> None:
+def test_plain_http_is_accepted_for_this_host_only(tmp_path: Path) -> None:
     for url in ("http://localhost:8080/token", "http://127.0.0.1/token", "http://[::1]:80/token"):
         assert grant(tmp_path, *BY_KEYS, f"{URL}={url}").tls is None
     for url in (
@@ -135,7 +135,7 @@ def test_plain_http_serves_on_this_host_alone(tmp_path: Path) -> None:
         ([*BY_KEYS[:2], f'{JAAS} ssl.engine.factory.class="a.B";'], "kraftd runs no Java classes"),
     ],
 )
-def test_a_grant_that_cannot_be_is_refused(tmp_path: Path, lines: list[str], says: str) -> None:
+def test_an_invalid_grant_is_refused(tmp_path: Path, lines: list[str], says: str) -> None:
     with pytest.raises(ConfigError) as refused:
         loaded(tmp_path, *lines)
     text = "\n".join(refused.value.problems)
@@ -158,14 +158,14 @@ def test_a_clients_file_has_the_same_keys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "url", ["http://localhost.evil/keys", "http://127.0.0.1.evil/keys", "https:", "ftp://h/k"]
 )
-def test_keys_of_tokens_are_not_fetched_in_the_clear(tmp_path: Path, url: str) -> None:
+def test_an_insecure_or_invalid_url_of_token_keys_is_refused(tmp_path: Path, url: str) -> None:
     path = tmp_path / "controller.properties"
     path.write_text(BASE.replace("file:/keys.json", url) + "\n".join(BY_KEYS) + "\n")
     with pytest.raises(ConfigError, match=r"sasl\.oauthbearer\.jwks\.endpoint\.url"):
         load(path)
 
 
-def test_keys_of_tokens_are_fetched_by_the_trust_of_the_login_module(tmp_path: Path) -> None:
+def test_keys_of_tokens_are_fetched_with_the_login_modules_truststore(tmp_path: Path) -> None:
     options = 'ssl.truststore.type="PEM" ssl.truststore.location="/idp-ca.pem"'
     url = "sasl.oauthbearer.jwks.endpoint.url=https://idp/keys"
     lines = (*BY_KEYS[:-1], f"{JAAS} {options};", url)

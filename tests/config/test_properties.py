@@ -69,10 +69,10 @@ def test_a_file_is_read_as_java_reads_it(oracle: ConfigOracle, text: str) -> Non
     assert entries(text) == oracle.ask("properties", text=text)["entries"]
 
 
-def test_an_entry_knows_the_line_on_which_it_begins() -> None:
+def test_an_entry_has_the_line_on_which_it_begins() -> None:
     assert [entry.line for entry in parse("# one\n\na=1\nb=2\\\n  3\nc=4")] == [3, 4, 6]
 
 
-def test_a_broken_escape_is_told_with_its_line() -> None:
+def test_a_broken_escape_is_reported_with_its_line() -> None:
     with pytest.raises(PropertiesError, match=r"line 2: \\u must be followed by four hexadecimal digits"):
         parse("a=1\nb=\\u12")

@@ -1,4 +1,4 @@
-"""A key that the docs list as used is read by something, and what reads it is read itself."""
+"""Code reads every key that the docs list as used, and every setting made of such keys."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def test_a_documented_key_is_read_by_something(key: str) -> None:
 
 
 @pytest.mark.parametrize("settings", HANDED_ON, ids=lambda settings: settings.__name__)
-def test_a_setting_that_is_handed_on_is_read_where_it_arrives(settings: type[msgspec.Struct]) -> None:
+def test_every_field_of_settings_that_are_passed_on_is_read(settings: type[msgspec.Struct]) -> None:
     attributes, _ = uses()
     assert set(settings.__struct_fields__) <= attributes
 
 
-def test_a_row_of_the_class_is_a_row_and_of_a_configuration_its_setting() -> None:
+def test_a_row_read_from_the_class_is_the_row_itself() -> None:
     assert DaemonConfig.num_partitions.key == "num.partitions"
     assert repr(DaemonConfig.num_partitions) == "<Row num.partitions -> num_partitions>"

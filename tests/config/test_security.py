@@ -1,4 +1,4 @@
-"""What a file says of security, and config providers."""
+"""Security settings of a file, and config providers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_keys_of_a_listener_win_over_plain_ones(load_lines: Load) -> None:
     assert config.security.client.tls == tls
 
 
-def test_suites_of_tls_13_that_are_chosen_one_by_one_are_warned_of(load_lines: Load) -> None:
+def test_a_choice_among_cipher_suites_of_tls_13_is_a_warning(load_lines: Load) -> None:
     keys = (
         "ssl.keystore.location=/node.jks",
         "ssl.cipher.suites=TLS_AES_256_GCM_SHA384,TLS_AES_128_GCM_SHA256",
@@ -117,7 +117,7 @@ def test_a_sasl_listener_has_mechanisms_users_and_limits(load_lines: Load) -> No
         ("SSL", ["principal.builder.class=a.B"], "kraftd runs no Java classes"),
     ],
 )
-def test_security_that_cannot_be_is_refused(
+def test_invalid_security_settings_are_refused(
     load_lines: Load, protocol: str, lines: list[str], says: str | None
 ) -> None:
     if says is None:
@@ -140,7 +140,7 @@ def test_no_problem_shows_a_secret(load_lines: Load) -> None:
     assert "hush" not in text
 
 
-def test_variables_are_replaced_by_what_their_providers_have(
+def test_variables_are_replaced_by_the_values_of_their_providers(
     load_lines: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "secrets.properties").write_text("partitions=3\nusers=User:a\n")
@@ -190,7 +190,7 @@ def test_a_variable_that_cannot_be_resolved_is_refused(
     assert says in text
 
 
-def test_another_provider_than_kafkas_is_refused(load_lines: Load) -> None:
+def test_a_provider_that_is_not_kafkas_is_refused(load_lines: Load) -> None:
     text = problems(load_lines, "PLAINTEXT", "config.providers=x", "config.providers.x.class=a.B")
     assert "config.providers.x.class: a.B" in text
 

@@ -51,5 +51,5 @@ def test_splitting_drops_empty_parts_at_the_end_only() -> None:
     assert split(",", ",") == []
 
 
-def test_lengths_are_counted_as_java_counts_them() -> None:
+def test_lengths_of_text_are_counted_as_in_java() -> None:
     assert utf16_length("a\u00e9\U0001f600") == 4

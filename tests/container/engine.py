@@ -24,7 +24,7 @@ _STRIPPED = ("etc/apt/sources.list.d/*", "etc/apt/sources.list", "etc/resolv.con
 
 
 def run(*command: str, environment: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
-    """Run a command to its end; its standard output. AssertionError with all it said if it fails."""
+    """Run a command and return its standard output. AssertionError with all its output if it fails."""
     done = subprocess.run(
         command,
         env={**os.environ, **(environment or {})},

@@ -72,7 +72,7 @@ def container(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Itera
     container.remove()
 
 
-def test_it_formats_its_volume_as_the_given_cluster_and_serves(container: Container) -> None:
+def test_it_formats_its_volume_for_the_given_cluster_and_serves(container: Container) -> None:
     properties = container.execute("cat", f"{DATA}/data/meta.properties")
     assert f"cluster.id={container.cluster_id}" in properties
     described = container.execute("kraftd", "quorum", "describe", "--bootstrap", f"{HOST}:{container.port}")

@@ -1,4 +1,4 @@
-"""``kraftd doctor`` looks at a node that runs, at one that does not, and at a quorum from afar."""
+"""``kraftd doctor`` examines a running node, a stopped node, and a remote quorum."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def examined(*words: object, code: int) -> Found:
 
 
 def wrong(found: Found) -> list[tuple[str, str]]:
-    """(area, subject) of what is wrong; each has a remedy."""
+    """(area, subject) of each fault; each has a remedy."""
     bad = [one for one in found if one["level"] in ("problem", "warning")]
     assert all(one["remedy"] for one in bad), bad
     return [(one["area"], one["subject"]) for one in bad]
@@ -64,7 +64,7 @@ def running(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iter
         yield config, port
 
 
-def test_a_sound_node_that_does_not_run_is_sound_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_healthy_stopped_node_is_reported_healthy_and_is_not_changed(tmp_path: Path) -> None:
     port = free_port()
     config = formatted(tmp_path, port)
     before = tree(tmp_path)
@@ -76,7 +76,7 @@ def test_a_sound_node_that_does_not_run_is_sound_and_left_as_it_is(tmp_path: Pat
     assert (free["subject"], free["text"]) == (f"127.0.0.1:{port}", "it is free: this node does not run")
 
 
-def test_a_sound_node_that_runs_is_sound(running: tuple[Path, int], metrics_port: int) -> None:
+def test_a_healthy_running_node_is_reported_healthy(running: tuple[Path, int], metrics_port: int) -> None:
     config, _ = running
     found = examined("--config", config, code=0)
     told = {(one["area"], one["text"]) for one in found}
@@ -88,7 +88,7 @@ def test_a_sound_node_that_runs_is_sound(running: tuple[Path, int], metrics_port
     assert [one["subject"] for one in found if one["area"] == "brokers"] == [f"127.0.0.1:{metrics_port}"]
 
 
-def test_what_is_wrong_on_this_machine_is_told_with_remedies(tmp_path: Path) -> None:
+def test_faults_of_this_machine_are_reported_with_remedies(tmp_path: Path) -> None:
     config = formatted(tmp_path, free_port())
     partition = tmp_path / "data" / "__cluster_metadata-0"
     partition.mkdir(exist_ok=True)
@@ -102,28 +102,26 @@ def test_what_is_wrong_on_this_machine_is_told_with_remedies(tmp_path: Path) -> 
     ]
 
 
-def test_an_advertised_name_that_does_not_resolve_is_told(tmp_path: Path) -> None:
+def test_an_advertised_name_that_does_not_resolve_is_reported(tmp_path: Path) -> None:
     config = formatted(tmp_path, free_port())
     advertised = "CONTROLLER://nowhere.invalid:9093"
     write_config(tmp_path, free_port(), advertised__listeners=advertised)
     assert wrong(examined("--config", config, code=1)) == [("names", "nowhere.invalid")]
 
 
-def test_a_file_with_errors_is_a_finding_for_each(tmp_path: Path) -> None:
+def test_each_error_of_a_configuration_file_is_a_finding(tmp_path: Path) -> None:
     config = write_config(tmp_path, 9093, num__partitions="many", log__retention__hrs="3")
     assert wrong(examined("--config", config, code=1)) == [("config", str(config))] * 2
 
 
-def test_a_port_that_another_cluster_has_is_told(running: tuple[Path, int], tmp_path: Path) -> None:
+def test_a_port_that_another_cluster_uses_is_reported(running: tuple[Path, int], tmp_path: Path) -> None:
     _, port = running
     config = formatted(tmp_path, port, OTHER_ID)
     found = examined("--config", config, code=1)
     assert wrong(found) == [("ports", f"127.0.0.1:{port}")]
 
 
-def test_peers_of_another_cluster_or_another_protocol_are_named(
-    running: tuple[Path, int], tmp_path: Path
-) -> None:
+def test_peers_of_another_cluster_or_protocol_are_reported(running: tuple[Path, int], tmp_path: Path) -> None:
     _, port = running
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
@@ -143,7 +141,7 @@ def test_peers_of_another_cluster_or_another_protocol_are_named(
     }
 
 
-def test_a_tls_listener_is_named(tmp_path: Path) -> None:
+def test_a_peer_with_a_tls_listener_is_reported(tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # without a certificate: it answers with an alert
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -169,7 +167,7 @@ def test_a_tls_listener_is_named(tmp_path: Path) -> None:
     ]
 
 
-def test_a_ghost_registration_is_told_until_it_is_forgotten(running: tuple[Path, int]) -> None:
+def test_a_ghost_registration_is_reported_until_it_is_forgotten(running: tuple[Path, int]) -> None:
     _, port = running
     at = f"127.0.0.1:{port}"
     assert wrong(examined("--bootstrap", at, code=0)) == []
@@ -185,7 +183,7 @@ def test_a_ghost_registration_is_told_until_it_is_forgotten(running: tuple[Path,
     assert wrong(examined("--bootstrap", at, code=0)) == []
 
 
-def test_the_table_has_the_worst_first_and_counts(tmp_path: Path) -> None:
+def test_the_table_lists_the_worst_findings_first_and_counts_them(tmp_path: Path) -> None:
     config = formatted(tmp_path, free_port())
     (tmp_path / "data" / "meta.properties").write_text("version=1\n")
     done = run("doctor", "--config", config)
@@ -196,6 +194,6 @@ def test_the_table_has_the_worst_first_and_counts(tmp_path: Path) -> None:
     assert lines[-1].startswith("Found: problem 1, warning 0,")
 
 
-def test_nothing_to_look_at_is_an_error_of_usage() -> None:
+def test_a_call_without_a_target_is_a_usage_error() -> None:
     done = run("doctor")
     assert done.code == 2 and "--config FILE, --bootstrap HOST:PORT, or both" in done.err

@@ -36,7 +36,7 @@ def levels(found: list[Finding]) -> list[Level]:
     return [one.level for one in found]
 
 
-def test_the_room_of_a_small_disk_is_low_in_bytes_where_it_is_not_in_percent() -> None:
+def test_space_on_a_small_disk_can_be_low_in_bytes_though_not_in_percent() -> None:
     for free_bytes, level in ((GIB // 2, Level.WARNING), (GIB, Level.OK)):
         assert levels(list(judge_disk("/data", DiskState(free_bytes, 4 * GIB, []), 2000))) == [level]
 
@@ -54,7 +54,9 @@ def test_the_room_of_a_small_disk_is_low_in_bytes_where_it_is_not_in_percent() -
         (50 * GIB, [], [Level.OK]),
     ],
 )
-def test_room_and_syncs_of_a_disk(free_bytes: int, sync_ms: list[float], expected: list[Level]) -> None:
+def test_free_space_and_sync_times_decide_the_level_of_a_disk(
+    free_bytes: int, sync_ms: list[float], expected: list[Level]
+) -> None:
     found = list(judge_disk("/data", DiskState(free_bytes, 100 * GIB, sync_ms), 2000))
     assert levels(found) == expected
     assert all(one.remedy for one in found if one.is_wrong)
@@ -71,7 +73,7 @@ def quorum(*voters: ReplicaState, observers: tuple[ReplicaState, ...] = ()) -> P
     )
 
 
-def test_a_silent_voter_is_a_problem_and_so_is_a_majority_without_a_spare() -> None:
+def test_a_silent_voter_and_a_majority_without_a_spare_are_problems() -> None:
     assert levels(list(judge_voters(quorum(replica(2), replica(3))))) == [Level.OK]
     node, majority = judge_voters(quorum(replica(2), replica(3, silent_ms=60_000)))
     assert (node.subject, node.level, "60 s" in node.text) == ("node 3", Level.PROBLEM, True)
@@ -80,13 +82,13 @@ def test_a_silent_voter_is_a_problem_and_so_is_a_majority_without_a_spare() -> N
     assert [(one.subject, one.text) for one in five] == [("node 5", "a voter, never fetched")]
 
 
-def test_an_even_number_of_voters_and_a_single_one_are_told() -> None:
+def test_an_even_number_of_voters_and_a_single_voter_are_reported() -> None:
     assert levels(list(judge_voters(quorum(replica(2))))) == [Level.WARNING]
     assert levels(list(judge_voters(quorum()))) == [Level.NOTE]
 
 
-def test_remedies_are_those_of_a_static_quorum_where_it_is_one() -> None:
-    """Its voters cannot be added or removed; remove-controller would only be refused."""
+def test_a_static_quorum_gets_remedies_that_work_in_static_quorums() -> None:
+    """A static quorum refuses to add or remove voters, so no remedy names remove-controller."""
     lost = quorum(replica(2, silent_ms=60_000))
     assert any("remove-controller" in one.remedy for one in judge_voters(lost))
     for one in lost.current_voters:
@@ -98,12 +100,12 @@ def test_remedies_are_those_of_a_static_quorum_where_it_is_one() -> None:
     assert "make-dynamic" in even.remedy
 
 
-def test_voters_in_the_file_of_a_dynamic_quorum_are_told() -> None:
+def test_static_voters_in_the_file_of_a_dynamic_quorum_are_reported() -> None:
     (left,) = judge_membership(quorum(replica(2)), Member(2, OLD, True), {1: ("a", 1), 2: ("b", 1)})
     assert (left.level, "bootstrap.servers" in left.remedy) == (Level.NOTE, True)
 
 
-def test_nodes_that_the_leader_refuses_are_told_with_their_remedies() -> None:
+def test_nodes_that_the_leader_refuses_are_reported_with_remedies() -> None:
     (found,) = judge_refused(["node 7 at ::1 is refused: X: the cluster id; format it, or correct"], "node 1")
     assert (found.text, found.remedy) == (
         "node 7 at ::1 is refused: X: the cluster id",
@@ -111,7 +113,7 @@ def test_nodes_that_the_leader_refuses_are_told_with_their_remedies() -> None:
     )
 
 
-def test_a_replica_that_fetches_and_stays_behind_lags() -> None:
+def test_a_fetching_replica_that_stays_behind_is_reported_as_lagging() -> None:
     slow = replica(3, end=40, behind_ms=8_000)
     (found,) = judge_lag(quorum(replica(2, end=99), slow))
     assert (found.subject, found.text) == ("node 3", "this voter is 60 records behind, for 8 s")
@@ -119,7 +121,7 @@ def test_a_replica_that_fetches_and_stays_behind_lags() -> None:
     assert levels(list(judge_lag(quorum(observers=(replica(9, 1, behind_ms=9_000),))))) == [Level.WARNING]
 
 
-def test_a_broker_that_is_silent_for_half_a_session_is_told() -> None:
+def test_a_broker_silent_for_half_a_session_is_reported() -> None:
     observers = (replica(7, silent_ms=4_000), replica(8, silent_ms=5_000), replica(4, silent_ms=60_000))
     found = list(judge_brokers(quorum(observers=observers), [4], 9_000))
     assert [one.subject for one in found] == ["node 8", "node 4"]
@@ -131,14 +133,14 @@ def test_a_broker_that_is_silent_for_half_a_session_is_told() -> None:
     ("difference_ms", "expected"),
     [(0, "agrees"), (900, "agrees"), (-900, "agrees"), (5_000, "ahead of"), (-5_000, "behind")],
 )
-def test_the_leaders_clock_is_compared_with_this_machines(difference_ms: int, expected: str) -> None:
+def test_the_leaders_clock_is_compared_with_the_local_clock(difference_ms: int, expected: str) -> None:
     local_ms = NOW_MS - difference_ms
     found = judge_clock(quorum(), local_ms - 5, local_ms + 5)
     assert expected in found.text
     assert found.is_wrong is (expected != "agrees")
 
 
-def test_a_member_of_another_directory_id_or_of_other_voters_is_told() -> None:
+def test_a_member_with_another_directory_id_or_other_voters_is_reported() -> None:
     partition = quorum(replica(2), replica(3))
     assert list(judge_membership(partition, Member(2, OLD, True), {})) == []
     (anew,) = judge_membership(partition, Member(2, NEW, True), {})
@@ -149,7 +151,7 @@ def test_a_member_of_another_directory_id_or_of_other_voters_is_told() -> None:
     assert static.text == "controller.quorum.voters names [1, 2], the quorum has [1, 2, 3]"
 
 
-def test_a_directory_of_another_cluster_than_the_quorum_is_a_problem() -> None:
+def test_a_directory_of_another_cluster_is_a_problem() -> None:
     assert judge_cluster_id("/data", "A", "A").level is Level.OK
     assert judge_cluster_id("/data", "A", "B").level is Level.PROBLEM
 
@@ -166,7 +168,7 @@ def test_a_directory_of_another_cluster_than_the_quorum_is_a_problem() -> None:
         (Answer("h:1", served=CONTROLLER, cluster_id="B"), "it is of cluster B, not of A"),
     ],
 )
-def test_what_answers_at_an_address_is_named_with_a_remedy(answer: Answer, text: str) -> None:
+def test_a_wrong_server_at_an_address_is_reported_with_a_remedy(answer: Answer, text: str) -> None:
     found = judge_peer(answer, "A", expects_tls=False)
     assert (found.level, found.text) == (Level.PROBLEM, text)
     assert found.remedy
@@ -178,7 +180,7 @@ def test_a_tls_peer_of_a_tls_node_is_no_problem() -> None:
     assert judge_peer(Answer("h:1", served=CONTROLLER), "A", expects_tls=True).level is Level.OK
 
 
-def test_the_port_of_this_node_is_free_its_own_or_anothers() -> None:
+def test_the_nodes_port_is_found_free_or_used_by_itself_or_by_another() -> None:
     assert judge_port("h:1", None, None, "A").level is Level.NOTE
     assert judge_port("h:1", "Permission denied", None, "A").level is Level.PROBLEM
     assert (
@@ -213,12 +215,12 @@ def test_a_finalized_level_that_a_node_does_not_support_is_a_problem() -> None:
     assert (behind.level, "metadata.version 19 of 20" in behind.text) == (Level.NOTE, True)
 
 
-def test_fenced_brokers_are_told_where_metrics_are_served() -> None:
+def test_fenced_brokers_are_reported_if_metrics_are_served() -> None:
     counts = (None, 0, 2)
     assert [judge_metrics("h:1", one).level for one in counts] == [Level.NOTE, Level.OK, Level.WARNING]
 
 
-def test_two_nodes_that_fetch_under_one_id_are_a_problem_and_a_replaced_disk_is_none() -> None:
+def test_two_nodes_fetching_under_one_id_are_a_problem_a_replaced_disk_is_none() -> None:
     leads = ReplicaState(1, OLD, last_fetch_timestamp=NOW_MS)
     for old_fetch_ms, count in ((NOW_MS - 700, 1), (NOW_MS - 20_000, 0)):
         partition = PartitionData(
