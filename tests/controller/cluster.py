@@ -37,7 +37,7 @@ def directory(broker_id: int, number: int = 0) -> bytes:
 
 
 class SeededDice:
-    """Dice that fall the same way every time."""
+    """Dice that fall alike in every run."""
 
     def __init__(self, seed: int = 0) -> None:
         self._random = random.Random(seed)
@@ -50,7 +50,7 @@ class SeededDice:
 
 
 class Cluster:
-    """An image with what a decision needs around it."""
+    """An image and everything else that a decision needs."""
 
     def __init__(
         self,
@@ -88,14 +88,14 @@ class Cluster:
             self.applied.append(record)
 
     def decide(self, decision: Callable[..., Decision[Any]], request: Any, version: int, **more: Any) -> Any:
-        """Decide, replay the records, give the answer, which can be written."""
+        """Decide and replay the records; return the answer, which must be encodable."""
         decided = decision(self.ctx, request, version, **more)
         encode_bytes(decided.answer, version)
         self.apply(decided.records)
         return decided.answer
 
     def decided(self, decision: Callable[..., Decision[Any]], request: Any, version: int) -> tuple[Any, Any]:
-        """Decide and give the answer and the records, which are not replayed."""
+        """Decide; return the answer and the records, which are not replayed."""
         made = decision(self.ctx, request, version)
         return made.answer, made.records
 

@@ -1,4 +1,4 @@
-"""Kafka's config classes in a JVM of its own, asked one question a line; and what is worth asking them."""
+"""Kafka's config classes in a JVM of its own, with one question per line; and texts worth asking about."""
 
 from __future__ import annotations
 
@@ -153,14 +153,14 @@ ANYTHING = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_
 
 
 def texts_for(key: ConfigKey) -> st.SearchStrategy[str]:
-    """Texts that are at the edge of what a key takes, and some from anywhere."""
+    """Texts at the limits of what a key accepts, and arbitrary texts."""
     by_type = {"boolean": BOOLEANS, "double": DOUBLES, "list": LISTS, "string": STRINGS, "class": STRINGS}
     near = by_type.get(key.type, NUMBERS)
     return near | st.builds(str.format, SPACED, near.filter(lambda text: "{" not in text)) | ANYTHING
 
 
 def configs_of(definition: ConfigDef, unknown: str = "no.such.key") -> st.SearchStrategy[dict[str, str]]:
-    """Up to four configs of a definition, now and then one that is not of it."""
+    """Up to four configs of a definition, sometimes one of another definition."""
     names = st.sampled_from([*definition, unknown])
     pairs = names.flatmap(
         lambda name: st.tuples(st.just(name), texts_for(definition[name]) if name in definition else ANYTHING)

@@ -71,7 +71,7 @@ class ControllerOracle:
         self._process.wait(10)
 
     def start(self, seed: int) -> None:
-        """Forget all and throw the dice anew."""
+        """Reset the controller and seed the dice anew."""
         self.run(f"new {seed}")
 
     def replay(self, records: Sequence[VersionedRecord]) -> None:

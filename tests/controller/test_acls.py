@@ -67,7 +67,7 @@ def names(cluster: Cluster, *filter: Any) -> set[str]:
     return {one[1] for one in describe(cluster, *filter)}
 
 
-def test_an_acl_is_added_once_however_often_it_is_asked_for() -> None:
+def test_an_acl_that_is_requested_again_is_not_added_again() -> None:
     cluster = Cluster()
     assert create(cluster, acl(), acl(), acl(principal="User:bob")) == [(0, "")] * 3
     assert create(cluster, acl()) == [(0, "")]
@@ -96,7 +96,7 @@ def test_an_acl_is_added_once_however_often_it_is_asked_for() -> None:
         ),
     ],
 )
-def test_a_wrong_acl_is_refused_by_itself_and_the_others_are_added(wrong: AclCreation, message: str) -> None:
+def test_an_invalid_acl_is_refused_and_the_others_are_added(wrong: AclCreation, message: str) -> None:
     cluster = Cluster()
     answers = create(cluster, wrong, acl())
     assert answers == [(ErrorCode.INVALID_REQUEST, message), (0, "")]
@@ -165,7 +165,7 @@ def test_a_filter_finds_and_removes_what_it_matches(
 @pytest.mark.parametrize(
     ("place", "what"), [(0, "resource type"), (2, "pattern type"), (5, "operation"), (6, "permission type")]
 )
-def test_a_filter_with_a_number_that_means_nothing_is_refused_by_itself(
+def test_a_filter_with_an_unknown_number_is_refused_and_others_are_not(
     filled: Cluster, place: int, what: str
 ) -> None:
     for number in (0, 77, -1):
@@ -178,7 +178,7 @@ def test_a_filter_with_a_number_that_means_nothing_is_refused_by_itself(
     assert (first.error_code, len(second.matching_acls)) == (ErrorCode.INVALID_REQUEST, 1)
 
 
-def test_an_acl_that_two_filters_match_is_removed_once_and_named_twice(filled: Cluster) -> None:
+def test_an_acl_that_two_filters_match_is_removed_once_and_in_both_results(filled: Cluster) -> None:
     first, second = delete(filled, ANYTHING, ANYTHING)
     assert len(first.matching_acls) == len(second.matching_acls) == 6
     assert {(one.error_code, one.error_message) for one in first.matching_acls} == {(ErrorCode.NONE, None)}
@@ -196,7 +196,7 @@ def test_more_than_10000_acls_are_not_removed_at_once() -> None:
     assert len(cluster.image.acls) == 12_000
 
 
-def test_a_filter_that_matches_beside_10000_removed_acls_refuses_all() -> None:
+def test_a_filter_that_matches_acls_beyond_the_10000_removed_refuses_all() -> None:
     cluster = Cluster()
     create(cluster, *(acl(f"t{number}") for number in range(10_000)))
     one = (TOPIC, "t0", LITERAL, None, None, 1, 1)
@@ -208,13 +208,13 @@ def test_a_filter_that_matches_beside_10000_removed_acls_refuses_all() -> None:
 
 
 @pytest.mark.parametrize(("removed", "named"), [(9_999, 9_999), (1, 100_000)])
-def test_as_many_acls_as_one_request_may_remove_or_name_are_counted_in(removed: int, named: int) -> None:
+def test_the_largest_allowed_number_of_acls_is_accepted(removed: int, named: int) -> None:
     _check_count(removed, named)
     with pytest.raises(Refusal):
         _check_count(removed + 1, named + 1)
 
 
-def test_many_filters_cannot_make_an_answer_without_bounds() -> None:
+def test_many_filters_cannot_make_an_unbounded_answer() -> None:
     cluster = Cluster()
     create(cluster, *(acl(f"t{number}") for number in range(9_000)))
     with pytest.raises(Refusal, match="more than 100000 ACLs together"):
@@ -236,7 +236,7 @@ ACLS = st.builds(
 
 @settings(max_examples=200, deadline=None)
 @given(known=st.lists(ACLS, max_size=20), changes=st.lists(st.tuples(ACLS, st.booleans()), max_size=20))
-def test_equal_acls_are_known_as_long_as_one_is_there_also_when_taken_back(
+def test_has_acl_finds_an_acl_while_an_equal_one_exists_also_after_undo(
     known: list[AclState], changes: list[tuple[AclState, bool]]
 ) -> None:
     cluster = Cluster()
@@ -259,7 +259,7 @@ def test_equal_acls_are_known_as_long_as_one_is_there_also_when_taken_back(
         assert image.has_acl(one) is (one in before.values())
 
 
-def test_a_principal_without_a_colon_is_repeated_up_to_200_characters() -> None:
+def test_a_refusal_quotes_at_most_200_characters_of_a_bad_principal() -> None:
     ((code, text),) = create(Cluster(), acl(principal="u" * 300))
     assert (code, text) == (
         ErrorCode.INVALID_REQUEST,

@@ -26,7 +26,7 @@ def context(image: Image, **static_config: str) -> Context:
 
 
 def led(image: Image, bootstrap: list[VersionedRecord]) -> list[str]:
-    """What a new leader writes, applied; by kind."""
+    """Apply the records of a new leader; return their kinds."""
     decision = activate(context(image), bootstrap)
     for record in decision.records:
         image.apply(decode_record(encode_record(record)).message, image.offset + 1, 1)
@@ -59,13 +59,13 @@ def test_bootstrap_records_apply_once() -> None:
     assert led(image, bootstrap()) == []
 
 
-def test_the_bound_of_the_elr_comes_from_the_nodes_own_file__kip966() -> None:
+def test_min_insync_replicas_of_a_new_cluster_comes_from_the_file__kip966() -> None:
     decision = activate(context(Image(), **{"min.insync.replicas": "2"}), bootstrap())
     configs = [r.message for r in decision.records if isinstance(r.message, ConfigRecord)]
     assert [(c.resource_type, c.resource_name, c.value) for c in configs] == [(4, "", "2")]
 
 
-def test_before_transactions_the_bootstrap_records_are_one_batch() -> None:
+def test_at_a_release_without_transactions_bootstrap_is_one_batch() -> None:
     decision = activate(context(Image()), bootstrap(12))
     assert [type(record.message) for record in decision.records] == [FeatureLevelRecord]
     assert decision.atomic
@@ -78,7 +78,7 @@ def test_a_directory_without_bootstrap_records_gets_the_latest_metadata_version(
 
 
 @pytest.mark.parametrize("written", [1, 2, 4])
-def test_a_bootstrap_that_was_cut_short_is_aborted_and_written_again(written: int) -> None:
+def test_an_unfinished_bootstrap_is_aborted_and_written_again(written: int) -> None:
     image = Image()
     for record in activate(context(image), bootstrap()).records[:written]:
         image.apply(record.message, image.offset + 1, 1)
@@ -89,7 +89,7 @@ def test_a_bootstrap_that_was_cut_short_is_aborted_and_written_again(written: in
     assert image == once
 
 
-def test_any_other_transaction_left_open_is_aborted_and_no_more() -> None:
+def test_any_other_open_transaction_is_only_aborted() -> None:
     image = Image()
     led(image, bootstrap())
     image.apply(BeginTransactionRecord("t"), image.offset + 1, 1)
@@ -115,7 +115,7 @@ def test_a_transaction_in_a_log_of_a_release_without_transactions_is_an_error() 
     )
 
 
-def test_transactions_of_a_leader_have_the_names_that_kafkas_tools_show() -> None:
+def test_transactions_of_a_leader_have_kafkas_names() -> None:
     image = Image()
     image.apply(BeginTransactionRecord("cut short"), 0, 1)
     decision = activate(context(image), bootstrap())

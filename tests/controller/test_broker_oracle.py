@@ -1,4 +1,4 @@
-"""Random lives of brokers come out the same from Kafka's own controller classes and from ours.
+"""Random lives of brokers have the same results in Kafka's controller classes and in kraftd.
 
 Registrations, heartbeats, sessions that end, controlled shutdowns, failovers, features and producer ids.
 """
@@ -96,7 +96,7 @@ class World:
         return dataclasses.replace(self.cluster.ctx, now_ms=self.now_ms, kraft_version=1)
 
     def pass_time(self) -> None:
-        """A step, so that no two sessions ever end at once."""
+        """Advance the time by a step, so that no two sessions end at once."""
         self.now_ms += STEP_MS
         self.oracle.run(f"time {self.now_ms}")
         # Kafka's also ends, without records, sessions that were never registered.
@@ -196,8 +196,8 @@ class World:
 
         self.request("heartbeat", 2, request, decide)
 
-    def be_well(self) -> None:
-        """Every broker beats, most of them without a wish; as brokers do most of the time."""
+    def beat_all(self) -> None:
+        """Every broker sends a heartbeat, most of them without a request, as in normal operation."""
         for broker_id in BROKERS:
             self.pass_time()
             shutting = self.cluster.image.brokers.get(broker_id)
@@ -246,7 +246,7 @@ class World:
             level = current + random.choice((-1, 0, 1, 1, 1))
             upgrade_type = 1 if level > current else random.choice((1, 2, 2, 3))
         if name == "metadata.version" and 7 <= level < current and records_changed_between(current, level):
-            return  # Kafka refuses it, whatever the metadata is
+            return  # Kafka always refuses it
         updates = [FeatureUpdateKey(name, level, False, upgrade_type)]
         request = UpdateFeaturesRequest(feature_updates=updates, validate_only=self.random.random() < 0.2)
         if image.metadata_version < 17 <= level:
@@ -264,7 +264,7 @@ class World:
         self.request("allocate", 0, request, lambda ctx: allocate_producer_ids(ctx, request))
 
     def add_a_topic(self) -> None:
-        """As if it had been created: placement and configs are compared elsewhere."""
+        """Write the records of a topic; placement and configs are compared elsewhere."""
         image = self.cluster.image
         active = [broker.id for broker in image.brokers.values() if broker.is_active]
         if not active or image.topic_count > 4:
@@ -292,7 +292,7 @@ class World:
 WHAT_HAPPENS = (
     (World.register, 6),
     (World.beat, 8),
-    (World.be_well, 6),
+    (World.beat_all, 6),
     (World.unregister, 0.4),
     (World.fail_over, 0.5),
     (World.register_a_controller, 0.5),
@@ -316,7 +316,9 @@ def in_one_order(records: list[VersionedRecord]) -> dict[tuple[bytes, int] | Non
 
 
 @pytest.mark.parametrize("world_number", range(WORLDS))
-def test_brokers_live_as_under_kafkas_controller(oracle: BrokerOracle, world_number: int) -> None:
+def test_random_lives_of_brokers_are_as_under_kafkas_controller(
+    oracle: BrokerOracle, world_number: int
+) -> None:
     world = World(oracle, world_number)
     kinds, weights = zip(*WHAT_HAPPENS, strict=True)
     epochs = {}

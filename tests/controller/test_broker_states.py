@@ -54,7 +54,7 @@ def expire(cluster: Cluster, now_ms: int) -> list[int]:
     return [broker.id for broker in cluster.image.brokers.values() if broker.fenced]
 
 
-def test_a_broker_is_freed_once_it_has_read_its_own_registration() -> None:
+def test_a_broker_is_unfenced_once_it_has_read_its_own_registration() -> None:
     cluster = Cluster().broker(1, fenced=True)
     registered_at = cluster.image.registration_offsets[1]
     early = beat(cluster, 1, current_metadata_offset=registered_at - 1)
@@ -66,7 +66,7 @@ def test_a_broker_is_freed_once_it_has_read_its_own_registration() -> None:
     assert cluster.image.brokers[1].is_active
 
 
-def test_a_freed_broker_leads_what_had_no_leader() -> None:
+def test_an_unfenced_broker_leads_partitions_without_a_leader() -> None:
     cluster = Cluster().broker(1)
     topic = cluster.topic("t", (1,))
     beat(cluster, 1, want_fence=True)
@@ -82,7 +82,7 @@ def test_a_heartbeat_of_another_broker_epoch_is_stale(epoch: int) -> None:
         beat(cluster, 1, broker_epoch=epoch)
 
 
-def test_strangers_leave_no_trace() -> None:
+def test_heartbeats_of_unregistered_brokers_are_not_kept() -> None:
     cluster = Cluster().broker(1)
     for broker_id, epoch in ((1, 100), (2, 101), (-1, -1)):
         hear_heartbeat(cluster.ctx, BrokerHeartbeatRequest(broker_id, epoch))
@@ -104,7 +104,7 @@ def test_a_heartbeat_of_an_unregistered_broker_is_stale() -> None:
         ({"want_shut_down": True}, False, False),
     ],
 )
-def test_a_leader_that_wants_a_fence_gets_it_and_does_not_wait_to_shut_down(
+def test_a_leader_that_asks_to_be_fenced_is_fenced_and_may_stop_at_once(
     wants: dict[str, bool], is_fenced: bool, should_shut_down: bool
 ) -> None:
     cluster = Cluster().brokers(1, 2)
@@ -123,7 +123,7 @@ def test_one_heartbeat_may_change_a_brokers_state_and_its_directories() -> None:
     assert broker.cordoned_directories == (second,)
 
 
-def test_an_answer_without_records_names_the_last_record_of_the_broker() -> None:
+def test_an_answer_without_records_waits_for_the_brokers_last_record() -> None:
     cluster = Cluster().broker(1)
     about_it = cluster.image.offset
     cluster.topic("t", (1,))
@@ -141,9 +141,7 @@ def test_the_records_of_a_brokers_state_may_be_many_batches() -> None:
 
 
 @pytest.mark.parametrize(("read_more", "may_stop"), [(-1, False), (0, True)])
-def test_a_broker_stops_when_the_others_have_read_its_last_change_to_the_record(
-    read_more: int, may_stop: bool
-) -> None:
+def test_a_broker_may_stop_once_the_others_have_read_its_last_change(read_more: int, may_stop: bool) -> None:
     cluster = Cluster().brokers(1, 2)
     cluster.topic("t", (1, 2))
     beat(cluster, 2)
@@ -155,7 +153,7 @@ def test_a_broker_stops_when_the_others_have_read_its_last_change_to_the_record(
     assert beat(cluster, 1, want_shut_down=True).should_shut_down == may_stop
 
 
-def test_a_broker_that_has_just_changed_has_read_nothing_until_its_next_heartbeat() -> None:
+def test_after_a_state_change_a_broker_counts_as_having_read_nothing() -> None:
     cluster = Cluster().broker(1)
     beat(cluster, 1, want_fence=True)
     assert cluster.heartbeats.of(cluster.image.brokers[1]).metadata_offset == -1
@@ -163,7 +161,7 @@ def test_a_broker_that_has_just_changed_has_read_nothing_until_its_next_heartbea
     assert cluster.heartbeats.of(cluster.image.brokers[1]).metadata_offset == cluster.image.offset
 
 
-def test_directories_may_be_cordoned_while_their_broker_shuts_down() -> None:
+def test_directories_can_be_cordoned_while_their_broker_shuts_down() -> None:
     cluster = Cluster().brokers(1, 2)
     cluster.topic("t", (1, 2))
     beat(cluster, 2)
@@ -197,7 +195,7 @@ def test_a_leader_shuts_down_once_every_active_broker_has_read_the_new_leaders()
     assert cluster.image.brokers[1].fenced
 
 
-def test_a_partition_without_another_replica_waits_leaderless_for_its_broker() -> None:
+def test_a_broker_may_stop_though_its_only_replica_leaves_no_leader() -> None:
     cluster = Cluster().brokers(1, 2)
     topic = cluster.topic("t", (1,))
     beat(cluster, 2)
@@ -261,7 +259,7 @@ def test_brokers_are_fenced_one_at_a_time_so_that_the_next_sees_it() -> None:
 
 
 @pytest.mark.parametrize("elr", [False, True])
-def test_a_silent_broker_leaves_some_partitions_a_call_and_is_fenced_with_the_last(
+def test_a_silent_broker_leaves_partitions_in_several_calls_and_is_then_fenced(
     elr: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def silent() -> Cluster:
@@ -285,7 +283,7 @@ def test_a_silent_broker_leaves_some_partitions_a_call_and_is_fenced_with_the_la
             decision.after(in_parts.image.offset + 1)
         if not decision.answer:
             break
-    assert calls == [0, 6, 6, 6, 3, 0]  # where they are; 20 partitions and the fence
+    assert calls == [0, 6, 6, 6, 3, 0]  # first it finds them; then 20 partitions and the fence
     assert in_parts.applied[before:] == at_once.applied[before:]
 
 
@@ -303,7 +301,7 @@ def with_ten_loaded_topics() -> Cluster:
     return cluster
 
 
-def test_what_a_load_noted_of_a_silent_broker_is_put_in_its_place_before_it_leaves(
+def test_a_loads_notes_are_settled_before_a_silent_broker_is_fenced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(image_module, "_MAX_ENTRIES_SETTLED_PER_CALL", 2)
@@ -322,7 +320,7 @@ def test_what_a_load_noted_of_a_silent_broker_is_put_in_its_place_before_it_leav
 
 
 @pytest.mark.parametrize(("partitions", "calls"), [(6, [7]), (7, [0, 6, 2])])
-def test_a_broker_leaves_at_once_what_is_not_too_much_for_one_call(
+def test_a_broker_leaves_all_partitions_at_once_if_one_call_can_hold_them(
     partitions: int, calls: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broker_states, "MAX_PARTITIONS_PER_CALL", 6)
@@ -343,7 +341,7 @@ def test_a_broker_leaves_at_once_what_is_not_too_much_for_one_call(
     assert cluster.heartbeats.of(cluster.image.brokers[1]).metadata_offset == -1
 
 
-def test_a_broker_passes_over_any_number_of_partitions_that_do_not_change(
+def test_partitions_that_do_not_change_do_not_count_towards_the_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(broker_states, "MAX_PARTITIONS_PER_CALL", 1)
@@ -377,7 +375,7 @@ def test_a_silent_broker_whose_heartbeats_resume_stays(monkeypatch: pytest.Monke
     assert set(cluster.heartbeats.departures) == {3}  # that one shuts down
 
 
-def test_what_a_load_noted_of_a_broker_is_put_in_its_place_before_its_state_changes(
+def test_a_loads_notes_are_settled_before_a_brokers_state_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(image_module, "_MAX_ENTRIES_SETTLED_PER_CALL", 2)
@@ -390,7 +388,7 @@ def test_what_a_load_noted_of_a_broker_is_put_in_its_place_before_its_state_chan
     assert 3 < turns < 7
 
 
-def test_of_brokers_that_all_shut_down_none_stops_before_it_has_left_its_partitions(
+def test_no_stopping_broker_ends_before_it_has_left_its_partitions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(broker_states, "MAX_PARTITIONS_PER_CALL", 1)
@@ -404,7 +402,7 @@ def test_of_brokers_that_all_shut_down_none_stops_before_it_has_left_its_partiti
 
 
 @pytest.mark.parametrize("elr", [False, True])
-def test_a_broker_that_shuts_down_leaves_a_few_partitions_a_call_until_all_know(
+def test_a_stopping_broker_leaves_partitions_in_several_calls(
     elr: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopping() -> Cluster:
@@ -445,7 +443,7 @@ def test_a_broker_that_shuts_down_leaves_a_few_partitions_a_call_until_all_know(
     assert in_parts.image.brokers[1].fenced
 
 
-def test_a_broker_that_leaves_many_partitions_also_leaves_those_it_gets_meanwhile(
+def test_a_leaving_broker_also_leaves_partitions_that_it_gets_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(broker_states, "MAX_PARTITIONS_PER_CALL", 2)
@@ -470,7 +468,7 @@ def test_a_broker_that_leaves_many_partitions_also_leaves_those_it_gets_meanwhil
     assert not list(cluster.image.partitions_led_by(1))
 
 
-def test_the_session_of_a_former_registration_ends_without_effect() -> None:
+def test_the_end_of_an_earlier_registrations_session_has_no_effect() -> None:
     cluster = Cluster().broker(1)
     cluster.heartbeats.heard(1, 7, 1_000)
     assert expire(cluster, 20_000) == []

@@ -47,19 +47,19 @@ def test_only_partitions_with_the_fenced_broker_in_sync_change(cluster: Cluster)
     assert record == VersionedRecord(BrokerRegistrationChangeRecord(0, 100, fenced=1), 0)
 
 
-def test_a_broker_that_ends_leaves_an_isr_without_a_leader_too(cluster: Cluster) -> None:
+def test_an_unregistered_broker_leaves_the_isr_of_a_leaderless_partition(cluster: Cluster) -> None:
     cluster.topic("a", partition((0, 1), isr=(0, 1), leader=NO_LEADER))
     cluster.change_broker(1, fenced=1)
     cluster.apply(transitions.handle_broker_unregistered(cluster.ctx, 0, 100))
     assert (only(cluster).isr, only(cluster).leader) == ((1,), NO_LEADER)
 
 
-def test_an_unfenced_broker_leads_what_it_can(cluster: Cluster) -> None:
+def test_an_unfenced_broker_leads_leaderless_partitions_where_it_may(cluster: Cluster) -> None:
     cluster.change_broker(1, fenced=1)
     uncleanly = cluster.topic("uncleanly", partition((0, 1), isr=(1,), leader=NO_LEADER))
     cluster.config("unclean.leader.election.enable", "true", topic="uncleanly")
     cleanly = cluster.topic("cleanly", partition((0, 1), isr=(1,), leader=NO_LEADER))
-    # That is complete, but a partition without a leader has no leader to say so.
+    # The reassignment is complete, but there is no leader to report it.
     moving = partition((1, 0), isr=(1,), leader=NO_LEADER, removing_replicas=(0,))
     moved = cluster.topic("moved", moving)
     unfence(cluster, 0)
@@ -68,7 +68,7 @@ def test_an_unfenced_broker_leads_what_it_can(cluster: Cluster) -> None:
     assert (moved.partitions[0].replicas, moved.partitions[0].is_reassigning) == ((1,), False)
 
 
-def test_the_last_in_sync_stays_so_while_there_is_no_leader_and_leads_again(cluster: Cluster) -> None:
+def test_the_last_in_sync_replica_stays_in_the_isr_and_leads_again(cluster: Cluster) -> None:
     cluster.topic("a", partition((0, 1), isr=(0,)))
     fence(cluster, 0)
     assert (only(cluster).leader, only(cluster).isr, only(cluster).leader_epoch) == (NO_LEADER, (0,), 1)
@@ -89,7 +89,7 @@ def test_with_unclean_leader_election_another_replica_leads_alone_and_has_to_rec
     assert (now.leader, now.isr, now.leader_recovery_state) == (1, (1,), RECOVERING)
 
 
-def test_a_broker_that_stops_is_marked_once_and_its_leaderships_move(cluster: Cluster) -> None:
+def test_a_stopping_broker_is_marked_once_and_loses_its_leaderships(cluster: Cluster) -> None:
     cluster.topic("a", (0, 1, 2))
     cluster.apply(transitions.handle_broker_in_controlled_shutdown(cluster.ctx, 0, 100))
     assert cluster.image.brokers[0].in_controlled_shutdown
@@ -104,8 +104,8 @@ def test_an_unregistered_broker_is_gone_but_its_replicas_stay_assigned(cluster: 
     assert (only(cluster).replicas, only(cluster).isr) == ((0, 1, 2), (1, 2))
 
 
-def test_a_member_of_an_isr_that_is_no_replica_leaves_it_too(cluster: Cluster) -> None:
-    """So Kafka may leave a replica that a reassignment has removed while its directory was lost."""
+def test_an_isr_member_that_is_no_replica_counts_as_a_brokers_partition(cluster: Cluster) -> None:
+    """Kafka may leave such a member if a reassignment removes a replica whose directory is lost."""
     cluster.topic("a", partition((1,), isr=(0,)))
     assert list(cluster.image.partitions_of(0)) == list(cluster.image.partitions_with_isr_member(0)) != []
     lost = [directory(0)]
@@ -119,7 +119,7 @@ def test_a_member_of_an_isr_that_is_no_replica_leaves_it_too(cluster: Cluster) -
 # Eligible leader replicas (KIP-966)
 
 
-def test_eligible_replicas_go_at_the_next_unfencing_once_elr_is_disabled__kip966(cluster: Cluster) -> None:
+def test_with_elr_disabled_the_next_unfencing_clears_eligible_replicas__kip966(cluster: Cluster) -> None:
     cluster.topic("a", partition((0,), isr=(), elr=(0,), last_known_elr=(0,), leader=NO_LEADER))
     fence(cluster, 0)
     unfence(cluster, 1)
@@ -201,7 +201,7 @@ def test_a_replica_in_a_lost_directory_does_not_lead(cluster: Cluster) -> None:
     assert only(cluster).leader == 1
 
 
-def test_cordoned_directories_are_noted_when_they_change_and_once_they_are_known(cluster: Cluster) -> None:
+def test_cordoned_directories_are_recorded_only_if_they_change(cluster: Cluster) -> None:
     def note(cordoned: tuple[bytes, ...] | None) -> int:
         records = transitions.handle_directories_cordoned(cluster.ctx, 0, 100, cordoned)
         cluster.apply(records)
@@ -214,7 +214,7 @@ def test_cordoned_directories_are_noted_when_they_change_and_once_they_are_known
     assert not cluster.image.brokers[0].has_uncordoned_directory()
 
 
-def test_before_their_metadata_version_directories_are_not_written_of() -> None:
+def test_before_their_metadata_version_directories_are_not_recorded() -> None:
     cluster = Cluster(metadata_version=16).brokers(0)
     assert transitions.handle_directories_offline(cluster.ctx, 0, 100, (directory(0),)) == []
     assert transitions.handle_directories_cordoned(cluster.ctx, 0, 100, (directory(0),)) == []

@@ -74,7 +74,7 @@ def test_the_broker_epoch_is_the_offset_of_the_first_record() -> None:
     assert cluster.image.registration_offsets[1] == next_offset
 
 
-def test_broker_epochs_only_grow_from_incarnation_to_incarnation() -> None:
+def test_broker_epochs_increase_with_every_incarnation() -> None:
     cluster = Cluster()
     epochs = [register(cluster, request(incarnation=number)) for number in range(1, 6)]
     assert epochs == sorted(set(epochs))
@@ -90,7 +90,7 @@ def test_the_same_incarnation_keeps_its_epoch_and_its_state() -> None:
     assert cluster.image.registration_offsets[1] > epoch
 
 
-def test_another_incarnation_waits_for_the_end_of_the_session() -> None:
+def test_a_new_incarnation_waits_for_the_end_of_the_old_session() -> None:
     cluster = Cluster()
     epoch = register(cluster, request())
     cluster.heartbeats.heard(1, epoch, 1_000)
@@ -104,7 +104,7 @@ def test_another_incarnation_waits_for_the_end_of_the_session() -> None:
     assert register(cluster, request(incarnation=2), now_ms=10_001) > epoch
 
 
-def test_another_incarnation_need_not_wait_where_no_heartbeat_ever_came() -> None:
+def test_a_new_incarnation_does_not_wait_if_no_heartbeat_ever_came() -> None:
     cluster = Cluster()
     epoch = register(cluster, request())
     assert register(cluster, request(incarnation=2)) > epoch
@@ -161,7 +161,9 @@ SUPPORTED = [Feature("metadata.version", 7, 30)]
         ({"listeners": [Listener("X", "h", 1, 4)]}, ErrorCode.UNKNOWN_SERVER_ERROR, None),
     ],
 )
-def test_what_does_not_fit_is_refused(change: dict[str, Any], code: ErrorCode, text: str | None) -> None:
+def test_an_incompatible_registration_is_refused(
+    change: dict[str, Any], code: ErrorCode, text: str | None
+) -> None:
     cluster = Cluster(elr=True).broker(2)
     told = refused(cluster, request(**change))
     assert told[0] == code
@@ -195,7 +197,7 @@ def test_directories_may_be_missing_before_metadata_version_3_7_iv2__kip858() ->
     assert cluster.image.brokers[1].directories == ()
 
 
-def test_a_registration_takes_the_broker_out_of_the_isrs_of_its_last_life() -> None:
+def test_a_registration_removes_the_broker_from_its_former_isrs() -> None:
     cluster = Cluster().brokers(1, 2)
     topic = cluster.topic("t", (1, 2))
     decision = register_broker(at(cluster), request(incarnation=9), 4)
@@ -218,7 +220,7 @@ def test_only_a_clean_shutdown_leaves_a_broker_eligible__kip966(
     assert topic.partitions[0].elr == elr
 
 
-def test_the_record_is_of_the_version_that_metadata_version_allows() -> None:
+def test_the_records_version_is_the_one_of_metadata_version() -> None:
     for level, version in ((7, 1), (8, 2), (17, 3), (30, 4)):
         decision = register_broker(at(Cluster(metadata_version=level)), request(), 4)
         assert decision.records[-1].version == version
@@ -249,7 +251,7 @@ def test_requests_with_another_broker_epoch_are_stale() -> None:
         assert str(caught.value) == f"STALE_BROKER_EPOCH: {text}"
 
 
-def test_a_cluster_without_a_finalized_metadata_version_is_of_the_least__kip778() -> None:
+def test_without_a_finalized_metadata_version_the_lowest_counts__kip778() -> None:
     cluster = Cluster()
     cluster.image = Image()
     kraft = Feature("kraft.version", 0, 1)
@@ -260,7 +262,7 @@ def test_a_cluster_without_a_finalized_metadata_version_is_of_the_least__kip778(
 
 
 @pytest.mark.parametrize("fenced", [False, True])
-def test_a_new_incarnation_leaves_every_isr_of_its_last_life(fenced: bool) -> None:
+def test_a_new_incarnation_is_removed_from_each_of_its_former_isrs(fenced: bool) -> None:
     cluster = Cluster().broker(1).broker(2)
     led, alone = cluster.topic("led", (1, 2)), cluster.topic("alone", (1,))
     if fenced:

@@ -48,7 +48,7 @@ def test_a_quota_is_set_changed_and_removed() -> None:
     assert cluster.image.quotas == {}
 
 
-def test_an_address_has_a_rate_of_connections_and_goes_with_nothing_else() -> None:
+def test_an_ip_has_a_connection_rate_and_combines_with_no_other_entity() -> None:
     cluster = Cluster()
     assert alter(cluster, entry({"ip": "10.0.0.1"}, connection_creation_rate=5.0)) == [(0, None)]
     assert alter(cluster, entry({"ip": None}, connection_creation_rate=7.0)) == [(0, None)]
@@ -91,7 +91,7 @@ def test_an_address_has_a_rate_of_connections_and_goes_with_nothing_else() -> No
         ),
     ],
 )
-def test_what_a_quota_cannot_be_is_refused_and_nothing_of_it_kept(
+def test_an_invalid_quota_is_refused_and_nothing_of_it_is_kept(
     entity: Entity, ops: dict[str, float], message: str
 ) -> None:
     cluster = Cluster()
@@ -105,7 +105,7 @@ def test_what_a_quota_cannot_be_is_refused_and_nothing_of_it_kept(
     assert list(cluster.image.quotas) == [(("user", "good"),)]
 
 
-def test_an_entity_named_twice_is_answered_once_and_changed_by_neither() -> None:
+def test_an_entity_named_twice_is_answered_once_and_not_changed() -> None:
     cluster = Cluster()
     user: Entity = {"user": "a"}
     answers = alter(
@@ -125,7 +125,7 @@ def test_a_key_named_twice_refuses_its_entity() -> None:
     assert not cluster.image.quotas
 
 
-def test_validation_alone_answers_the_same_and_changes_nothing() -> None:
+def test_validate_only_answers_the_same_and_changes_no_quota() -> None:
     cluster = Cluster()
     assert alter(cluster, entry({"user": "a"}, request_percentage=1.0), validate_only=True) == [(0, None)]
     assert not cluster.image.quotas
@@ -188,7 +188,7 @@ def test_a_filter_matches_entities_that_have_its_components(filled: Cluster) -> 
         ),
     ],
 )
-def test_a_filter_of_quotas_that_cannot_be_is_refused(
+def test_an_invalid_filter_of_quotas_is_refused(
     filled: Cluster, components: list[tuple[str, int, str | None]], code: ErrorCode, text: str
 ) -> None:
     with pytest.raises(Refusal) as refused:
@@ -203,7 +203,7 @@ def test_a_quota_is_greater_than_zero(rate: float, code: int) -> None:
     assert alter(Cluster(), entry({"user": "alice"}, request_percentage=rate))[0][0] == code
 
 
-def test_an_entity_is_told_by_its_parts() -> None:
+def test_a_refusal_names_the_parts_of_the_entity() -> None:
     both: Entity = {"user": None, "client-id": "c"}
     answers = alter(Cluster(), *[entry(both, producer_byte_rate=1.0)] * 2)
     assert answers == [(INVALID, "The request names client-id c, user <default> more than once")]
@@ -222,11 +222,13 @@ def test_an_entity_is_told_by_its_parts() -> None:
         ({"user": "a"}, "producer_byte_rate", 5.0 + 1e-5, INVALID),
     ],
 )
-def test_a_value_fits_its_type(entity: Entity, key: str, value: float, code: int) -> None:
+def test_a_value_that_does_not_fit_its_type_is_refused(
+    entity: Entity, key: str, value: float, code: int
+) -> None:
     assert alter(Cluster(), entry(entity, **{key: value}))[0][0] == code
 
 
-def test_an_address_with_a_user_is_told_so() -> None:
+def test_an_address_with_a_user_is_refused_with_the_reason() -> None:
     text = "Invalid quota entity combination, an ip goes with no user or client-id"
     entity: Entity = {"ip": "10.0.0.1", "user": "a"}
     assert alter(Cluster(), entry(entity, connection_creation_rate=1.0)) == [(INVALID, text)]

@@ -1,4 +1,4 @@
-"""What a controller says of the controllers, and blocks of producer ids."""
+"""DescribeCluster of controllers, their registration, and blocks of producer ids."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def controllers(*ids: int) -> Cluster:
     return cluster
 
 
-def test_the_nodes_are_the_controllers_of_the_listener_that_was_asked__kip919() -> None:
+def test_described_nodes_are_the_controllers_with_the_same_listener__kip919() -> None:
     answer = described(controllers(2, 1))
     assert [(node.broker_id, node.host, node.port) for node in answer.brokers] == [
         (1, "host1", 9093),
@@ -66,7 +66,7 @@ def test_the_nodes_are_the_controllers_of_the_listener_that_was_asked__kip919() 
 
 
 @pytest.mark.parametrize("leader_id", [None, 3])
-def test_a_leader_that_is_not_among_the_nodes_is_not_named(leader_id: int | None) -> None:
+def test_an_unregistered_leader_is_not_named(leader_id: int | None) -> None:
     assert described(controllers(1, 2), leader_id=leader_id).controller_id == -1
 
 
@@ -79,19 +79,19 @@ def test_a_leader_that_is_not_among_the_nodes_is_not_named(leader_id: int | None
         (3, 0, ErrorCode.INVALID_REQUEST, "There is no endpoint type 3."),
     ],
 )
-def test_brokers_are_asked_for_elsewhere(
+def test_a_request_to_describe_brokers_is_refused(
     endpoint_type: int, version: int, code: ErrorCode, text: str
 ) -> None:
     answer = described(controllers(1), endpoint_type, version)
     assert (answer.error_code, answer.error_message, answer.brokers) == (code, text, [])
 
 
-def test_authorized_operations_are_told_to_clients_that_ask_for_them() -> None:
+def test_authorized_operations_are_included_on_request() -> None:
     told = [described(controllers(1), asks=asks, authorized_operations=5) for asks in (False, True)]
     assert [answer.cluster_authorized_operations for answer in told] == [-(2**31), 5]
 
 
-def test_controllers_neither_register_nor_tell_before_metadata_version_3_7_iv0() -> None:
+def test_before_3_7_iv0_controllers_neither_register_nor_are_described() -> None:
     cluster = Cluster(metadata_version=14)
     with pytest.raises(Refusal) as caught:
         register_controller(cluster.ctx, ControllerRegistrationRequest(1))

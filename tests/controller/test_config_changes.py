@@ -1,4 +1,4 @@
-"""What a change of configs writes and answers, without Java; the oracle's tests go through the rest."""
+"""What a change of configs writes and answers, without Java; the oracle's tests cover the rest."""
 
 from __future__ import annotations
 
@@ -70,19 +70,19 @@ def test_a_config_is_written_as_its_record(cluster: Cluster) -> None:
     assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
 
 
-def test_what_holds_already_is_not_written_again(cluster: Cluster) -> None:
+def test_an_unchanged_value_is_not_written_again(cluster: Cluster) -> None:
     cluster.config("retention.ms", "5", topic="t")
     request = change((TOPIC, "t", [("retention.ms", SET, "5"), ("segment.ms", DELETE, None)]))
     assert decide(cluster, request).records == []
 
 
-def test_what_a_node_has_already_is_written_again_so_that_it_reads_its_files_anew(cluster: Cluster) -> None:
+def test_an_unchanged_value_of_a_node_is_written_so_that_it_reloads_files(cluster: Cluster) -> None:
     request = change((BROKER, "1", [("ssl.keystore.location", SET, "/k")]))
     cluster.apply(decide(cluster, request).records)
     assert len(decide(cluster, request).records) == 1
 
 
-def test_each_resource_is_taken_or_refused_by_itself(cluster: Cluster) -> None:
+def test_each_resource_is_accepted_or_refused_separately(cluster: Cluster) -> None:
     decided = decide(
         cluster,
         change(
@@ -99,18 +99,18 @@ def test_each_resource_is_taken_or_refused_by_itself(cluster: Cluster) -> None:
     assert [record.message.resource_name for record in decided.records] == ["u"]
 
 
-def test_a_resource_that_is_named_twice_is_answered_once_and_left_alone(cluster: Cluster) -> None:
+def test_a_resource_named_twice_is_answered_once_and_not_changed(cluster: Cluster) -> None:
     twice = (TOPIC, "t", [("retention.ms", SET, "5")])
     decided = decide(cluster, change(twice, (TOPIC, "u", []), twice))
     assert codes(decided) == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
     assert decided.records == []
 
 
-def test_an_unknown_kind_of_resource_is_of_a_version_that_is_not_supported(cluster: Cluster) -> None:
+def test_an_unknown_kind_of_resource_is_refused_with_unsupported_version(cluster: Cluster) -> None:
     assert codes(decide(cluster, change((99, "t", [])))) == [ErrorCode.UNSUPPORTED_VERSION]
 
 
-def test_what_is_no_resource_to_decide_on_is_answered_as_often_as_it_is_named(cluster: Cluster) -> None:
+def test_resources_without_records_are_answered_each_time_they_are_named(cluster: Cluster) -> None:
     own = str(CONTROLLER_ID)
     answered = codes(
         decide(cluster, change((99, "x", []), (LOGGER, own, []), (99, "x", []), (LOGGER, own, [])))
@@ -119,12 +119,12 @@ def test_what_is_no_resource_to_decide_on_is_answered_as_often_as_it_is_named(cl
     assert answered == [unknown, ErrorCode.NONE, unknown, ErrorCode.NONE]
 
 
-def test_only_validating_writes_nothing(cluster: Cluster) -> None:
+def test_validate_only_writes_no_config(cluster: Cluster) -> None:
     decided = decide(cluster, change((TOPIC, "t", [("retention.ms", SET, "5")]), validate_only=True))
     assert (codes(decided), decided.records) == ([ErrorCode.NONE], [])
 
 
-def test_items_are_appended_to_and_taken_from_a_list(cluster: Cluster) -> None:
+def test_items_are_appended_to_and_removed_from_a_list(cluster: Cluster) -> None:
     cluster.apply(decide(cluster, change((TOPIC, "t", [("cleanup.policy", APPEND, "compact")]))).records)
     assert effective_topic_config(cluster.ctx, "t", "cleanup.policy") == "delete,compact"
     cluster.apply(decide(cluster, change((TOPIC, "t", [("cleanup.policy", SUBTRACT, "delete")]))).records)
@@ -142,7 +142,7 @@ def test_items_are_appended_to_and_taken_from_a_list(cluster: Cluster) -> None:
         (("leader.replication.throttled.replicas", SET, "1:" + "2" * 40000), ErrorCode.INVALID_CONFIG),
     ],
 )
-def test_operations_that_cannot_be_are_refused(
+def test_invalid_operations_are_refused(
     cluster: Cluster, operation: tuple[str, int, str | None], code: ErrorCode
 ) -> None:
     assert codes(decide(cluster, change((TOPIC, "t", [operation])))) == [code]
@@ -158,7 +158,7 @@ def test_operations_that_cannot_be_are_refused(
         ("-1", ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_a_broker_is_named_by_the_id_of_one_that_is_registered(
+def test_a_broker_resource_must_be_the_id_of_a_registered_broker(
     cluster: Cluster, name: str, code: ErrorCode
 ) -> None:
     assert codes(decide(cluster, change((BROKER, name, [("log.retention.ms", SET, "5")])))) == [code]
@@ -206,7 +206,7 @@ def test_a_broker_is_named_by_the_id_of_one_that_is_registered(
         ),
     ],
 )
-def test_a_change_that_cannot_be_is_told_why(
+def test_a_refused_change_has_the_reason(
     cluster: Cluster, resource: tuple[int, str, list[tuple[Any, ...]]], code: ErrorCode, text: str
 ) -> None:
     [response] = decide(cluster, change(resource)).answer.responses
@@ -226,7 +226,7 @@ THROTTLED = "leader.replication.throttled.replicas"
         (None, APPEND, "0:1", "0:1"),
     ],
 )
-def test_each_item_of_a_list_is_appended_once_and_taken_away_where_it_is(
+def test_an_item_of_a_list_is_appended_once_and_removed_if_present(
     cluster: Cluster, before: str | None, operation: int, value: str, after: str
 ) -> None:
     if before is not None:
@@ -239,7 +239,7 @@ def test_each_item_of_a_list_is_appended_once_and_taken_away_where_it_is(
     ("length", "letter", "is_taken"),
     [(32_767, "a", True), (32_768, "a", False), (16_384, "é", False), (10_922, "é", True)],
 )
-def test_a_value_is_as_long_as_a_field_can_be(
+def test_a_value_may_be_as_long_as_a_field_allows(
     cluster: Cluster, length: int, letter: str, is_taken: bool
 ) -> None:
     decided = decide(cluster, change((BROKER, "1", [("plugins.key", SET, letter * length)])))
@@ -249,7 +249,7 @@ def test_a_value_is_as_long_as_a_field_can_be(
         assert response.error_message == "The value of plugins.key is longer than 32767 bytes."
 
 
-def test_a_config_is_checked_with_what_is_left_of_the_others(cluster: Cluster) -> None:
+def test_a_config_is_checked_with_the_others_after_the_change(cluster: Cluster) -> None:
     cluster.config("min.compaction.lag.ms", "9", topic="t")
     bound = ("max.compaction.lag.ms", SET, "5")
     assert codes(decide(cluster, change((TOPIC, "t", [bound])))) == [ErrorCode.INVALID_CONFIG]
@@ -269,7 +269,7 @@ def test_only_a_broker_cordons_directories__kip1066(cluster: Cluster, forwarded:
         assert codes(decided) == [ErrorCode.NONE if is_taken else ErrorCode.INVALID_CONFIG]
 
 
-def test_log_levels_are_those_of_loggers_that_kraftd_has_not(cluster: Cluster) -> None:
+def test_changes_of_log_levels_are_refused(cluster: Cluster) -> None:
     own, other = str(CONTROLLER_ID), "1"
     for name, operation, code in (
         (own, SET, ErrorCode.INVALID_CONFIG),
@@ -279,14 +279,14 @@ def test_log_levels_are_those_of_loggers_that_kraftd_has_not(cluster: Cluster) -
         assert codes(decide(cluster, change((LOGGER, name, [("kafka", operation, "DEBUG")])))) == [code]
 
 
-def test_more_records_than_a_batch_bears_refuse_the_request(cluster: Cluster) -> None:
+def test_more_records_than_a_batch_can_hold_refuse_the_request(cluster: Cluster) -> None:
     many = [(f"listener.name.x.key{number}", SET, "v") for number in range(10_001)]
     with pytest.raises(Refusal) as refused:
         decide(cluster, change((BROKER, "1", many)))
     assert refused.value.code == ErrorCode.POLICY_VIOLATION
 
 
-def test_the_old_request_deletes_what_it_does_not_name(cluster: Cluster) -> None:
+def test_alter_configs_deletes_the_configs_that_it_does_not_name(cluster: Cluster) -> None:
     cluster.config("retention.ms", "5", topic="t")
     cluster.config("segment.ms", "6", topic="t")
     asked = legacy.AlterConfigsResource(TOPIC, "t", [legacy.AlterableConfig("segment.ms", "7")])
@@ -303,7 +303,7 @@ def test_a_new_topic_may_have_configs_before_it_exists(cluster: Cluster) -> None
     assert new_topic_configs(cluster.ctx, "new", {}) == []
 
 
-def test_a_change_of_min_insync_replicas_clears_the_elrs_that_it_made_wrong__kip966() -> None:
+def test_a_change_of_min_insync_replicas_clears_the_elrs_it_affects__kip966() -> None:
     cluster = Cluster(elr=True)
     cluster.topic("t", (1,))
     setting = [("min.insync.replicas", SET, "2")]
@@ -326,7 +326,7 @@ def test_with_elr_no_single_broker_has_its_own_min_insync_replicas__kip966() -> 
     ]
 
 
-def test_before_elr_is_on_the_cluster_gets_a_number_and_brokers_lose_theirs__kip966(
+def test_enabling_elr_sets_a_cluster_default_and_clears_brokers_values__kip966(
     cluster: Cluster,
 ) -> None:
     cluster.apply([VersionedRecord(ConfigRecord(BROKER, "1", "min.insync.replicas", "2"), 0)])
@@ -356,14 +356,14 @@ def test_a_topics_value_wins_over_the_nodes_the_clusters_and_the_files(cluster: 
     ]
 
 
-def test_effective_configs_are_made_once_for_topics_with_the_same_configs(cluster: Cluster) -> None:
+def test_topics_with_equal_configs_share_their_effective_configs(cluster: Cluster) -> None:
     configs = {"retention.ms": "9"}
     first = effective_topic_configs(cluster.ctx, configs)
     assert effective_topic_configs(cluster.ctx, dict(configs)) is first
     assert len(first) == 33
 
 
-def test_what_elections_ask_of_configs_is_answered_typed(cluster: Cluster) -> None:
+def test_election_settings_have_parsed_values(cluster: Cluster) -> None:
     assert election_settings(cluster.ctx, "t") == (1, False)
     cluster.config("min.insync.replicas", "2")
     cluster.config("unclean.leader.election.enable", "TRUE", topic="t")
@@ -379,7 +379,7 @@ def test_an_unknown_kind_of_resource_refuses_the_whole_description(cluster: Clus
     assert [result.error_code for result in results] == [ErrorCode.INVALID_REQUEST] * 2
 
 
-def test_only_the_keys_that_were_asked_for_are_described(cluster: Cluster) -> None:
+def test_only_the_requested_keys_are_described(cluster: Cluster) -> None:
     asked = DescribeConfigsResource(TOPIC, "t", ("retention.ms", "no.such"))
     [result] = describe_configs(cluster.ctx, DescribeConfigsRequest([asked])).answer.results
     assert [(entry.name, entry.synonyms) for entry in result.configs] == [("retention.ms", [])]
@@ -399,7 +399,7 @@ def test_secrets_are_never_described(cluster: Cluster) -> None:
     assert "hunter2" not in repr(describe_configs(cluster.ctx, asked).answer)
 
 
-def test_values_that_only_another_software_could_write_are_described_not_raised(cluster: Cluster) -> None:
+def test_invalid_values_of_the_log_are_described_without_an_error(cluster: Cluster) -> None:
     cluster.config("retention.ms", "nonsense", topic="t")
     asked = DescribeConfigsRequest([DescribeConfigsResource(TOPIC, "t", None)])
     [result] = describe_configs(cluster.ctx, asked).answer.results
@@ -426,7 +426,7 @@ def test_unknown_configs_of_the_log_have_no_effect(cluster: Cluster) -> None:
         (16, "m", [("match", SET, "é" * 16_000)]),
     ],
 )
-def test_a_refusal_fits_into_the_answer_however_long_a_name_or_value_is(
+def test_a_refusal_of_a_very_long_name_or_value_fits_into_the_answer(
     cluster: Cluster, resource: tuple[int, str, list[tuple[Any, ...]]]
 ) -> None:
     [response] = decide(cluster, change(resource)).answer.responses
@@ -434,7 +434,7 @@ def test_a_refusal_fits_into_the_answer_however_long_a_name_or_value_is(
     assert len(response.error_message.encode()) < 5_000
 
 
-def test_a_value_that_cannot_be_is_refused_with_its_key_and_itself(cluster: Cluster) -> None:
+def test_a_refused_value_is_named_with_its_key(cluster: Cluster) -> None:
     request = change((TOPIC, "t", [("retention.ms", SET, "soon")]))
     [response] = decide(cluster, request).answer.responses
     assert "retention.ms" in response.error_message and "soon" in response.error_message
@@ -450,7 +450,7 @@ def test_a_groups_configs_are_checked_with_those_of_its_server__kip848(cluster: 
         assert codes(decide(cluster, change((32, "g", [(key, SET, value)])))) == [code]
 
 
-def test_a_description_tells_each_value_that_could_be_in_force_and_its_source(cluster: Cluster) -> None:
+def test_a_description_has_every_possible_value_and_its_source(cluster: Cluster) -> None:
     cluster.config("retention.ms", "9", topic="t")
     cluster.config("log.retention.ms", "8")
     asked = DescribeConfigsResource(TOPIC, "t", ("retention.ms", "segment.ms"))
@@ -477,7 +477,7 @@ def test_a_description_tells_each_value_that_could_be_in_force_and_its_source(cl
     }
 
 
-def test_one_effective_config_of_a_topic_comes_from_the_file_at_last(cluster: Cluster) -> None:
+def test_a_topics_effective_config_comes_from_the_file_as_a_last_resort(cluster: Cluster) -> None:
     assert effective_topic_config(cluster.ctx, "t", "retention.ms") == "604800000"
     cluster.settings = type(cluster.settings)(
         cluster_id="c", node_id=CONTROLLER_ID, static_config=NodeConfig({"log.retention.hours": "1"})
@@ -485,7 +485,7 @@ def test_one_effective_config_of_a_topic_comes_from_the_file_at_last(cluster: Cl
     assert effective_topic_config(cluster.ctx, "t", "retention.ms") == "3600000"
 
 
-def test_one_effective_config_of_a_topic_comes_from_the_node_then_from_the_cluster(cluster: Cluster) -> None:
+def test_a_nodes_config_precedes_the_clusters_in_a_topics_effective_config(cluster: Cluster) -> None:
     cluster.config("log.retention.ms", "8")
     assert effective_topic_config(cluster.ctx, "t", "retention.ms") == "8"
     cluster.apply([VersionedRecord(ConfigRecord(BROKER, str(CONTROLLER_ID), "log.retention.ms", "9"), 0)])
@@ -496,19 +496,19 @@ def test_one_effective_config_of_a_topic_comes_from_the_node_then_from_the_clust
     ("hours", "ms"),
     [(" 2 ", "7200000"), ("x", "0"), (str(2**31 - 1), str((2**31 - 1) * 3_600_000)), (str(2**31), "0")],
 )
-def test_a_servers_hours_are_a_topics_milliseconds(cluster: Cluster, hours: str, ms: str) -> None:
+def test_a_servers_hours_become_a_topics_milliseconds(cluster: Cluster, hours: str, ms: str) -> None:
     cluster.config("log.retention.hours", hours)
     assert effective_topic_config(cluster.ctx, "t", "retention.ms") == ms
 
 
-def test_elections_ask_the_file_at_last(cluster: Cluster) -> None:
+def test_election_settings_come_from_the_file_as_a_last_resort(cluster: Cluster) -> None:
     cluster.settings = type(cluster.settings)(
         cluster_id="c", node_id=CONTROLLER_ID, static_config=NodeConfig({"min.insync.replicas": "2"})
     )
     assert election_settings(cluster.ctx, "t") == (2, False)
 
 
-def test_a_key_that_is_not_set_may_be_deleted(cluster: Cluster) -> None:
+def test_deleting_a_key_that_is_not_set_is_accepted(cluster: Cluster) -> None:
     decided = decide(cluster, change((BROKER, "1", [("plugins.key", DELETE, None)])))
     assert codes(decided) == [ErrorCode.NONE]
     assert [record.message for record in decided.records] == [ConfigRecord(BROKER, "1", "plugins.key", None)]

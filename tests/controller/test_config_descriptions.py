@@ -1,4 +1,4 @@
-"""What DescribeConfigs says of each kind of resource: value, source and possible values of every config.
+"""What DescribeConfigs returns for each kind of resource: value, source and possible values of every config.
 
 The same is drawn at random beside Kafka's own classes in test_config_oracle.py.
 """
@@ -230,7 +230,7 @@ def test_a_subscription_has_its_own_configs_and_defaults__kip714(
     }
 
 
-def test_internal_configs_are_described_where_they_are_set(cluster: Cluster) -> None:
+def test_internal_configs_are_described_if_they_are_set(cluster: Cluster) -> None:
     own = rows(described(cluster, BROKER, OWN))["internal.metadata.log.segment.bytes"]
     assert own[:2] == ("9", OF_FILE)
     assert "internal.metadata.delete.delay.millis" not in rows(described(cluster, BROKER, OWN))
@@ -273,7 +273,7 @@ def test_a_controller_has_no_loggers_of_kafkas_names(cluster: Cluster) -> None:
         (99, "x", ErrorCode.INVALID_REQUEST, "Resources of type 99 ('x') have no configs."),
     ],
 )
-def test_a_resource_that_cannot_be_described_is_refused_by_itself(
+def test_a_resource_that_cannot_be_described_is_refused_and_others_are_not(
     cluster: Cluster, kind: int, name: str, code: ErrorCode, text: str
 ) -> None:
     refused = described(cluster, kind, name)
@@ -281,7 +281,7 @@ def test_a_resource_that_cannot_be_described_is_refused_by_itself(
     assert (refused.resource_type, refused.resource_name) == (kind, name)
 
 
-def test_a_value_that_cannot_be_is_refused_with_its_key_and_the_others_are_described(
+def test_an_invalid_value_is_named_with_its_key_and_others_are_described(
     cluster: Cluster,
 ) -> None:
     cluster.topic("strange", (1,))

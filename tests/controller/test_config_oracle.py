@@ -170,7 +170,7 @@ def agree(
 @quickly
 @given(data=st.data())
 @pytest.mark.parametrize("kind", [TOPIC, GROUP, CLIENT_METRICS])
-def test_configs_are_taken_and_refused_as_kafka_does(
+def test_configs_are_accepted_and_refused_as_kafka_does(
     oracle: ConfigOracle, kind: int, data: st.DataObject
 ) -> None:
     definition: ConfigDef = DEFINITIONS[kind]

@@ -1,4 +1,4 @@
-"""Which configs a resource may have, and what is said of those that it may not: one row a rule.
+"""Which configs a resource may have, and the text of each refusal: one row per rule.
 
 The same rules are drawn at random beside Kafka's own validator in test_config_oracle.py.
 """
@@ -60,7 +60,9 @@ def refusal(
         (LOGGER, "1", INVALID_REQUEST, "Resources of type 8 have no configs here."),
     ],
 )
-def test_a_resource_needs_a_name_of_its_kind(kind: int, name: str, code: ErrorCode | None, text: str) -> None:
+def test_the_name_of_a_resource_must_be_valid_for_its_type(
+    kind: int, name: str, code: ErrorCode | None, text: str
+) -> None:
     assert refusal(kind, {}, name=name) == (None if code is None else (code, text))
 
 
@@ -90,13 +92,13 @@ def lag(least: int, greatest: int) -> dict[str, str]:
         ({"remote.log.delete.on.disable": "true"}, {"remote.storage.enable": "true"}, None),
     ],
 )
-def test_a_topics_configs_fit_each_other(
+def test_a_topics_configs_must_fit_each_other(
     configs: dict[str, str], existing: dict[str, str], text: str | None
 ) -> None:
     assert refusal(TOPIC, configs, existing=existing) == (text and (INVALID_CONFIG, text))
 
 
-def test_a_topics_configs_fit_those_that_it_has_from_the_server() -> None:
+def test_a_topics_configs_must_fit_those_inherited_from_the_server() -> None:
     server = {"log.cleaner.max.compaction.lag.ms": "5"}
     assert refusal(TOPIC, {"min.compaction.lag.ms": "5"}, node=server) is None
     assert refusal(TOPIC, {"min.compaction.lag.ms": "6"}, node=server) is not None
@@ -158,7 +160,7 @@ def test_a_topic_with_remote_storage_keeps_less_locally_than_in_all__kip405_kip9
     assert refusal(TOPIC, asked, node=TIERED) == (text and (INVALID_CONFIG, text))
 
 
-def test_a_topic_has_remote_storage_only_where_the_servers_have_it__kip405() -> None:
+def test_a_topic_has_remote_storage_only_if_the_servers_have_it__kip405() -> None:
     assert refusal(TOPIC, {"remote.storage.enable": "true"}) == (
         INVALID_CONFIG,
         "remote.storage.enable=true needs remote.log.storage.system.enable=true on the servers.",
@@ -204,7 +206,7 @@ MATCH_TEXT = (
         ({"match": "client_id=a,user=a"}, (INVALID_CONFIG, MATCH_TEXT.format("user=a"))),
     ],
 )
-def test_a_subscription_to_clients_metrics_has_an_interval_and_matches__kip714(
+def test_a_metrics_subscription_needs_a_valid_interval_and_matches__kip714(
     configs: dict[str, str], refused: tuple[ErrorCode, str] | None
 ) -> None:
     assert refusal(CLIENT_METRICS, configs) == refused
@@ -233,7 +235,7 @@ def test_a_subscription_to_clients_metrics_has_an_interval_and_matches__kip714(
         ("(?<!{1}a)", False),
     ],
 )
-def test_a_pattern_is_taken_if_java_would_take_it(text: str, is_pattern: bool) -> None:
+def test_a_pattern_is_accepted_if_java_accepts_it(text: str, is_pattern: bool) -> None:
     assert is_java_pattern(text) is is_pattern
 
 
@@ -250,7 +252,7 @@ GROUP_KEYS = [
 
 
 @pytest.mark.parametrize(("key", "limit", "least", "greatest"), GROUP_KEYS)
-def test_a_groups_configs_are_within_the_servers_limits(
+def test_a_groups_configs_must_be_within_the_servers_limits(
     key: str, limit: str, least: int, greatest: int
 ) -> None:
     low, high = (f"group.{limit.format(end)}" for end in ("min", "max"))
@@ -319,7 +321,7 @@ SESSION = "{0}.session.timeout.ms (45000) must be greater than {0}.heartbeat.int
         ),
     ],
 )
-def test_a_groups_configs_fit_each_other_and_the_servers(
+def test_a_groups_configs_must_fit_each_other_and_the_servers(
     configs: dict[str, str], node: dict[str, str], refused: str | None
 ) -> None:
     assert refusal(GROUP, configs, node=node) == (refused and (INVALID_CONFIG, refused))

@@ -1,4 +1,4 @@
-"""Random operations on topics and brokers come out alike from Kafka's own controller and from ours."""
+"""Random operations on topics and brokers have the same results in Kafka's controller and in kraftd."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class KafkasBug(Exception):
 
 
 class SharedDice(JavaRandom):
-    """The oracle's dice; topic ids, which it throws elsewhere, are those it came up with."""
+    """The oracle's dice; topic ids, which Kafka draws elsewhere, are those that the oracle drew."""
 
     topic_ids: Iterator[bytes]
 
@@ -484,7 +484,7 @@ MUST_OCCUR = {
 }
 
 
-def test_every_operation_comes_out_as_in_kafkas_own_controller(oracle: ControllerOracle) -> None:
+def test_every_operation_has_the_result_of_kafkas_controller(oracle: ControllerOracle) -> None:
     outcomes: dict[tuple[str, object], int] = {}
     for seed in range(WORLDS):
         match = Match(oracle, seed)

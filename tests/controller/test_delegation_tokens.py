@@ -1,4 +1,4 @@
-"""Delegation tokens live as long as they may, and go once they have expired (KIP-48)."""
+"""Lifetimes, renewal and expiry of delegation tokens (KIP-48)."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def test_a_token_has_the_hmac_of_its_id_and_kafkas_times(tokens: Tokens) -> None
     assert (state.owner, state.requester, state.renewers) == ("User:alice", "User:alice", ("User:bob",))
 
 
-def test_a_life_that_is_asked_for_shortens_a_token_and_never_lengthens_it(tokens: Tokens) -> None:
+def test_a_requested_lifetime_can_only_shorten_a_tokens_life(tokens: Tokens) -> None:
     short = tokens.create(life_ms=3_000)
     assert short.expiry_timestamp_ms == short.max_timestamp_ms == NOW + 3_000
     assert tokens.create(life_ms=2**63 - 1).max_timestamp_ms == NOW + 7 * DAY
 
 
-def test_a_token_for_another_owner_names_its_requester(tokens: Tokens) -> None:
+def test_a_token_for_another_owner_has_its_requester(tokens: Tokens) -> None:
     made = tokens.create(owner="carol")
     assert (made.principal_type, made.principal_name) == ("User", "carol")
     assert made.token_requester_principal_type == "User"
@@ -110,7 +110,7 @@ def test_a_renewer_that_is_no_user_is_refused(tokens: Tokens) -> None:
     assert not tokens.cluster.image.delegation_tokens
 
 
-def test_a_renewal_never_goes_beyond_the_longest_life(tokens: Tokens) -> None:
+def test_a_renewal_never_exceeds_the_maximum_lifetime(tokens: Tokens) -> None:
     made = tokens.create("bob")
     tokens.ctx.now_ms = NOW + DAY // 2
     assert tokens.renew(made.hmac, 1_000, "User:bob").expiry_timestamp_ms == tokens.ctx.now_ms + 1_000
@@ -157,7 +157,7 @@ def test_the_sweep_removes_what_has_expired_a_thousand_at_a_time(tokens: Tokens)
     assert list(tokens.cluster.image.delegation_tokens) == [kept.token_id]
 
 
-def test_the_hmacs_of_tokens_that_are_gone_are_forgotten(tokens: Tokens) -> None:
+def test_the_hmacs_of_removed_tokens_are_forgotten(tokens: Tokens) -> None:
     for _ in range(1_500):
         tokens.create(life_ms=10)
     made = tokens.create()
@@ -203,7 +203,9 @@ def test_the_secret_key_is_in_no_repr(tokens: Tokens) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_the_requester_of_a_token_is_told_from_version_3_on__kip373(tokens: Tokens, version: int) -> None:
+def test_the_requester_of_a_token_is_in_answers_from_version_3_on__kip373(
+    tokens: Tokens, version: int
+) -> None:
     request = CreateDelegationTokenRequest("Robot", "r2:d2", [CreatableRenewers("User", "bob")], 0)
     made = tokens.take(create_delegation_token(tokens.ctx, request, version, ("User", "alice")))
     requester = ("User", "alice") if version == 3 else ("", "")
@@ -223,13 +225,13 @@ def test_the_requester_of_a_token_is_told_from_version_3_on__kip373(tokens: Toke
 
 
 @pytest.mark.parametrize(("asked_ms", "life_ms"), [(0, 7 * DAY), (-1, 7 * DAY), (1, 1), (2, 2)])
-def test_a_positive_life_is_the_one_that_is_asked_for(tokens: Tokens, asked_ms: int, life_ms: int) -> None:
+def test_a_positive_lifetime_is_used_as_requested(tokens: Tokens, asked_ms: int, life_ms: int) -> None:
     made = tokens.create(life_ms=asked_ms)
     assert made.max_timestamp_ms == NOW + life_ms
 
 
 @pytest.mark.parametrize(("asked_ms", "period_ms"), [(0, DAY), (-1, DAY), (1, 1), (2, 2)])
-def test_a_positive_period_of_renewal_is_the_one_that_is_asked_for(
+def test_a_positive_renewal_period_is_used_as_requested(
     tokens: Tokens, asked_ms: int, period_ms: int
 ) -> None:
     made = tokens.create()
@@ -239,7 +241,7 @@ def test_a_positive_period_of_renewal_is_the_one_that_is_asked_for(
     assert state.expiration_timestamp_ms == NOW + period_ms
 
 
-def test_an_end_at_once_removes_a_token_and_an_end_in_no_time_does_not(tokens: Tokens) -> None:
+def test_a_negative_expiry_removes_a_token_at_once_and_zero_does_not(tokens: Tokens) -> None:
     made = tokens.create()
     answer = tokens.expire(made.hmac, 0)
     assert (answer.error_code, answer.expiry_timestamp_ms) == (0, NOW)
@@ -250,7 +252,7 @@ def test_an_end_at_once_removes_a_token_and_an_end_in_no_time_does_not(tokens: T
 
 
 @pytest.mark.parametrize("life_ms", [10, DAY])
-def test_a_token_is_good_to_the_last_millisecond_of_its_life_or_period(life_ms: int) -> None:
+def test_a_token_is_valid_to_the_last_millisecond_of_its_life_or_period(life_ms: int) -> None:
     tokens = Tokens(expiry_time_ms=10)
     made = tokens.create(life_ms=life_ms)
     tokens.ctx.now_ms = NOW + 10
@@ -262,8 +264,8 @@ def test_a_token_is_good_to_the_last_millisecond_of_its_life_or_period(life_ms: 
     assert tokens.renew(made.hmac).error_code == ErrorCode.DELEGATION_TOKEN_EXPIRED
 
 
-class Falls:
-    """Dice that fall on these token ids, one after the other."""
+class FixedDice:
+    """Dice that yield these token ids in order."""
 
     def __init__(self, *raw: bytes) -> None:
         self.raw = list(raw)
@@ -278,7 +280,7 @@ class Falls:
 def test_a_token_id_is_new_not_reserved_and_does_not_look_like_an_option() -> None:
     known, good = b"\1" * 16, b"\3\xef" + bytes(14)  # a dash, but not at the beginning
     raw = (known, ZERO_UUID, ONE_UUID, b"\xf8" + bytes(15), known, good)
-    cluster = Cluster(tokens=TokenSettings(secret_key="secret"), dice=Falls(*raw))
+    cluster = Cluster(tokens=TokenSettings(secret_key="secret"), dice=FixedDice(*raw))
     made = []
     for _ in range(2):
         request = CreateDelegationTokenRequest(None, None, [], -1)

@@ -27,20 +27,20 @@ TOPIC = bytes(15) + b"\7"
         (partition((2, 3)), False),
     ],
 )
-def test_a_partition_is_left_if_it_changes_by_that(state: PartitionState, is_left: bool) -> None:
+def test_a_partition_is_left_if_that_changes_it(state: PartitionState, is_left: bool) -> None:
     cluster = Cluster().brokers(1, 2, 3)
     topic = cluster.topic("t", state)
     assert is_to_be_left(cluster.image, 1, (topic.id, 0)) is is_left
 
 
-def test_a_partition_that_was_deleted_is_not_left() -> None:
+def test_a_deleted_partition_is_not_left() -> None:
     cluster = Cluster().brokers(1, 2)
     topic = cluster.topic("t", (1, 2))
     assert not is_to_be_left(cluster.image, 1, (topic.id, 1))
     assert not is_to_be_left(cluster.image, 1, (TOPIC, 0))
 
 
-def test_it_goes_through_every_partition_of_every_topic_in_their_order() -> None:
+def test_it_visits_every_partition_of_every_topic_in_order() -> None:
     cluster = Cluster().brokers(1, 2)
     first = cluster.topic("first", (1, 2), (2,), (2, 1), (2,), (1, 2))
     second = cluster.topic("second", (2,), (1, 2))
@@ -68,7 +68,7 @@ def test_it_goes_through_every_partition_of_every_topic_in_their_order() -> None
         (NoOpRecord(), False),
     ],
 )
-def test_what_the_broker_gets_meanwhile_is_left_as_well(message: Message, is_noted: bool) -> None:
+def test_partitions_that_the_broker_gets_meanwhile_are_noted(message: Message, is_noted: bool) -> None:
     cluster = Cluster().brokers(1, 2)
     departure = Departure(1, 101, [])
     assert departure.is_over
@@ -78,7 +78,7 @@ def test_what_the_broker_gets_meanwhile_is_left_as_well(message: Message, is_not
     assert position == int(is_noted)
 
 
-def test_in_one_call_four_partitions_are_examined_for_each_that_may_be_left() -> None:
+def test_one_call_examines_four_partitions_for_each_that_it_may_leave() -> None:
     cluster = Cluster().brokers(1, 2)
     topic = cluster.topic("t", *[partition((2, 1), isr=(2,))] * 9, (1, 2))
     departure = Departure(1, 101, [(topic.id, (1 << 10) - 1)])

@@ -31,7 +31,7 @@ def assign(cluster: Cluster, place: bytes, *partitions: tuple[bytes, int], epoch
     return [ErrorCode(p.error_code) for topic in answered.topics for p in topic.partitions]
 
 
-def test_a_replica_of_a_broker_with_many_directories_is_assigned_when_it_says_where(
+def test_a_replica_on_many_directories_is_assigned_when_its_broker_reports_it(
     cluster: Cluster,
 ) -> None:
     topic = cluster.topic("a", partition((0, 1), directories=(DIRECTORY_UNASSIGNED, directory(1))))
@@ -61,7 +61,7 @@ def test_a_broker_cannot_assign_what_it_does_not_host(cluster: Cluster) -> None:
     ]
 
 
-def test_a_stale_broker_and_an_old_metadata_version_are_refused_whole(cluster: Cluster) -> None:
+def test_a_stale_broker_and_an_old_metadata_version_refuse_the_request(cluster: Cluster) -> None:
     with pytest.raises(Refusal) as stale:
         assign(cluster, directory(0), epoch=99)
     assert stale.value.code is ErrorCode.STALE_BROKER_EPOCH

@@ -1,4 +1,4 @@
-"""Elections that are asked for, and those that are due from time to time."""
+"""Requested elections and periodic ones."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ PREFERRED, UNCLEAN = 0, 1
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """Partition 0 is well led, 1 by its second replica, 2's first replica is fenced, 3 has no replica in sync
-    alive.
+    """Partition 0 has its preferred leader. The second replica leads 1. The first replica of 2 is fenced.
+
+    The only replica of 3 in sync is fenced.
     """
     cluster = Cluster().brokers(0, 1, 2).broker(3, fenced=True)
     cluster.topic(
@@ -49,7 +50,7 @@ def leaders(cluster: Cluster) -> list[int]:
     return [state.leader for state in topic.partitions.values()]
 
 
-def test_a_preferred_election_gives_the_first_replica_the_lead_where_it_can(cluster: Cluster) -> None:
+def test_a_preferred_election_makes_the_first_replica_leader_if_possible(cluster: Cluster) -> None:
     assert elect(cluster, PREFERRED, {"a": (0, 1, 2, 9), "none": (0,)}) == {
         ("a", 0): ErrorCode.ELECTION_NOT_NEEDED,
         ("a", 1): ErrorCode.NONE,
@@ -60,7 +61,7 @@ def test_a_preferred_election_gives_the_first_replica_the_lead_where_it_can(clus
     assert leaders(cluster) == [0, 0, 1, NO_LEADER]
 
 
-def test_an_unclean_election_finds_a_leader_where_there_is_none_whatever_the_config(cluster: Cluster) -> None:
+def test_an_unclean_election_finds_a_leader_whatever_the_config(cluster: Cluster) -> None:
     assert elect(cluster, UNCLEAN, {"a": (1, 3)}) == {
         ("a", 1): ErrorCode.ELECTION_NOT_NEEDED,
         ("a", 3): ErrorCode.NONE,
@@ -91,14 +92,14 @@ def test_an_unknown_kind_of_election_is_refused(cluster: Cluster) -> None:
     assert refused.value.code is ErrorCode.INVALID_REQUEST
 
 
-def test_balancing_moves_what_can_be_moved_to_its_preferred_leader(cluster: Cluster) -> None:
+def test_balancing_moves_partitions_to_their_preferred_leaders(cluster: Cluster) -> None:
     decision = balance_leaders(cluster.ctx)
     cluster.apply(decision.records)
     assert leaders(cluster) == [0, 0, 1, NO_LEADER]
     assert decision.answer is False
 
 
-def test_balancing_makes_some_hundred_elections_and_asks_to_be_run_again() -> None:
+def test_balancing_makes_a_limited_number_of_elections_a_run() -> None:
     cluster = Cluster().brokers(0, 1)
     cluster.topic("a", *[partition((0, 1), leader=1)] * 1_000)
     moved = []
@@ -110,11 +111,11 @@ def test_balancing_makes_some_hundred_elections_and_asks_to_be_run_again() -> No
     assert moved == [400, 400, 200, 0]
 
 
-def test_balancing_looks_at_some_hundred_partitions_a_run_until_it_has_seen_all() -> None:
+def test_balancing_examines_a_limited_number_of_partitions_a_run() -> None:
     cluster = Cluster().brokers(0, 1).broker(2, fenced=True)
     cluster.topic("cannot", *[partition((2, 1), isr=(1,), leader=1)] * 600)
     cluster.topic("can", *[partition((0, 1), leader=1)] * 10)
-    ctx = cluster.ctx  # it remembers how far it has got
+    ctx = cluster.ctx  # it keeps the position of the last run
     runs = []
     for _ in range(3):
         decision = balance_leaders(ctx)
@@ -125,7 +126,7 @@ def test_balancing_looks_at_some_hundred_partitions_a_run_until_it_has_seen_all(
     assert runs == [(0, True), (10, False), (0, True)]
 
 
-def test_partitions_deleted_between_two_runs_are_passed_over() -> None:
+def test_partitions_deleted_between_two_runs_are_skipped() -> None:
     cluster = Cluster().brokers(0, 1)
     topic = cluster.topic("a", *[partition((0, 1), leader=1)] * 600)
     ctx = cluster.ctx
@@ -138,7 +139,7 @@ def test_partitions_deleted_between_two_runs_are_passed_over() -> None:
     assert (decision.records, decision.answer) == ([], False)
 
 
-def test_a_topic_that_was_allowed_to_elects_uncleanly_at_the_next_check(cluster: Cluster) -> None:
+def test_a_topic_with_unclean_elections_enabled_elects_at_the_next_check(cluster: Cluster) -> None:
     assert elect_unclean_leaders(cluster.ctx).records == []
     cluster.config("unclean.leader.election.enable", "true", topic="a")
     cluster.apply(elect_unclean_leaders(cluster.ctx).records)
@@ -151,7 +152,7 @@ def test_the_cluster_may_allow_unclean_elections_for_all_topics(cluster: Cluster
     assert leaders(cluster)[3] == 1
 
 
-def test_an_election_names_what_is_missing(cluster: Cluster) -> None:
+def test_an_election_reports_unknown_topics_and_partitions(cluster: Cluster) -> None:
     request = ElectLeadersRequest(PREFERRED, [TopicPartitions("a", (9,)), TopicPartitions("none", (0,))])
     results = cluster.decide(elect_leaders, request, 2).replica_election_results
     assert {topic.topic: topic.partition_result[0].error_message for topic in results} == {
@@ -161,7 +162,7 @@ def test_an_election_names_what_is_missing(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(("run", "balance"), [(balance_leaders, True), (elect_unclean_leaders, False)])
-def test_each_run_goes_on_where_the_last_one_ended(run: Any, balance: bool) -> None:
+def test_each_run_continues_where_the_last_one_ended(run: Any, balance: bool) -> None:
     cluster = Cluster().brokers(0, 1).broker(2, fenced=True)
     state = partition((0, 1), leader=1) if balance else partition((0, 2), isr=(2,), leader=NO_LEADER)
     cluster.topic("a", *[state] * 600)
@@ -172,11 +173,11 @@ def test_each_run_goes_on_where_the_last_one_ended(run: Any, balance: bool) -> N
         decision = run(ctx)
         runs.append((len(decision.records), decision.answer))
         assert decision.atomic is False and decision.after is not None
-        decision.after(0)  # the image stays: what was looked at is not looked at again
+        decision.after(0)  # the image stays, and examined partitions are not examined again
     assert runs == [(400, True), (201, False), (400, True)]
 
 
-def test_a_run_that_saw_everything_leaves_nothing_to_go_on_with(cluster: Cluster) -> None:
+def test_a_run_that_examined_everything_keeps_no_position(cluster: Cluster) -> None:
     ctx = cluster.ctx
     for run in (balance_leaders, elect_unclean_leaders):
         decision = run(ctx)
@@ -185,7 +186,7 @@ def test_a_run_that_saw_everything_leaves_nothing_to_go_on_with(cluster: Cluster
     assert ctx.walks == {}
 
 
-def test_the_two_walks_do_not_disturb_each_other() -> None:
+def test_balancing_and_unclean_elections_keep_separate_positions() -> None:
     cluster = Cluster().brokers(0, 1).broker(2, fenced=True)
     cluster.topic("a", *[partition((0, 1), leader=1)] * 500)
     cluster.topic("b", *[partition((0, 2), isr=(2,), leader=NO_LEADER)] * 500)

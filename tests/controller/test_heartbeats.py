@@ -44,7 +44,7 @@ def test_the_broker_that_was_silent_for_longest_is_stale_first() -> None:
     assert heartbeats.stale(late_ms) is None
 
 
-def test_silence_is_the_time_since_the_last_heartbeat_and_at_most_a_session() -> None:
+def test_silence_is_the_time_since_the_last_heartbeat_up_to_a_session() -> None:
     heartbeats, brokers = heartbeats_of(Cluster().broker(1))
     assert heartbeats.silent_ms(brokers[1], 5_000) == SESSION_MS
     heartbeats.heard(1, brokers[1].epoch, 5_000)
@@ -71,7 +71,7 @@ def test_a_new_leader_forgets_and_gives_unfenced_brokers_a_whole_session() -> No
     assert heartbeats.departure_of(brokers[1]) is None
 
 
-def test_what_an_older_registration_said_does_not_count_for_a_newer_one() -> None:
+def test_heartbeats_of_an_older_registration_do_not_count_for_a_newer_one() -> None:
     cluster = Cluster().broker(1)
     heartbeats, brokers = heartbeats_of(cluster)
     old = brokers[1]
@@ -91,7 +91,7 @@ def test_what_an_older_registration_said_does_not_count_for_a_newer_one() -> Non
     assert heartbeats.departures == {}
 
 
-def test_the_lowest_offset_is_of_brokers_that_are_active() -> None:
+def test_the_lowest_offset_is_that_of_active_brokers() -> None:
     heartbeats, brokers = heartbeats_of(Cluster().broker(1, fenced=True).brokers(2, 3, 4))
     assert heartbeats.lowest_active_offset({}) == EVERY_OFFSET == 2**63 - 1
     assert heartbeats.lowest_active_offset(brokers) == NO_OFFSET

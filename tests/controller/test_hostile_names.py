@@ -1,4 +1,4 @@
-"""Answers to requests full of nonsense can still be sent."""
+"""Answers to hostile requests can be encoded."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_a_leader_shrinks_and_grows_its_isr_and_gets_the_new_partition_epoch(
     assert state(cluster).isr == (0, 2, 1)
 
 
-def test_the_same_isr_again_changes_nothing(cluster: Cluster) -> None:
+def test_a_proposal_of_the_same_isr_changes_nothing(cluster: Cluster) -> None:
     cluster.topic("a", (0, 1, 2))
     answer = propose(cluster, 0, 1, 2)
     assert (answer.error_code, answer.isr, answer.partition_epoch) == (0, (0, 1, 2), 0)
@@ -89,7 +89,7 @@ def test_before_3_6_a_smaller_isr_bumps_the_leader_epoch() -> None:
         ({"partition_index": 5}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-def test_a_proposal_from_another_time_is_refused(
+def test_a_proposal_with_other_epochs_is_refused(
     cluster: Cluster, change: dict[str, int], code: ErrorCode
 ) -> None:
     cluster.topic("a", partition((0, 1, 2), leader_epoch=5, partition_epoch=7))
@@ -138,13 +138,13 @@ def test_a_sender_that_is_not_registered_under_its_epoch_is_refused_whole(
     assert refused.value.code is ErrorCode.STALE_BROKER_EPOCH
 
 
-def test_an_unknown_topic_id_is_answered_for_each_of_its_partitions(cluster: Cluster) -> None:
+def test_an_unknown_topic_id_is_refused_for_each_of_its_partitions(cluster: Cluster) -> None:
     wanted = TopicData(b"\7" * 16, [PartitionData(0), PartitionData(1)])
     answer = cluster.decide(alter_partition, AlterPartitionRequest(0, 100, [wanted]), 3)
     assert [p.error_code for p in answer.topics[0].partitions] == [ErrorCode.UNKNOWN_TOPIC_ID] * 2
 
 
-def test_a_leader_elected_uncleanly_recovers_alone_and_says_when_it_has__kip704(cluster: Cluster) -> None:
+def test_an_uncleanly_elected_leader_recovers_alone_and_reports_it__kip704(cluster: Cluster) -> None:
     cluster.topic("a", partition((0, 1), isr=(0,), leader_recovery_state=RECOVERING))
     assert propose(cluster, 0, 1).error_code == ErrorCode.INVALID_REQUEST
     answer = propose(cluster, 0, leader_recovery_state=RECOVERED)
@@ -152,7 +152,7 @@ def test_a_leader_elected_uncleanly_recovers_alone_and_says_when_it_has__kip704(
     assert propose(cluster, 0, 1).error_code == 0
 
 
-def test_the_isr_that_completes_a_reassignment_takes_the_leadership_from_its_sender(cluster: Cluster) -> None:
+def test_an_isr_that_completes_a_reassignment_may_end_its_senders_leadership(cluster: Cluster) -> None:
     moving = partition((1, 2, 0), isr=(0,), leader=0, adding_replicas=(1, 2), removing_replicas=(0,))
     cluster.topic("a", moving)
     assert propose(cluster, 0, 1, 2).error_code == ErrorCode.NEW_LEADER_ELECTED
@@ -174,7 +174,7 @@ def test_below_min_insync_replicas_a_replica_that_leaves_stays_eligible__kip966(
 
 
 def odd_request(cluster: Cluster, random: Random) -> AlterPartitionRequest:
-    """Proposals for three topics of equal and other partitions; some again, some wrong in one way."""
+    """Proposals for three topics of equal and different partitions; some are repeated, some have an error."""
     topics = []
     for topic in list(cluster.image.topics.values()):
         proposals = []
@@ -209,7 +209,7 @@ def odd_request(cluster: Cluster, random: Random) -> AlterPartitionRequest:
 
 @pytest.mark.parametrize("elr", [False, True])
 @pytest.mark.parametrize("seed", range(8))
-def test_many_proposals_at_once_are_decided_as_each_alone(seed: int, elr: bool) -> None:
+def test_proposals_in_one_request_are_decided_as_each_alone(seed: int, elr: bool) -> None:
     random = Random(seed)
     cluster = Cluster(elr=elr).brokers(0, 1, 2, 3)
     cluster.change_broker(3, fenced=1)
@@ -236,7 +236,7 @@ def test_many_proposals_at_once_are_decided_as_each_alone(seed: int, elr: bool) 
     assert records == [record for _, made in alone for record in made]
 
 
-def test_a_request_with_many_equal_proposals_is_left_as_it_came(cluster: Cluster) -> None:
+def test_a_request_with_equal_proposals_is_not_modified(cluster: Cluster) -> None:
     topic = cluster.topic("a", *[(0, 1, 2)] * 5)
     members = [BrokerState(0, 100), BrokerState(1, 101)]
     proposals = [PartitionData(index, 0, (), members, 0, 0) for index in range(5)]
@@ -246,7 +246,7 @@ def test_a_request_with_many_equal_proposals_is_left_as_it_came(cluster: Cluster
     assert [row.partition_index for row in answer.topics[0].partitions] == list(range(5))
 
 
-def test_each_answer_names_its_partition_and_may_be_written(cluster: Cluster) -> None:
+def test_each_answer_names_its_partition_and_can_be_encoded(cluster: Cluster) -> None:
     topic = cluster.topic("a", (0, 1), (0, 1), partition((1, 0), leader=0, removing_replicas=(0,)), (0, 1))
     rows = []
     for index, isr, epoch in ((3, (0,), 0), (1, (0, 9), 0), (2, (0, 1), 0), (3, (0,), 7), (9, (0,), 0)):
@@ -275,7 +275,7 @@ def test_each_answer_names_its_partition_and_may_be_written(cluster: Cluster) ->
         (RECOVERED, RECOVERED, (0,), ErrorCode.NONE),
     ],
 )
-def test_only_a_leader_that_recovers_says_so__kip704(
+def test_only_a_recovering_leader_may_report_recovery__kip704(
     cluster: Cluster, recovery: int, proposed: int, isr: tuple[int, ...], code: ErrorCode
 ) -> None:
     cluster.topic("a", partition((0, 1), isr=(0,), leader_recovery_state=recovery))
@@ -283,7 +283,7 @@ def test_only_a_leader_that_recovers_says_so__kip704(
 
 
 @pytest.mark.parametrize(("unclean", "leader"), [("false", NO_LEADER), ("true", 1)])
-def test_a_leader_whose_directory_is_lost_does_not_stay_though_it_proposes(
+def test_a_proposing_leader_whose_directory_is_lost_is_replaced(
     cluster: Cluster, unclean: str, leader: int
 ) -> None:
     cluster.topic("a", partition((0, 1), isr=(0, 1), directories=(directory(77), directory(1))))

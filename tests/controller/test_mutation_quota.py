@@ -25,7 +25,7 @@ ALICE = {(("user", "alice"),): RATE}
 
 
 def taken(quotas: MutationQuotas, now_ms: int, *counts: int, strict: bool = True) -> tuple[list[bool], int]:
-    """Which of the takes of one request went well, and how long the client has to wait."""
+    """Return which charges of one request succeeded, and how long the client has to wait."""
     charge = quotas.charge(ALICE, "alice", "client", now_ms, strict=strict)
     went_well = []
     for count in counts:
@@ -47,21 +47,21 @@ def test_a_burst_of_eleven_seconds_may_go_below_zero_once() -> None:
     assert taken(quotas, 4_000, 1) == ([True], 0)
 
 
-def test_a_bucket_fills_to_its_burst_and_not_beyond() -> None:
+def test_a_bucket_fills_up_to_its_burst() -> None:
     quotas = MutationQuotas()
     taken(quotas, 0, 22)
     assert taken(quotas, 3_600_000, 22, 1) == ([True, True], 0)
     assert taken(quotas, 3_600_000, 1) == ([False], 500)
 
 
-def test_a_permissive_charge_takes_all_and_tells_how_long_to_wait() -> None:
+def test_a_permissive_charge_takes_all_and_returns_the_time_to_wait() -> None:
     quotas = MutationQuotas()
     assert taken(quotas, 0, 22, strict=False) == ([True], 0)
     assert taken(quotas, 0, 2, strict=False) == ([True], 1_000)
     assert taken(quotas, 0, 2, strict=False) == ([True], 2_000)
 
 
-def test_a_request_that_is_not_decided_uses_nothing_up() -> None:
+def test_a_request_that_is_not_decided_is_not_charged() -> None:
     quotas = MutationQuotas()
     quotas.charge(ALICE, "alice", "client", 0, strict=True).take(1_000)
     assert taken(quotas, 0, 22) == ([True], 0)
@@ -80,7 +80,7 @@ def test_a_request_that_is_not_decided_uses_nothing_up() -> None:
         ({"client-id": None}, (None, "c")),
     ],
 )
-def test_the_most_special_entity_counts_in_kafkas_order(
+def test_the_most_specific_entity_counts_in_kafkas_order(
     entity: dict[str, str | None], bucket: tuple[Any, ...]
 ) -> None:
     order: list[dict[str, str | None]] = [
@@ -109,7 +109,7 @@ def test_without_a_quota_nothing_is_counted() -> None:
     assert repr(quotas) == "<MutationQuotas 0 buckets>"
 
 
-def test_made_up_client_ids_do_not_fill_the_memory() -> None:
+def test_the_number_of_buckets_is_bounded() -> None:
     quotas = MutationQuotas()
     per_client = {(("client-id", None),): RATE}
     for number in range(MAX_BUCKETS + 500):
@@ -151,7 +151,7 @@ def test_topics_beyond_the_quota_are_refused_one_by_one(charged: Charged) -> Non
     assert sorted(charged.cluster.image.topic_names()) == ["a", "b"]
 
 
-def test_what_is_refused_for_another_reason_or_only_tried_is_charged_as_kafka_does(charged: Charged) -> None:
+def test_refused_and_validated_topics_are_charged_as_kafka_does(charged: Charged) -> None:
     create(charged, CreatableTopic("bad name", 1_000, 1), CreatableTopic("few", 1_000, 9))
     assert create(charged, CreatableTopic("a", 23, 1), validate_only=True).topics[0].error_code == 0
     assert create(charged, CreatableTopic("a", 1, 1)).topics[0].error_code == THROTTLED
@@ -170,24 +170,24 @@ def test_deletions_and_more_partitions_are_charged(charged: Charged) -> None:
     assert charged.cluster.image.topic_named("a") is not None
 
 
-def test_the_windows_of_the_settings_make_the_burst() -> None:
+def test_the_burst_follows_from_the_configured_windows() -> None:
     cluster = Cluster(mutation_quota_window_ms=2_000, mutation_quota_window_count=3)
     ctx: Context = cluster.ctx
     charge = ctx.mutations.charge(ALICE, "alice", "c", 0, strict=True)
     assert repr(charge) == "<Charge of ('alice', None) 12.0 tokens at 2/s>"
 
 
-def test_a_client_never_waits_longer_than_an_answer_can_say() -> None:
+def test_a_throttle_time_fits_into_the_answer() -> None:
     assert taken(MutationQuotas(), 0, 2**40, strict=False)[1] == 2**31 - 1
 
 
-def test_a_bucket_that_is_just_empty_holds_nothing_up() -> None:
+def test_an_exactly_empty_bucket_causes_no_wait() -> None:
     quotas = MutationQuotas()
     assert taken(quotas, 0, 22, strict=False) == ([True], 0)
     assert taken(quotas, 0, 1) == ([True], 0)
 
 
-def test_of_too_many_buckets_the_full_ones_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_buckets_are_forgotten_once_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mutation, "MAX_BUCKETS", 4)
     quotas = MutationQuotas()  # a bucket is full again 11 s after its last use, if it was not below zero
 

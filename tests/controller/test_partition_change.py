@@ -1,4 +1,4 @@
-"""What follows from a change of a partition, rule by rule, as Kafka's PartitionChangeBuilder decides it.
+"""Changes of a partition, rule by rule, as Kafka's PartitionChangeBuilder decides them.
 
 A row is a partition, what is asked of it, and the fields that the record then sets. Brokers 0 to 5 are alive
 unless the row says otherwise.
@@ -397,7 +397,7 @@ def test_a_preferred_election_gives_the_lead_to_the_first_replica(
 
 
 @pytest.mark.parametrize(("state", "asked", "record"), UNCLEAN_ELECTIONS.values(), ids=UNCLEAN_ELECTIONS)
-def test_an_unclean_election_prefers_any_replica_to_none(
+def test_an_unclean_election_elects_any_live_replica(
     state: PartitionState, asked: dict[str, Any], record: dict[str, Any]
 ) -> None:
     assert changed(state, election=UNCLEAN, **asked) == record
@@ -405,7 +405,7 @@ def test_an_unclean_election_prefers_any_replica_to_none(
 
 @pytest.mark.parametrize(("state", "asked", "record"), LAST_KNOWN_LEADERS.values(), ids=LAST_KNOWN_LEADERS)
 @pytest.mark.parametrize("election", [Election.ONLINE, PREFERRED])
-def test_the_last_known_leader_is_elected_if_all_else_fails__kip966(
+def test_the_last_known_leader_is_elected_as_a_last_resort__kip966(
     state: PartitionState, asked: dict[str, Any], record: dict[str, Any], election: Election
 ) -> None:
     assert changed(state, election=election, **asked) == record
@@ -419,14 +419,14 @@ def test_replicas_that_have_all_committed_records_stay_eligible__kip966(
 
 
 @pytest.mark.parametrize(("state", "asked", "record"), ISRS.values(), ids=ISRS)
-def test_a_proposed_isr_or_recovery_becomes_the_partitions(
+def test_a_proposed_isr_or_recovery_state_is_recorded(
     state: PartitionState, asked: dict[str, Any], record: dict[str, Any]
 ) -> None:
     assert changed(state, **asked) == record
 
 
 @pytest.mark.parametrize(("state", "asked", "record"), ASSIGNMENTS.values(), ids=ASSIGNMENTS)
-def test_replicas_and_directories_become_those_of_the_assignment__kip455_kip858(
+def test_an_assignment_sets_replicas_and_directories__kip455_kip858(
     state: PartitionState, asked: dict[str, Any], record: dict[str, Any]
 ) -> None:
     assert changed(state, **asked) == record

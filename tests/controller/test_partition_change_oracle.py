@@ -182,7 +182,7 @@ def random_case(rng: random.Random) -> tuple[str, str]:
     )
 
 
-def test_a_change_of_a_partition_is_what_kafka_makes_of_it() -> None:
+def test_a_change_of_a_partition_is_the_same_as_kafkas() -> None:
     rng = random.Random(20240)
     pairs = [random_case(rng) for _ in range(CASES)]
     answers = ask([case for case, _ in pairs])

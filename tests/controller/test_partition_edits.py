@@ -22,7 +22,7 @@ from tests.controller.cluster import Cluster, directory
         ("1", "2", 1, 1),
     ],
 )
-def test_min_insync_replicas_is_the_topics_and_at_most_its_replication_factor(
+def test_min_insync_replicas_is_capped_by_the_replication_factor(
     of_cluster: str | None, of_topic: str | None, replicas: int, min_isr: int
 ) -> None:
     cluster = Cluster().brokers(0, 1, 2)

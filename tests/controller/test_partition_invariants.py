@@ -1,6 +1,4 @@
-"""What must always hold of partitions, whatever is done in whatever order; and that these checks see what is
-broken.
-"""
+"""Invariants of partitions in random histories, and planted faults that these checks must find."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ STEPS = 60
 
 
 class Life:
-    """A cluster to which random things happen, checked after each of them."""
+    """A cluster with random operations, checked after each of them."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -159,8 +157,8 @@ class Life:
             60_000, True, [reassign_request.ReassignableTopic(name, moves)]
         )
         self.decide(reassignment.alter_partition_reassignments, request, 1)
-        # One that changes another under way keeps what that adds or removes where it adds or removes nothing
-        # itself. So does Kafka, and so it may come out otherwise.
+        # A move of a moving partition keeps the pending additions or removals, unless it has its own. Kafka
+        # does the same, so the result may differ from the request.
         if len(moves) == 1 and moves[0].replicas is not None and not before.is_reassigning:
             now = self.image.partition(topic_id, index)
             assert now.is_reassigning or now.replicas == moves[0].replicas, "done, but not as wanted"
@@ -284,20 +282,20 @@ class Life:
 
 @settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_partitions_stay_sound_whatever_happens(rng: random.Random) -> None:
+def test_partitions_keep_the_invariants_in_any_history(rng: random.Random) -> None:
     Life(rng).run()
 
 
 def _mutants() -> Iterator[Any]:
-    """Ways to get it wrong, each by one replaced function."""
+    """Planted faults, each one replaced function."""
     real_change = partition_change.partition_change
     real_leadership = partition_edits.leadership
     real_reassigned = reassignment.reassigned
 
-    def anybody_may_lead(image: Any, **_: Any) -> Any:
+    def any_broker_may_lead(image: Any, **_: Any) -> Any:
         return lambda broker_id, place: True
 
-    def forgets_who_leaves(image: Any, **_: Any) -> Any:
+    def forgets_leaving_replicas(image: Any, **_: Any) -> Any:
         return real_leadership(image)
 
     def keeps_leader_epoch(*arguments: Any, **more: Any) -> Any:
@@ -314,13 +312,17 @@ def _mutants() -> Iterator[Any]:
         return partition_change.Assignment(replicas, assignment.adding, assignment.removing)
 
     yield pytest.param(isr, "may_join_isr", lambda *_: True, id="a stale broker may join an ISR")
-    yield pytest.param(partition_edits, "leadership", anybody_may_lead, id="a dead broker may lead")
-    yield pytest.param(partition_edits, "leadership", forgets_who_leaves, id="the leaving broker may lead")
+    yield pytest.param(partition_edits, "leadership", any_broker_may_lead, id="a dead broker may lead")
+    yield pytest.param(
+        partition_edits, "leadership", forgets_leaving_replicas, id="the leaving broker may lead"
+    )
     yield pytest.param(
         partition_edits, "partition_change", keeps_leader_epoch, id="an ISR without its leader"
     )
     yield pytest.param(partition_change, "_eligible", never_eligible_forever, id="in sync and eligible")
-    yield pytest.param(reassignment, "reassigned", drops_directories, id="who leaves is dropped at once")
+    yield pytest.param(
+        reassignment, "reassigned", drops_directories, id="a leaving replica is dropped at once"
+    )
     yield pytest.param(
         partition_change, "completed_reassignment", lambda r, a, d, i: (r, i), id="completed before in sync"
     )

@@ -25,7 +25,7 @@ brokers = st.lists(
 
 
 @given(brokers, st.integers(1, 40), st.integers(1, 6), st.integers())
-def test_replicas_are_distinct_the_first_unfenced_and_racks_used_evenly(
+def test_replicas_are_distinct_the_first_unfenced_and_spread_over_racks(
     brokers: list[BrokerState], partitions: int, replication_factor: int, seed: int
 ) -> None:
     try:
@@ -52,7 +52,7 @@ def test_leaders_are_spread_evenly_over_brokers() -> None:
     assert set(Counter(replicas[0] for replicas in placed).values()) == {10}
 
 
-def test_a_fenced_broker_gets_replicas_only_when_the_others_are_not_enough() -> None:
+def test_a_fenced_broker_gets_replicas_only_if_the_others_are_too_few() -> None:
     racks = Racks([broker(0), broker(1), broker(2, fenced=True)])
     assert all(2 not in replicas for replicas in place(racks, SeededDice(), 20, 2))
     assert all(replicas[2] == 2 for replicas in place(racks, SeededDice(), 20, 3))
@@ -65,14 +65,14 @@ def test_a_fenced_broker_gets_replicas_only_when_the_others_are_not_enough() -> 
         broker(2, directories=(directory(2),), cordoned_directories=(directory(2),)),
     ],
 )
-def test_a_broker_that_shuts_down_or_is_wholly_cordoned_does_not_count(unusable: BrokerState) -> None:
+def test_a_stopping_or_wholly_cordoned_broker_gets_no_replicas(unusable: BrokerState) -> None:
     racks = Racks([broker(0), broker(1), unusable])
     with pytest.raises(Refusal, match="needs as many brokers"):
         place(racks, SeededDice(), 1, 3)
     assert all(2 not in replicas for replicas in place(racks, SeededDice(), 9, 2))
 
 
-def test_a_broker_that_has_shut_down_counts_as_a_fenced_one() -> None:
+def test_a_broker_that_has_shut_down_counts_as_fenced() -> None:
     gone = broker(2, fenced=True, in_controlled_shutdown=True)
     assert place(Racks([broker(0), broker(1), gone]), SeededDice(), 1, 3)[0][2] == 2
 
@@ -83,7 +83,7 @@ def test_nothing_is_placed_when_every_broker_is_fenced() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_ring_is_placed_as_partition_by_partition_with_the_same_dice(seed: int) -> None:
+def test_placing_all_at_once_equals_placing_one_by_one(seed: int) -> None:
     racks = Racks([broker(broker_id) for broker_id in range(1, 2 + seed % 7)])
     for replication_factor in range(1, racks.broker_count + 1):
         for count in (1, 2, 5, 40):
@@ -102,7 +102,7 @@ class Zeros:
         return bytes(16)
 
 
-def test_each_next_partition_begins_one_rack_further_and_goes_on_in_their_order() -> None:
+def test_each_partition_begins_one_rack_after_the_one_before() -> None:
     racks = Racks([broker(number, rack) for number, rack in enumerate("abcd")])
     assert place(racks, Zeros(), 4, 3) == [(0, 1, 2), (1, 2, 3), (2, 3, 0), (3, 0, 1)]
 
@@ -114,7 +114,7 @@ def test_brokers_without_a_rack_come_first_then_racks_by_name() -> None:
     assert place(racks, Zeros(), 1, 4) == [(1, 0, 3, 2)]
 
 
-def test_a_broker_that_does_not_count_hides_no_other() -> None:
+def test_an_unusable_broker_does_not_exclude_others() -> None:
     cordoned = {"directories": (directory(2),), "cordoned_directories": (directory(2),)}
     unusable = [broker(0, in_controlled_shutdown=True), broker(1, **cordoned)]
     racks = Racks([*unusable, broker(2), broker(3, fenced=True)])
@@ -151,7 +151,7 @@ def test_a_list_is_shuffled_from_its_end_as_java_does() -> None:
         ([broker(0, "a"), broker(1, "b"), broker(2, "b", fenced=True)], [1, 1, 1, 2]),
     ],
 )
-def test_the_dice_fall_in_the_order_in_which_kafkas_do(racks: list[BrokerState], asked: list[int]) -> None:
+def test_the_dice_are_drawn_in_kafkas_order(racks: list[BrokerState], asked: list[int]) -> None:
     dice = Asked()
     place(Racks(racks), dice, 1, 1)
     assert dice.asked == asked
@@ -176,19 +176,19 @@ def test_the_dice_fall_in_the_order_in_which_kafkas_do(racks: list[BrokerState],
         ),
     ],
 )
-def test_why_replicas_cannot_be_placed_is_told(brokers: list[BrokerState], factor: int, problem: str) -> None:
+def test_a_failed_placement_has_the_reason(brokers: list[BrokerState], factor: int, problem: str) -> None:
     with pytest.raises(Refusal) as refused:
         place(Racks(brokers), Zeros(), 1, factor)
     assert (refused.value.code, refused.value.message) == (ErrorCode.INVALID_REPLICATION_FACTOR, problem)
 
 
-def test_a_long_round_is_placed_in_parts_that_are_the_same_together() -> None:
+def test_a_large_placement_is_made_in_parts() -> None:
     racks = Racks([broker(0, "a"), broker(1, "b")])
     parts = list(rounds(racks, SeededDice(3), 250, 2))
     assert [len(part) for part in parts] == [100, 100, 50]
     assert Counter(replicas[0] for part in parts for replicas in part) == {0: 125, 1: 125}
 
 
-def test_a_rack_of_fenced_brokers_leaves_the_lead_to_the_next_rack() -> None:
+def test_a_rack_of_fenced_brokers_leaves_the_leader_to_the_next_rack() -> None:
     racks = Racks([broker(0, "a", fenced=True), broker(1, "b"), broker(2, "c")])
     assert place(racks, Zeros(), 1, 3) == [(1, 0, 2)]

@@ -1,4 +1,4 @@
-"""A policy is asked about what would be created or changed, and what it refuses is not (KIP-108, KIP-133)."""
+"""A policy is called for each creation and change, and can refuse it (KIP-108, KIP-133)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def create(cluster: Cluster, policy: Asked, *topics: CreatableTopic) -> list[tup
     return [(topic.error_code, topic.error_message) for topic in decision.answer.topics]
 
 
-def test_a_policy_sees_numbers_with_defaults_or_the_assignment_with_configs(policy: Asked) -> None:
+def test_a_policy_receives_counts_or_the_assignment_with_configs(policy: Asked) -> None:
     cluster = Cluster(num_partitions=3, default_replication_factor=2).brokers(0, 1, 2)
     configs = [CreatableTopicConfig("retention.ms", "5")]
     rows = [CreatableReplicaAssignment(0, (1, 2)), CreatableReplicaAssignment(1, (2, 0))]
@@ -60,7 +60,7 @@ def test_a_policy_sees_numbers_with_defaults_or_the_assignment_with_configs(poli
     ]
 
 
-def test_a_topic_that_a_policy_refuses_is_not_created_and_its_text_is_told(policy: Asked) -> None:
+def test_a_topic_that_a_policy_refuses_is_answered_with_its_text(policy: Asked) -> None:
     cluster = Cluster().brokers(0)
     policy.raises = PolicyViolation("no more topics")
     assert create(cluster, policy, CreatableTopic("a", 1, 1)) == [
@@ -69,7 +69,7 @@ def test_a_topic_that_a_policy_refuses_is_not_created_and_its_text_is_told(polic
     assert not cluster.image.topics
 
 
-def test_a_policy_that_fails_refuses_and_what_is_wrong_without_it_is_not_asked(policy: Asked) -> None:
+def test_a_failing_policy_refuses_and_invalid_topics_are_not_passed_to_it(policy: Asked) -> None:
     cluster = Cluster().brokers(0)
     policy.raises = KeyError("secret")
     answers = create(cluster, policy, CreatableTopic("a", 1, 1), CreatableTopic("b", 1, 9))
@@ -78,7 +78,7 @@ def test_a_policy_that_fails_refuses_and_what_is_wrong_without_it_is_not_asked(p
     assert len(policy.seen) == 1
 
 
-def test_a_policy_of_configs_sees_what_is_changed_and_not_what_goes_besides(policy: Asked) -> None:
+def test_a_policy_of_configs_receives_only_the_named_changes(policy: Asked) -> None:
     cluster = Cluster().brokers(0)
     cluster.topic("a", (0,))
     cluster.config("retention.ms", "7", topic="a")

@@ -1,4 +1,4 @@
-"""Replicas move."""
+"""Reassignments of replicas: start, completion, cancellation and listing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def only(cluster: Cluster) -> PartitionState:
     return topic.partitions[0]
 
 
-def test_new_replicas_are_added_before_old_ones_are_taken_away__kip455(cluster: Cluster) -> None:
+def test_new_replicas_are_added_before_old_ones_are_removed__kip455(cluster: Cluster) -> None:
     cluster.topic("a", (0, 1, 2))
     assert move(cluster, (0, (3, 4, 2))) == [ErrorCode.NONE]
     now = only(cluster)
@@ -52,27 +52,27 @@ def test_new_replicas_are_added_before_old_ones_are_taken_away__kip455(cluster: 
     assert now.directories == tuple(directory(replica) for replica in now.replicas)
 
 
-def test_another_order_of_the_same_replicas_is_done_at_once(cluster: Cluster) -> None:
+def test_reordering_the_same_replicas_completes_at_once(cluster: Cluster) -> None:
     cluster.topic("a", (0, 1, 2))
     assert move(cluster, (0, (2, 1, 0))) == [ErrorCode.NONE]
     assert (only(cluster).replicas, only(cluster).is_reassigning) == ((2, 1, 0), False)
 
 
-def test_fewer_replicas_are_enough_at_once_when_those_that_stay_are_in_sync(cluster: Cluster) -> None:
+def test_removing_replicas_completes_at_once_if_the_others_are_in_sync(cluster: Cluster) -> None:
     cluster.topic("a", (0, 1, 2))
     move(cluster, (0, (1, 2)))
     now = only(cluster)
     assert (now.replicas, now.isr, now.leader, now.leader_epoch) == ((1, 2), (1, 2), 1, 1)
 
 
-def test_fewer_replicas_wait_until_all_that_stay_are_in_sync(cluster: Cluster) -> None:
+def test_removing_replicas_waits_until_the_others_are_in_sync(cluster: Cluster) -> None:
     cluster.topic("a", partition((0, 1, 2), isr=(0, 1)))
     move(cluster, (0, (1, 2)))
     assert (only(cluster).replicas, only(cluster).isr) == ((1, 2, 0), (0, 1))
     assert only(cluster).is_reassigning
 
 
-def test_a_cancelled_reassignment_leaves_what_was_before(cluster: Cluster) -> None:
+def test_a_cancelled_reassignment_restores_the_former_replicas(cluster: Cluster) -> None:
     cluster.topic("a", (0, 1, 2))
     before = only(cluster)
     move(cluster, (0, (3, 4, 2)))
@@ -83,7 +83,7 @@ def test_a_cancelled_reassignment_leaves_what_was_before(cluster: Cluster) -> No
     assert now.leader_epoch > before.leader_epoch
 
 
-def test_cancelling_is_refused_when_only_added_replicas_are_in_sync(cluster: Cluster) -> None:
+def test_cancelling_is_refused_if_only_added_replicas_are_in_sync(cluster: Cluster) -> None:
     moving = partition((3, 0), isr=(3,), adding_replicas=(3,), removing_replicas=(0,))
     cluster.topic("a", moving)
     assert move(cluster, (0, None)) == [ErrorCode.INVALID_REPLICA_ASSIGNMENT]
@@ -101,7 +101,7 @@ def test_cancelling_is_refused_when_only_added_replicas_are_in_sync(cluster: Clu
         (None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),
     ],
 )
-def test_a_move_to_nowhere_is_refused(
+def test_a_reassignment_to_invalid_replicas_is_refused(
     cluster: Cluster, replicas: tuple[int, ...] | None, code: ErrorCode
 ) -> None:
     cluster.topic("a", (0, 1))
@@ -110,7 +110,7 @@ def test_a_move_to_nowhere_is_refused(
     assert move(cluster, (0, replicas), name="none") == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_the_replication_factor_changes_only_where_it_may__kip860(cluster: Cluster) -> None:
+def test_the_replication_factor_changes_only_if_allowed__kip860(cluster: Cluster) -> None:
     cluster.topic("a", (0, 1))
     refused = [ErrorCode.INVALID_REPLICATION_FACTOR]
     assert move(cluster, (0, (2, 3, 4)), may_change=False) == refused
@@ -120,7 +120,7 @@ def test_the_replication_factor_changes_only_where_it_may__kip860(cluster: Clust
     assert move(cluster, (0, (1, 4)), may_change=False) == [ErrorCode.NONE]
 
 
-def test_a_partition_twice_in_a_request_ends_up_as_the_last_move_wants_it(cluster: Cluster) -> None:
+def test_a_partition_named_twice_is_moved_twice(cluster: Cluster) -> None:
     cluster.topic("a", (0, 1))
     assert move(cluster, (0, (2, 3)), (0, (1, 0))) == [ErrorCode.NONE] * 2
     now = only(cluster)
@@ -128,7 +128,7 @@ def test_a_partition_twice_in_a_request_ends_up_as_the_last_move_wants_it(cluste
     assert len(now.replicas) == len(now.directories) and now.partition_epoch == 2
 
 
-def test_reassignments_under_way_are_listed_wholly_or_by_name(cluster: Cluster) -> None:
+def test_pending_reassignments_are_listed_all_or_by_name(cluster: Cluster) -> None:
     cluster.topic("a", (0, 1), (0, 1))
     cluster.topic("b", (0, 1))
     move(cluster, (1, (2, 3)))
@@ -147,7 +147,7 @@ def test_reassignments_under_way_are_listed_wholly_or_by_name(cluster: Cluster) 
 
 
 @pytest.mark.parametrize(("unclean", "leader"), [("false", NO_LEADER), ("true", 2)])
-def test_a_cancelled_reassignment_elects_uncleanly_where_that_is_allowed(
+def test_a_cancelled_reassignment_elects_uncleanly_if_allowed(
     cluster: Cluster, unclean: str, leader: int
 ) -> None:
     cluster.topic("a", partition((1, 0, 2), isr=(1, 0), leader=1, adding_replicas=(1,)))

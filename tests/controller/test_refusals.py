@@ -1,4 +1,4 @@
-"""A refusal's text: what it says, and how much of it."""
+"""The text of a refusal and its bounded length."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_long_text_is_cut_to_two_thousand_characters(length: int, shown: str) 
     assert Refusal(ErrorCode.INVALID_REQUEST, "x" * length).message == shown
 
 
-def test_a_request_writes_ten_thousand_records_and_no_more() -> None:
+def test_a_request_writes_at_most_ten_thousand_records() -> None:
     check_record_count(10_000)
     with pytest.raises(Refusal) as refused:
         check_record_count(10_001)

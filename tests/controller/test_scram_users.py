@@ -66,7 +66,7 @@ def test_the_keys_are_those_of_rfc_7677s_example() -> None:
     assert base64.b64encode(stored.server_key) == b"wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
 
 
-def test_users_are_shown_by_name_or_all_with_an_empty_or_null_list() -> None:
+def test_users_are_described_by_name_and_all_for_an_empty_or_null_list() -> None:
     cluster = Cluster()
     alter(cluster, upsertion("a"), upsertion("b", SHA_512, 8192))
     alter(cluster, upsertion("a", SHA_512))
@@ -80,7 +80,7 @@ def test_users_are_shown_by_name_or_all_with_an_empty_or_null_list() -> None:
     assert describe(cluster, "x" * 32_000)["x" * 32_000] == ErrorCode.RESOURCE_NOT_FOUND
 
 
-def test_a_credential_is_deleted_and_then_is_not_there_to_be_deleted() -> None:
+def test_a_credential_can_be_deleted_once() -> None:
     cluster = Cluster()
     alter(cluster, upsertion("a"), upsertion("b"))
     assert alter(cluster, deleted=(("a", SHA_256),)) == {"a": ErrorCode.NONE}
@@ -108,7 +108,7 @@ def test_a_user_named_twice_is_not_changed_at_all() -> None:
         (ScramCredentialUpsertion("w", SHA_256, 4096, b"", b""), ErrorCode.UNACCEPTABLE_CREDENTIAL),
     ],
 )
-def test_what_a_credential_cannot_be_is_refused_for_its_user(
+def test_an_invalid_credential_is_refused_for_its_user(
     wrong: ScramCredentialUpsertion, code: ErrorCode
 ) -> None:
     cluster = Cluster()
@@ -116,7 +116,7 @@ def test_what_a_credential_cannot_be_is_refused_for_its_user(
     assert set(cluster.image.scram) == {(SHA_256, "good")}
 
 
-def test_before_metadata_version_3_5_there_are_no_credentials() -> None:
+def test_before_metadata_version_3_5_credentials_are_refused() -> None:
     cluster = Cluster(metadata_version=10)
     assert alter(cluster, upsertion("a"), deleted=(("b", SHA_256),)) == {
         "a": ErrorCode.UNSUPPORTED_VERSION,
@@ -150,7 +150,7 @@ def test_more_than_10000_users_at_once_are_refused_and_none_is_changed() -> None
         ),
     ],
 )
-def test_a_refused_credential_is_told_why(
+def test_a_refused_credential_has_the_reason(
     change: ScramCredentialUpsertion | ScramCredentialDeletion, text: str | None
 ) -> None:
     deleted = [change] if isinstance(change, ScramCredentialDeletion) else []
@@ -162,7 +162,7 @@ def test_a_refused_credential_is_told_why(
     assert result.error_message == "The current metadata.version does not support SCRAM"
 
 
-def test_a_user_named_twice_is_told_so() -> None:
+def test_a_user_named_twice_is_refused_with_the_reason() -> None:
     request = AlterUserScramCredentialsRequest([], [upsertion("a")] * 2)
     [result] = Cluster().decide(alter_user_scram_credentials, request, 0).results
     assert result.error_message == "A user credential cannot be altered twice in the same request"

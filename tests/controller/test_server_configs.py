@@ -39,7 +39,7 @@ CORDONED = "cordoned.log.dirs"
         ("listener.name.a.b.max.connections", "x", False, True),  # no key of a listener that Kafka knows
     ],
 )
-def test_a_server_obeys_dynamic_configs_that_can_be_set_there__kip226(
+def test_a_server_applies_the_dynamic_configs_of_its_scope__kip226(
     name: str, text: str, of_the_cluster: bool, of_the_node: bool
 ) -> None:
     obeyed = {name: text}
@@ -47,7 +47,7 @@ def test_a_server_obeys_dynamic_configs_that_can_be_set_there__kip226(
     assert dynamic_server_configs(obeyed, per_node=True) == (obeyed if of_the_node else {})
 
 
-def test_a_config_that_is_not_obeyed_does_not_hide_the_others() -> None:
+def test_an_invalid_config_does_not_hide_the_others() -> None:
     configs = {"log.retention.ms": "x", "log.roll.ms": "7"}
     assert dynamic_server_configs(configs, per_node=True) == {"log.roll.ms": "7"}
 
@@ -65,7 +65,7 @@ def test_a_dynamic_config_hides_the_other_names_of_its_setting_and_nothing_else(
     assert overlaid(static, {}, {}) is static
 
 
-def test_the_nodes_own_configs_win_over_the_clusters_and_those_over_its_file() -> None:
+def test_a_nodes_configs_precede_the_clusters_which_precede_its_file() -> None:
     cluster = Cluster()
     static = server_config(cluster.ctx)
     assert static == {}
@@ -118,7 +118,7 @@ def test_only_a_broker_adds_a_cordoned_directory_of_its_own__kip1066(
     assert refusal(cluster, after, current, forwarded=True) is None
 
 
-def test_directories_are_cordoned_from_the_release_on_that_knows_of_it__kip1066() -> None:
+def test_directories_can_be_cordoned_from_4_3_iv0_on__kip1066() -> None:
     older = Cluster(metadata_version=LATEST_PRODUCTION - 1)
     for forwarded in (False, True):
         refused = refusal(older, "/a", {CORDONED: "/a"}, forwarded=forwarded)

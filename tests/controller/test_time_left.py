@@ -44,7 +44,7 @@ def cluster() -> Cluster:
         (alter_partition_reassignments, reassign.AlterPartitionReassignmentsRequest(topics=[MOVE])),
     ],
 )
-def test_a_request_without_time_left_is_refused_as_a_whole(
+def test_a_request_whose_timeout_has_passed_is_refused(
     cluster: Cluster, decide: Any, request_: Any, timeout_ms: int
 ) -> None:
     request_.timeout_ms = timeout_ms
@@ -71,6 +71,8 @@ def test_a_request_without_time_left_is_refused_as_a_whole(
         (alter_partition_reassignments, reassign.AlterPartitionReassignmentsRequest(topics=[])),
     ],
 )
-def test_what_needs_no_decision_needs_no_time(cluster: Cluster, decide: Any, request_: Any) -> None:
+def test_a_request_that_needs_no_decision_ignores_its_timeout(
+    cluster: Cluster, decide: Any, request_: Any
+) -> None:
     request_.timeout_ms = 0
     assert decide(cluster.ctx, request_, 2).records == []

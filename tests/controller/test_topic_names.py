@@ -25,12 +25,12 @@ def test_ascii_letters_digits_dots_dashes_and_underscores_up_to_249_make_a_name(
 
 
 @given(st.text(max_size=260))
-def test_no_other_text_is_taken_for_a_name(name: str) -> None:
+def test_no_other_text_is_a_valid_name(name: str) -> None:
     legal = bool(re.fullmatch(r"[A-Za-z0-9._\-]{1,249}", name)) and name not in (".", "..")
     assert (topic_name_problem(name) is None) == legal
 
 
-def test_the_reason_does_not_repeat_a_name_without_end() -> None:
+def test_the_reason_quotes_a_limited_part_of_a_long_name() -> None:
     assert len(topic_name_problem("x" * 30_000) or "") < 500
 
 

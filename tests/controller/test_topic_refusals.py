@@ -1,4 +1,4 @@
-"""What a client reads of a topic that is not created, grown or deleted, of a leader that is not elected."""
+"""Error texts for topics that are not created, grown or deleted, and for elections that are not held."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def assigned(*replicas: tuple[int, ...], indexes: tuple[int, ...] = (0, 1, 2)) -
         ),
     ],
 )
-def test_a_topic_that_cannot_be_created_is_told_why(
+def test_a_topic_that_cannot_be_created_is_refused_with_the_reason(
     cluster: Cluster, topic: CreatableTopic, code: ErrorCode, text: str
 ) -> None:
     [result] = create_topics(cluster.ctx, CreateTopicsRequest([topic]), 7).answer.topics
@@ -155,9 +155,7 @@ def test_a_topic_that_cannot_be_created_is_told_why(
         ("a replication factor of 0 is not positive", {}),
     ],
 )
-def test_nothing_can_be_placed_by_default_without_brokers_or_replicas(
-    text: str, more: dict[str, bool]
-) -> None:
+def test_a_default_placement_fails_without_brokers_or_replicas(text: str, more: dict[str, bool]) -> None:
     cluster = Cluster(default_replication_factor=1 if more else 0).broker(0, **more)
     topic = CreatableTopic("a", 1, -1)
     [result] = create_topics(cluster.ctx, CreateTopicsRequest([topic]), 7).answer.topics
@@ -166,7 +164,7 @@ def test_nothing_can_be_placed_by_default_without_brokers_or_replicas(
     assert result.error_code == INVALID_FACTOR
 
 
-def test_topics_of_a_request_are_counted_together_whatever_gives_their_size() -> None:
+def test_the_limit_on_partitions_counts_all_topics_of_a_request() -> None:
     cluster = Cluster(num_partitions=3_000).broker(0)
 
     def total_of(last: int) -> str | None:
@@ -191,7 +189,7 @@ def test_topics_of_a_request_are_counted_together_whatever_gives_their_size() ->
     assert total_of(900) is None
 
 
-def test_names_that_are_refused_are_told_whats_wrong_with_them() -> None:
+def test_a_refused_name_has_the_reason() -> None:
     bad = "has characters other than ASCII letters and digits, '.', '_' and '-'."
     assert {name: topic_name_problem(name) for name in ("", ".", "..", "a b", "n" * 249)} == {
         "": "A topic's name cannot be empty.",
@@ -237,7 +235,7 @@ def test_names_that_are_refused_are_told_whats_wrong_with_them() -> None:
         ),
     ],
 )
-def test_a_topic_that_cannot_grow_is_told_why(
+def test_a_topic_that_cannot_grow_is_refused_with_the_reason(
     cluster: Cluster, count: int, assignments: list[tuple[int, ...]] | None, code: ErrorCode, text: str | None
 ) -> None:
     rows = None if assignments is None else [CreatePartitionsAssignment(row) for row in assignments]
@@ -260,7 +258,7 @@ def test_very_many_new_partitions_are_numbered_without_a_gap() -> None:
     assert cluster.image.offset < 2_200 + 10
 
 
-def test_a_topic_without_a_clear_name_is_not_deleted_and_told_why(cluster: Cluster) -> None:
+def test_an_ambiguous_deletion_is_refused_with_the_reason(cluster: Cluster) -> None:
     there = cluster.image.topic_named("there")
     assert there is not None
     other = b"\7" * 16
@@ -287,7 +285,7 @@ def test_a_topic_without_a_clear_name_is_not_deleted_and_told_why(cluster: Clust
     }
 
 
-def test_an_election_that_is_not_held_is_told_why() -> None:
+def test_an_election_that_is_not_held_has_the_reason() -> None:
     cluster = Cluster().brokers(0, 1).broker(3, fenced=True)
     cluster.topic(
         "t", (0, 1), partition((3, 1), isr=(3, 1), leader=1), partition((3,), leader=NO_LEADER), (1, 0)
@@ -313,7 +311,7 @@ def test_an_election_that_is_not_held_is_told_why() -> None:
     assert told(0, "moved", 0) == [(0, ErrorCode.NONE, None)]
 
 
-def test_a_reassignment_that_cannot_be_is_told_why() -> None:
+def test_an_invalid_reassignment_is_refused_with_the_reason() -> None:
     cluster = Cluster().brokers(0, 1, 2)
     moving = partition((1, 2, 0), isr=(1,), leader=1, adding_replicas=(1, 2), removing_replicas=(0,))
     only_added = partition((1, 2), isr=(1,), leader=1, adding_replicas=(1, 2))

@@ -1,4 +1,4 @@
-"""Topics come and go."""
+"""Creation, deletion and growth of topics."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def codes(results: Any) -> dict[str | None, ErrorCode]:
 # Creating
 
 
-def test_a_created_topic_is_answered_with_its_id_size_and_effective_configs(cluster: Cluster) -> None:
+def test_the_answer_to_a_create_has_id_size_and_effective_configs(cluster: Cluster) -> None:
     configs = [CreatableTopicConfig("retention.ms", "1000")]
     (result,) = create(cluster, CreatableTopic("a", 3, 2, [], configs))
     topic = cluster.image.topic_named("a")
@@ -59,7 +59,7 @@ def test_a_created_topic_is_answered_with_its_id_size_and_effective_configs(clus
     assert cluster.image.config(2, "a") == {"retention.ms": "1000"}
 
 
-def test_a_new_partition_is_in_sync_led_by_its_first_replica_in_the_only_directory(
+def test_a_new_partition_is_in_sync_and_led_by_its_first_replica(
     cluster: Cluster,
 ) -> None:
     create(cluster, CreatableTopic("a", 1, 3))
@@ -82,7 +82,7 @@ def test_validate_only_answers_the_same_and_writes_nothing(cluster: Cluster) -> 
     assert decision.records == []
 
 
-def test_each_topic_is_refused_by_itself_and_the_others_are_created(cluster: Cluster) -> None:
+def test_a_refused_topic_does_not_prevent_the_creation_of_others(cluster: Cluster) -> None:
     cluster.topic("there", (0, 1))
     cluster.topic("dot.ted", (0, 1))
     topics = [
@@ -114,7 +114,7 @@ def test_each_topic_is_refused_by_itself_and_the_others_are_created(cluster: Clu
     assert set(cluster.image.topic_names()) == {"there", "dot.ted", "good"}
 
 
-def test_a_name_twice_in_a_request_is_refused_once_and_creates_nothing(cluster: Cluster) -> None:
+def test_a_name_that_a_request_repeats_is_refused_once_and_not_created(cluster: Cluster) -> None:
     results = create(cluster, CreatableTopic("a", 1, 1), CreatableTopic("b", 1, 1), CreatableTopic("a", 2, 1))
     assert [(r.name, r.error_code) for r in results] == [("b", 0), ("a", ErrorCode.INVALID_REQUEST)]
     assert cluster.image.topic_named("a") is None
@@ -134,7 +134,7 @@ def test_a_name_twice_in_a_request_is_refused_once_and_creates_nothing(cluster: 
         ([(0, (3,))], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
-def test_replicas_assigned_by_hand_must_make_sense(
+def test_an_invalid_explicit_assignment_is_refused(
     cluster: Cluster, assignments: list[tuple[int, tuple[int, ...]]], code: ErrorCode
 ) -> None:
     cluster.broker(3, fenced=True)
@@ -154,9 +154,7 @@ def test_a_replica_assigned_to_a_fenced_broker_is_not_in_sync_and_does_not_lead(
 
 
 @pytest.mark.parametrize("count", [10_001, 2**31 - 1])
-def test_over_ten_thousand_partitions_at_once_are_refused_before_anything_is_placed(
-    cluster: Cluster, count: int
-) -> None:
+def test_more_than_ten_thousand_partitions_are_refused_before_placement(cluster: Cluster, count: int) -> None:
     request = CreateTopicsRequest([CreatableTopic("a", 1, 1), CreatableTopic("b", count, 1)])
     with pytest.raises(Refusal) as refused:
         create_topics(cluster.ctx, request, LATEST)
@@ -170,7 +168,7 @@ def test_more_than_ten_thousand_records_at_once_are_refused(cluster: Cluster) ->
     assert len(create(cluster, *[CreatableTopic(f"t{i}", 1, 1) for i in range(5_000)])) == 5_000
 
 
-def test_only_authorized_names_are_created_only_described_ones_show_their_configs(
+def test_creation_and_shown_configs_depend_on_the_senders_permissions(
     cluster: Cluster,
 ) -> None:
     seen, hidden, refused = create(
@@ -198,8 +196,8 @@ def test_no_record_newer_than_the_metadata_version_is_written() -> None:
         cluster.apply(decision.records)
 
 
-class Falls:
-    """Dice that fall on these topic ids, one after the other."""
+class FixedDice:
+    """Dice that yield these topic ids in order."""
 
     def __init__(self, *topic_ids: bytes) -> None:
         self.topic_ids = list(topic_ids)
@@ -215,7 +213,7 @@ class Falls:
 def test_a_topic_id_is_new_not_reserved_and_does_not_look_like_an_option(first: bytes) -> None:
     known, good = b"\1" * 16, first + b"\xf8" * 15
     dashes = [byte + bytes(15) for byte in (b"\xf8", b"\xfb")]  # "-" in base64
-    dice = Falls(known, ZERO_UUID, ONE_UUID, *dashes, known, good)
+    dice = FixedDice(known, ZERO_UUID, ONE_UUID, *dashes, known, good)
     cluster = Cluster(dice=dice).broker(0)
     create(cluster, CreatableTopic("known", 1, 1))
     create(cluster, CreatableTopic("new", 1, 1))
@@ -249,7 +247,7 @@ def test_old_versions_delete_by_a_list_of_names(cluster: Cluster) -> None:
     assert codes(results) == {"a": ErrorCode.NONE, "none": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_what_is_not_named_clearly_is_not_deleted(cluster: Cluster) -> None:
+def test_an_ambiguous_or_repeated_topic_is_not_deleted(cluster: Cluster) -> None:
     a, b, c = cluster.topic("a", (0,)), cluster.topic("b", (0,)), cluster.topic("c", (0,))
     states = [
         DeleteTopicState("a"),
@@ -287,7 +285,7 @@ def test_an_unauthorized_sender_learns_no_name_from_an_id(cluster: Cluster) -> N
 @pytest.mark.parametrize(
     ("version", "code"), [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)]
 )
-def test_no_topic_is_deleted_where_deletion_is_disabled(version: int, code: ErrorCode) -> None:
+def test_no_topic_is_deleted_if_deletion_is_disabled(version: int, code: ErrorCode) -> None:
     cluster = Cluster(topic_deletion=False).brokers(0)
     cluster.topic("a", (0,))
     with pytest.raises(Refusal) as refused:
@@ -305,7 +303,7 @@ def grow(cluster: Cluster, name: str, count: int, *assignments: tuple[int, ...],
     return ErrorCode(result.error_code)
 
 
-def test_a_topic_grows_with_as_many_replicas_as_it_has(cluster: Cluster) -> None:
+def test_new_partitions_have_the_topics_replication_factor(cluster: Cluster) -> None:
     topic = cluster.topic("a", (0, 1), (1, 2))
     assert grow(cluster, "a", 5) is ErrorCode.NONE
     assert sorted(topic.partitions) == [0, 1, 2, 3, 4]
@@ -314,7 +312,7 @@ def test_a_topic_grows_with_as_many_replicas_as_it_has(cluster: Cluster) -> None
     assert topic.partitions[5].replicas == (2, 0)
 
 
-def test_a_topic_that_cannot_grow_so_is_refused(cluster: Cluster) -> None:
+def test_an_invalid_growth_of_a_topic_is_refused(cluster: Cluster) -> None:
     topic = cluster.topic("a", (0, 1), (1, 2))
     cluster.broker(3, fenced=True).broker(4, fenced=True)
     assert grow(cluster, "none", 5) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

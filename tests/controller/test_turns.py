@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftd.controller.turns import MAX_TURN_WORK_US, InTurns, Pace, Turns, at_once
 
 
-def test_a_turn_ends_with_the_work_that_fills_it() -> None:
+def test_a_callback_ends_once_its_budget_of_work_is_used_up() -> None:
     pace = Pace()
     assert [pace.spent(work) for work in (MAX_TURN_WORK_US - 1, 1)] == [False, True]
     assert [pace.spent(work) for work in (1_000, 1_000, 499, 1)] == [False, False, False, True]
@@ -19,7 +19,7 @@ def _counted(turns: int, *, name: str) -> Turns[str]:
     return name
 
 
-def test_work_in_turns_may_be_done_at_once_or_turn_by_turn() -> None:
+def test_sliced_work_can_be_done_at_once_or_slice_by_slice() -> None:
     counted = InTurns(_counted)
     assert (counted.__name__, counted.__doc__) == ("_counted", "Count.")  # type: ignore[attr-defined]
     assert counted(3, name="a") == at_once(counted.begin(3, name="a")) == "a"

@@ -38,8 +38,8 @@ def update(
     return update_features(cluster.ctx, request, version)
 
 
-def in_the_way(cluster: Cluster, level: int) -> list[str]:
-    """What a downgrade of metadata.version is refused with."""
+def obstacles(cluster: Cluster, level: int) -> list[str]:
+    """The obstacles that a refused downgrade of metadata.version names."""
     answer = update(cluster, ("metadata.version", level, SAFE), validate_only=True).answer
     assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
     text = str(answer.error_message).partition("what is in force: ")[2]
@@ -69,7 +69,7 @@ def test_levels_go_up_together() -> None:
     assert decision.atomic
 
 
-def test_of_a_feature_that_is_named_twice_the_last_level_counts_and_each_is_answered() -> None:
+def test_the_last_level_of_a_feature_that_is_named_twice_counts() -> None:
     decision = update(
         Cluster(metadata_version=30), ("group.version", 9, UP), ("group.version", 1, UP), version=1
     )
@@ -77,7 +77,7 @@ def test_of_a_feature_that_is_named_twice_the_last_level_counts_and_each_is_answ
     assert [(one.feature, one.error_code) for one in decision.answer.results] == [("group.version", 0)] * 2
 
 
-def test_one_that_cannot_be_updated_keeps_all_from_it() -> None:
+def test_one_feature_that_cannot_be_updated_refuses_all() -> None:
     decision = update(Cluster(metadata_version=21), ("metadata.version", 30, UP), ("group.version", 2, UP))
     assert decision.records == []
     assert decision.answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
@@ -102,7 +102,7 @@ def test_validate_only_writes_nothing() -> None:
         (30, 9, False),
     ],
 )
-def test_metadata_version_30_may_become(level: int, kind: int, allowed: bool) -> None:
+def test_only_valid_changes_of_metadata_version_are_accepted(level: int, kind: int, allowed: bool) -> None:
     decision = update(Cluster(), ("metadata.version", level, kind))
     assert (decision.answer.error_code == 0) is allowed
 
@@ -117,13 +117,13 @@ def test_a_downgrade_names_each_record_that_needs_the_level() -> None:
     cluster = Cluster(elr=True)
     cluster.broker(1, cordoned=(directory(1),), supports=supported_features())
     cluster.topic("orders", (1,))
-    assert in_the_way(cluster, 29) == ["broker 1 has cordoned directories (empty its cordoned.log.dirs)"]
-    assert in_the_way(cluster, 22)[0] == f"feature {ELR} is 1 (downgrade it to 0 first)"
+    assert obstacles(cluster, 29) == ["broker 1 has cordoned directories (empty its cordoned.log.dirs)"]
+    assert obstacles(cluster, 22)[0] == f"feature {ELR} is 1 (downgrade it to 0 first)"
     topic_id = cluster.image.topic_names()["orders"]
     change = PartitionChangeRecord(0, topic_id, eligible_leader_replicas=(1,))
     cluster.apply([VersionedRecord(change, 2)])
-    assert "partition orders-0 has eligible leader replicas" in in_the_way(cluster, 22)
-    told = in_the_way(cluster, 16)
+    assert "partition orders-0 has eligible leader replicas" in obstacles(cluster, 22)
+    told = obstacles(cluster, 16)
     assert "broker 1 has told its log directories" in told
     assert "topic orders has replicas that are assigned to directories" in told
 
@@ -133,12 +133,12 @@ def test_records_that_need_the_level_are_counted_above_a_limit() -> None:
     for broker_id in range(1, 14):
         cordoned = (directory(broker_id),)
         cluster.broker(broker_id, cordoned=cordoned, supports=supported_features())
-    told = in_the_way(cluster, 29)
+    told = obstacles(cluster, 29)
     assert len(told) == 11
     assert told[-1] == "and 3 more"
 
 
-def test_a_downgrade_writes_registrations_without_the_field_that_says_nothing() -> None:
+def test_a_downgrade_rewrites_registrations_without_unsupported_fields() -> None:
     cluster = Cluster().broker(1, cordoned=(), supports=supported_features())
     decision = update(cluster, ("metadata.version", 29, SAFE))
     assert [(type(one.message), one.version) for one in decision.records] == [
@@ -168,26 +168,26 @@ def test_a_level_that_another_controller_does_not_support_is_refused() -> None:
     )
 
 
-def test_a_voter_that_has_not_registered_may_not_support_it() -> None:
+def test_a_level_is_refused_while_a_voter_has_not_registered() -> None:
     cluster = Cluster(metadata_version=29, static_voter_ids=(3000, 3001))
     assert "3001" in str(update(cluster, ("metadata.version", 30, UP)).answer.error_message)
 
 
-def test_elr_needs_its_metadata_version_and_makes_the_cluster_bound__kip966() -> None:
+def test_elr_needs_its_metadata_version_and_sets_a_cluster_default__kip966() -> None:
     assert update(Cluster(metadata_version=22), (ELR, 1, UP)).answer.error_code == 95
     decision = update(Cluster(metadata_version=22), (ELR, 1, UP), ("metadata.version", 23, UP))
     names = [getattr(record.message, "name", "") for record in decision.records]
     assert names == ["min.insync.replicas", ELR, "metadata.version"]
 
 
-def test_kraft_version_is_handed_to_the_quorum_with_a_record_to_wait_for__kip853() -> None:
+def test_kraft_version_is_passed_to_the_quorum_with_a_record__kip853() -> None:
     decision = update(Cluster(), ("kraft.version", 1, UP))
     assert decision.kraft_version == 1
     assert [type(record.message) for record in decision.records] == [NoOpRecord]
     assert update(Cluster(), ("group.version", 1, UP)).kraft_version is None
 
 
-def test_what_the_quorum_refuses_is_told_as_any_other_refusal() -> None:
+def test_a_refusal_of_the_quorum_is_answered_like_any_other() -> None:
     decision = refused("kraft.version cannot become 1: voter 2 does not support it.")
     assert decision.answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert decision.records == []
@@ -233,13 +233,13 @@ NOT_ASKED = "it is {}, and a downgrade must be asked for as a safe or unsafe one
         ("metadata.version", 30, UP, None),
     ],
 )
-def test_a_level_that_cannot_be_is_told_why(name: str, level: int, kind: int, reason: str | None) -> None:
+def test_a_refused_level_has_the_reason(name: str, level: int, kind: int, reason: str | None) -> None:
     cluster = Cluster()
     cluster.apply([VersionedRecord(FeatureLevelRecord("transaction.version", 2), 0)])
     assert why(cluster, name, level, kind) == reason
 
 
-def test_a_level_needs_those_that_it_depends_on() -> None:
+def test_a_level_requires_the_levels_that_it_depends_on() -> None:
     assert "metadata.version" in str(why(Cluster(metadata_version=22), ELR, 1))
     assert why(Cluster(metadata_version=23), ELR, 1) is None
 
@@ -250,7 +250,7 @@ def test_a_broker_that_does_not_know_a_feature_is_named_without_a_remedy() -> No
     assert why(cluster, "group.version", 1) == "broker 1 does not support it"
 
 
-def test_everything_that_needs_the_level_is_named_in_one_order() -> None:
+def test_obstacles_to_a_downgrade_are_named_in_a_stable_order() -> None:
     cluster = Cluster()
     for controller_id in (8, 7):
         request = ControllerRegistrationRequest(controller_id, bytes(16))
@@ -286,7 +286,7 @@ def test_everything_that_needs_the_level_is_named_in_one_order() -> None:
     assert len(list(in_force(cluster.image, 22, proposed))) == 1
 
 
-def test_an_open_transaction_is_in_the_way_of_releases_without_them__kip868() -> None:
+def test_an_open_transaction_prevents_a_downgrade_below_transactions__kip868() -> None:
     image = Cluster().image
     assert list(in_force(image, 7, {})) == []
     image.apply(BeginTransactionRecord("t"), image.offset + 1, 1)
@@ -294,11 +294,11 @@ def test_an_open_transaction_is_in_the_way_of_releases_without_them__kip868() ->
     assert list(in_force(image, 13, {})) == []
 
 
-def test_of_what_is_in_the_way_ten_are_named() -> None:
+def test_at_most_ten_obstacles_are_named() -> None:
     cluster = Cluster()
     for broker_id in range(1, 11):
         cluster.broker(broker_id, cordoned=(directory(broker_id),), supports=supported_features())
-    told = in_the_way(cluster, 29)
+    told = obstacles(cluster, 29)
     assert len(told) == 10
     assert not any("more" in text for text in told)
     assert why(cluster, "metadata.version", 29, SAFE) == (
@@ -306,14 +306,14 @@ def test_of_what_is_in_the_way_ten_are_named() -> None:
     )
 
 
-def test_a_partition_of_a_topic_that_is_gone_is_named_by_its_id() -> None:
+def test_a_partition_of_a_deleted_topic_is_named_by_topic_id() -> None:
     cluster = Cluster().broker(1)
     topic = cluster.topic("orders", (1,))
     assert _name(cluster.image, topic.id) == "orders"
     assert _name(cluster.image, b"\7" * 16) == "07" * 16
 
 
-def test_a_validation_is_one_for_the_quorum_too__kip853() -> None:
+def test_validate_only_is_passed_to_the_quorum__kip853() -> None:
     for validate_only in (False, True):
         decision = update(Cluster(), ("kraft.version", 1, UP), validate_only=validate_only)
         assert (decision.kraft_version, decision.validate_only) == (1, validate_only)
@@ -321,7 +321,7 @@ def test_a_validation_is_one_for_the_quorum_too__kip853() -> None:
     assert record == VersionedRecord(NoOpRecord(), 0)
 
 
-def test_only_metadata_version_that_goes_down_writes_registrations_anew() -> None:
+def test_only_a_downgrade_of_metadata_version_rewrites_registrations() -> None:
     cluster = Cluster().broker(1, cordoned=(), supports=supported_features())
     assert [type(one.message) for one in update(cluster, ("group.version", 1, UP)).records] == [
         FeatureLevelRecord
@@ -330,12 +330,12 @@ def test_only_metadata_version_that_goes_down_writes_registrations_anew() -> Non
     assert [type(one.message) for one in again.records] == [FeatureLevelRecord]
 
 
-def test_elr_that_is_switched_off_binds_the_cluster_to_nothing__kip966() -> None:
+def test_disabling_elr_writes_no_cluster_config__kip966() -> None:
     decision = update(Cluster(elr=True), (ELR, 0, SAFE))
     assert [record.message for record in decision.records] == [FeatureLevelRecord(ELR, 0)]
 
 
-def test_a_broker_that_migrates_is_in_the_way_of_releases_before_that__kip866() -> None:
+def test_a_migrating_broker_prevents_a_downgrade_below_migration__kip866() -> None:
     cluster = Cluster()
     migrating = RegisterBrokerRecord(broker_id=1, broker_epoch=1, is_migrating_zk_broker=True)
     cluster.apply([VersionedRecord(migrating, 2)])
