@@ -55,7 +55,7 @@ def creation(number: int) -> AclCreation:
     return AclCreation(AclResourceType.TOPIC, f"t{number}", 3, "User:alice", "*", AclOperation.READ, 3)
 
 
-def test_very_many_acls_are_loaded_in_slices_and_hold_together(
+def test_very_many_acls_are_loaded_in_slices_and_take_effect_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay, "MAX_RECORDS_PER_CALLBACK", RECORDS_PER_SLICE)

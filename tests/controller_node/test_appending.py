@@ -37,7 +37,7 @@ def end_turn(house: House) -> None:
     house.step(events.TurnEnded())
 
 
-def test_the_decisions_of_a_turn_are_one_batch(house: House) -> None:
+def test_decisions_of_one_callback_are_one_batch(house: House) -> None:
     start = house.storage.log.log_end
     places = [house.create(name, connection_id=number) for number, name in enumerate("abc", 2)]
     assert house.storage.log.log_end == start
@@ -49,7 +49,7 @@ def test_the_decisions_of_a_turn_are_one_batch(house: House) -> None:
     assert [house.answer(place).topics[0].error_code for place in places] == [ErrorCode.NONE] * 3
 
 
-def test_a_turn_that_ends_with_nothing_gathered_appends_nothing(house: House) -> None:
+def test_a_callback_without_decisions_appends_nothing(house: House) -> None:
     start = house.storage.log.log_end
     house.create("a")
     end_turn(house)
@@ -57,7 +57,7 @@ def test_a_turn_that_ends_with_nothing_gathered_appends_nothing(house: House) ->
     assert record_counts(house, start) == [2]
 
 
-def test_each_decision_sees_those_before_it(house: House) -> None:
+def test_each_decision_includes_the_results_of_those_before_it(house: House) -> None:
     first, second = house.create("a"), house.create("a", connection_id=2)
     end_turn(house)
     house.sync()
@@ -65,7 +65,7 @@ def test_each_decision_sees_those_before_it(house: House) -> None:
     assert house.answer(second).topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
 
 
-def test_what_reads_what_has_gathered_waits_for_its_commit(house: House) -> None:
+def test_an_answer_based_on_pending_records_waits_for_their_commit(house: House) -> None:
     house.create("a")
     refused = house.create("a", connection_id=2)
     assert house.answer(refused) is None
@@ -75,7 +75,7 @@ def test_what_reads_what_has_gathered_waits_for_its_commit(house: House) -> None
     assert house.answer(refused) is not None
 
 
-def test_broker_epochs_of_one_turn_are_the_offsets_of_their_records(house: House) -> None:
+def test_broker_epochs_of_one_callback_are_the_offsets_of_their_records(house: House) -> None:
     places = []
     for broker_id in (2, 3):
         request = house.registration(broker_id)
@@ -92,14 +92,14 @@ def test_broker_epochs_of_one_turn_are_the_offsets_of_their_records(house: House
     assert second == first + 1
 
 
-def test_a_fetch_of_the_same_turn_gets_what_has_gathered(house: House) -> None:
+def test_a_fetch_of_the_same_callback_gets_the_pending_records(house: House) -> None:
     start = house.storage.log.log_end
     house.create("a")
     house.fetch(start)
     assert record_counts(house, start) == [2]
 
 
-def test_a_large_decision_is_a_batch_of_its_own_behind_what_has_gathered(house: House) -> None:
+def test_a_large_decision_is_a_separate_batch_behind_pending_records(house: House) -> None:
     start = house.storage.log.log_end
     house.create("small")
     house.create("large", partitions=appending.MAX_GATHERED_RECORDS, connection_id=2)
@@ -109,7 +109,7 @@ def test_a_large_decision_is_a_batch_of_its_own_behind_what_has_gathered(house: 
     assert record_counts(house, start) == [2, appending.MAX_GATHERED_RECORDS + 1, 2]
 
 
-def test_a_turn_that_gathers_too_much_is_several_batches(
+def test_too_many_records_of_one_callback_are_several_batches(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(appending, "MAX_BATCH_BYTES", 200)
@@ -138,7 +138,7 @@ def test_the_log_has_the_records_in_the_order_of_the_decisions(house: House) -> 
     assert found == names
 
 
-def test_a_leadership_that_ends_undoes_what_has_gathered_and_refuses_waiting_calls(house: House) -> None:
+def test_lost_leadership_undoes_pending_records_and_refuses_waiting_calls(house: House) -> None:
     places = [house.create(name, connection_id=number) for number, name in enumerate("ab", 2)]
     house.step(raft_events.ResignRequested(house.node.core.epoch))
     assert not house.node.active
@@ -149,7 +149,7 @@ def test_a_leadership_that_ends_undoes_what_has_gathered_and_refuses_waiting_cal
     assert len(house.node.decisions.appends) == 0
 
 
-def test_what_was_decided_before_the_disk_filled_is_appended_all_the_same(house: House) -> None:
+def test_records_decided_before_the_disk_filled_are_still_appended(house: House) -> None:
     start = house.storage.log.log_end
     house.create("a")
     house.step(events.DiskFilled("no room"))
@@ -157,7 +157,7 @@ def test_what_was_decided_before_the_disk_filled_is_appended_all_the_same(house:
     assert record_counts(house, start) == [2]
 
 
-def test_a_node_that_shuts_down_appends_what_has_gathered_and_decides_nothing_more(
+def test_a_node_that_shuts_down_appends_pending_records_and_decides_no_more(
     house: House,
 ) -> None:
     start = house.storage.log.log_end
@@ -170,7 +170,7 @@ def test_a_node_that_shuts_down_appends_what_has_gathered_and_decides_nothing_mo
     assert house.node.image.topic_named("b") is None
 
 
-def test_the_bootstrap_records_are_a_batch_of_their_own_as_kafkas_are(tmp_path: Path) -> None:
+def test_the_bootstrap_records_are_a_separate_batch_as_in_kafka(tmp_path: Path) -> None:
     house = House(tmp_path).start()
     control, bootstrap, registration = record_counts(house, 0)
     assert control > 0 and bootstrap > 1 and registration == 1

@@ -84,7 +84,7 @@ def requested(append_id: int, count: int, atomic: bool = True) -> raft_events.Ap
     return raft_events.AppendRequested(append_id, [VALUE] * count, EPOCH, atomic)
 
 
-def test_small_decisions_gather_in_one_append_and_apply_at_once() -> None:
+def test_small_decisions_share_an_append_and_are_applied_at_once() -> None:
     desk = Desk()
     call: Any = object()
     assert desk.append(2, call=call) == LOG_END + 2
@@ -105,7 +105,7 @@ def test_small_decisions_gather_in_one_append_and_apply_at_once() -> None:
 
 @pytest.mark.parametrize("atomic", [True, False])
 @pytest.mark.parametrize(("records", "size_bytes"), [(2, 1_000), (100, 2 * len(VALUE))])
-def test_a_large_decision_is_an_append_of_its_own(
+def test_a_large_decision_is_a_separate_append(
     monkeypatch: pytest.MonkeyPatch, records: int, size_bytes: int, atomic: bool
 ) -> None:
     monkeypatch.setattr(appending, "MAX_GATHERED_RECORDS", records)
@@ -118,7 +118,9 @@ def test_a_large_decision_is_an_append_of_its_own(
     assert len(desk.appends) == 0
 
 
-def test_what_does_not_fit_into_the_gathered_batch_begins_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_that_do_not_fit_into_the_pending_batch_begin_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(appending, "MAX_BATCH_BYTES", 3 * len(VALUE))
     desk = Desk()
     for count in (2, 1, 1):
@@ -145,7 +147,7 @@ def test_a_leadership_that_ends_with_the_flush_refuses_the_decision(monkeypatch:
         (ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.POLICY_VIOLATION),
     ],
 )
-def test_what_the_core_refuses_is_refused(error: ErrorCode, code: ErrorCode) -> None:
+def test_a_refusal_of_the_core_refuses_the_decision(error: ErrorCode, code: ErrorCode) -> None:
     desk = Desk()
     desk.answer = [EndTurn(), raft_effects.AppendRefused(1, error)]
     with pytest.raises(Refusal) as refusal:
@@ -175,7 +177,7 @@ def test_a_fault_between_image_and_log_ends_the_node() -> None:
         desk.append(1)
 
 
-def test_other_events_reach_the_core_behind_what_has_gathered() -> None:
+def test_pending_records_reach_the_core_before_other_events() -> None:
     desk = Desk()
     event: Any = object()
     desk.appends.tell_core(event)
@@ -184,7 +186,7 @@ def test_other_events_reach_the_core_behind_what_has_gathered() -> None:
     assert desk.events == [("told", event), requested(1, 1), ("told", event)]
 
 
-def test_a_lost_leadership_forgets_what_has_gathered() -> None:
+def test_a_lost_leadership_drops_pending_records() -> None:
     desk = Desk()
     desk.append(2)
     desk.appends.forget()
@@ -194,7 +196,7 @@ def test_a_lost_leadership_forgets_what_has_gathered() -> None:
 
 @pytest.mark.parametrize("validate_only", [True, False])
 @pytest.mark.parametrize("error", [None, ErrorCode.INVALID_UPDATE_VERSION])
-def test_an_upgrade_of_kraft_version_comes_behind_what_has_gathered__kip853(
+def test_an_upgrade_of_kraft_version_follows_pending_records__kip853(
     validate_only: bool, error: ErrorCode | None
 ) -> None:
     desk = Desk()

@@ -69,7 +69,7 @@ def house(tmp_path: Path) -> House:
     return house
 
 
-def test_topics_are_named_up_to_ten_with_the_party_that_asked(house: House) -> None:
+def test_up_to_ten_topics_are_named_with_the_sender(house: House) -> None:
     house.create(*(f"t{at:02}" for at in range(12)))
     (created,) = events(house, "topics created")
     assert created["count"] == 12
@@ -122,7 +122,7 @@ def test_the_release_of_metadata_version_is_named(tmp_path: Path) -> None:
     assert levels["metadata.version"]["release"] == "4.3-IV0"
 
 
-def test_a_refused_registration_is_told_at_once_and_then_once_a_minute(house: House) -> None:
+def test_a_refused_registration_is_audited_at_once_and_then_once_a_minute(house: House) -> None:
     request = BrokerRegistrationRequest(broker_id=7, cluster_id="of-another-cluster")
     for _ in range(5):
         house.send(ApiKey.BROKER_REGISTRATION, 4, request)
@@ -164,7 +164,7 @@ def test_added_partitions_are_named_by_topic_and_counted(house: House) -> None:
     assert (added["topic"], added["count"], added["api"]) == ("a", 3, "CREATE_PARTITIONS")
 
 
-def test_isrs_and_leaders_are_summed_up_by_request() -> None:
+def test_changes_of_isrs_and_leaders_are_counted_per_request() -> None:
     cluster = Cluster().brokers(1, 2, 3)
     topic = cluster.topic("a", (1, 2, 3), (2, 3, 1), (3, 1, 2))
     changes = [
@@ -180,13 +180,13 @@ def test_isrs_and_leaders_are_summed_up_by_request() -> None:
     )
 
 
-def test_a_registration_in_another_form_is_no_news() -> None:
+def test_an_equal_registration_of_another_version_is_not_audited() -> None:
     cluster = Cluster().broker(1, cordoned=())
     again = broker_record(replace(cluster.image.brokers[1], cordoned_directories=None), 29)
     assert audit_module.audit(cluster.image, [again], 9, None) == []
 
 
-def test_a_brokers_changes_name_it_by_id_and_epoch() -> None:
+def test_changes_of_a_broker_have_its_id_and_epoch() -> None:
     cluster = Cluster().broker(1)
     named = {"broker": 1, "broker_epoch": 101}
     silent = {**named, "reason": "no heartbeat within broker.session.timeout.ms"}
@@ -271,14 +271,16 @@ CLIENT = [EntityData("client-id", "app"), EntityData("user", None)]
         ),
     ],
 )
-def test_what_a_change_is_told_as(records: list[Message], event: str, fields: dict[str, Any]) -> None:
+def test_a_change_of_state_becomes_one_audit_event(
+    records: list[Message], event: str, fields: dict[str, Any]
+) -> None:
     lines = audit_module.audit(Cluster().image, [VersionedRecord(one, 0) for one in records], 9, None)
     assert [line.fields for line in lines if line.event == event] == [fields]
     assert "partitions added" not in [line.event for line in lines]
     assert "s3cret" not in repr([line.fields for line in lines])
 
 
-def test_changes_of_partitions_that_change_no_isr_or_leader_are_none() -> None:
+def test_partition_changes_without_isr_or_leader_are_not_audited() -> None:
     cluster = Cluster().brokers(1, 2, 3)
     topic = cluster.topic("a", (1, 2), (1, 2), (1, 2), (1, 2))
     cluster.apply([VersionedRecord(PartitionChangeRecord(1, topic.id, isr=(1,)), 2)])
@@ -292,7 +294,7 @@ def test_changes_of_partitions_that_change_no_isr_or_leader_are_none() -> None:
     assert event.fields == {"isr_expanded": 1, "reassigned": 2}
 
 
-def test_what_a_fenced_broker_had_is_told_once_and_with_the_reason(house: House) -> None:
+def test_the_partitions_of_a_fenced_broker_are_audited_once_with_the_reason(house: House) -> None:
     cluster = Cluster().brokers(1, 2)
     topic = cluster.topic("a", (1, 2))
     records = [
@@ -389,7 +391,7 @@ NAMES = [f"n{number:02}" for number in range(11)]
         ([BrokerRegistrationChangeRecord(1, 101)], []),
     ],
 )
-def test_a_change_is_told_by_kind_with_its_names(records: list[Any], expected: list[Any]) -> None:
+def test_each_kind_of_record_is_audited_with_its_names(records: list[Any], expected: list[Any]) -> None:
     assert told(Cluster(), *records) == expected
 
 
@@ -439,9 +441,7 @@ def test_deleted_topics_are_named_by_id_where_the_name_is_unknown() -> None:
         ({"isr": (1,), "partition_id": 9}, {}),  # unknown
     ],
 )
-def test_a_partitions_change_is_counted_by_what_it_changes(
-    change: dict[str, Any], expected: dict[str, int]
-) -> None:
+def test_partition_changes_are_counted_by_kind(change: dict[str, Any], expected: dict[str, int]) -> None:
     cluster = Cluster().brokers(1, 2, 3, 4)
     topic = cluster.topic("a", (1, 2, 3))
     record = PartitionChangeRecord(**{"partition_id": 0, "topic_id": topic.id, **change})
@@ -457,7 +457,7 @@ def test_a_partitions_change_is_counted_by_what_it_changes(
     ]
 
 
-def test_an_event_names_the_party_that_asked() -> None:
+def test_an_event_names_the_sender_of_the_request() -> None:
     call = Call(1, 0, "C", "10.0.0.1", ApiKey.BROKER_HEARTBEAT, 0, 1, "id", None, Principal("User", "b"))
     party = {"principal": "User:b", "client_id": "id", "host": "10.0.0.1", "api": "BROKER_HEARTBEAT"}
     cluster = Cluster().broker(1)

@@ -67,12 +67,12 @@ def test_describe_cluster_before_registrations_is_unsupported_for_all__kip919(ho
     assert house.ask(ApiKey.DESCRIBE_CLUSTER, 2, request).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_before_acls_are_known_a_call_is_neither_denied_nor_allowed(house: House) -> None:
+def test_before_acls_are_loaded_a_call_is_neither_denied_nor_allowed(house: House) -> None:
     house.node.boundary._authorizer = StandardAuthorizer(AuthorizerSettings())
     assert house.ask(ApiKey.VOTE, 2, VoteRequest()).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_created_topics_are_allowed_by_the_cluster_or_by_name_and_hide_their_configs(house: House) -> None:
+def test_creates_are_allowed_by_cluster_or_name_and_configs_may_be_hidden(house: House) -> None:
     def created(*acls: AclState) -> Any:
         guard(house, *acls)
         request = CreateTopicsRequest([CreatableTopic("c", 1, 1)], 1000, validate_only=True)
@@ -104,14 +104,14 @@ def test_deletion_hides_names_from_a_caller_that_may_not_describe_them(house: Ho
     assert [one.error_code for one in answer.responses] == [0]
 
 
-def test_partitions_are_added_to_topics_that_the_caller_may_alter(house: House) -> None:
+def test_adding_partitions_requires_alter_on_the_topic(house: House) -> None:
     guard(house, allow(TOPIC, "a", AclOperation.ALTER))
     request = CreatePartitionsRequest([CreatePartitionsTopic(name, 9, None) for name in "ab"], 1000)
     answer = house.ask(ApiKey.CREATE_PARTITIONS, 3, request)
     assert {one.name: one.error_code for one in answer.results} == {"a": 0, "b": TOPIC_DENIED}
 
 
-def test_configs_are_denied_by_the_kind_of_their_resource(house: House) -> None:
+def test_denials_of_configs_depend_on_the_type_of_the_resource(house: House) -> None:
     guard(house, allow(TOPIC, "a", AclOperation.ALTER_CONFIGS))
     resources = [(2, "a"), (2, "b"), (4, "1"), (16, "m"), (32, "g"), (8, "100"), (8, "100")]
     config = AlterableConfig("retention.ms", 0, "1000")

@@ -104,7 +104,7 @@ def test_a_checkpoint_replays_to_the_image_that_it_was_made_of(house: House) -> 
     assert image_of(house.disk, first.directory, first.snapshot_id) == house.node.image
 
 
-def test_its_header_tells_voters_kraft_version_and_the_time_of_the_last_record(house: House) -> None:
+def test_its_header_has_voters_kraft_version_and_the_last_records_time(house: House) -> None:
     first = order(house)
     make_checkpoint(house.disk, first, NOW_MS)
     reader = CheckpointReader(house.disk, checkpoint_path(first.directory, first.snapshot_id))
@@ -113,7 +113,7 @@ def test_its_header_tells_voters_kraft_version_and_the_time_of_the_last_record(h
     assert reader.header.last_contained_log_timestamp_ms == house.clock.ms
 
 
-def test_the_next_one_is_made_of_the_one_before_and_the_log_behind_it(house: House) -> None:
+def test_the_next_checkpoint_is_made_from_the_last_one_and_the_log(house: House) -> None:
     first = order(house)
     make_checkpoint(house.disk, first, NOW_MS)
     house.create("later")
@@ -125,7 +125,7 @@ def test_the_next_one_is_made_of_the_one_before_and_the_log_behind_it(house: Hou
     assert without_base.size_bytes == made.size_bytes
 
 
-def test_batches_are_small_enough_to_be_read_between_two_requests(tmp_path: Path) -> None:
+def test_its_batches_are_small(tmp_path: Path) -> None:
     house = House(tmp_path).start()
     house.unfenced(1)
     for at in range(4):
@@ -150,7 +150,7 @@ def test_large_values_make_batches_of_fewer_records() -> None:
     assert [value for run in runs for value in run] == [encode_record(record) for record in image.records()]
 
 
-def test_too_few_changes_make_no_checkpoint_where_a_ratio_is_asked_for(house: House) -> None:
+def test_too_few_changes_make_no_checkpoint_if_a_ratio_is_required(house: House) -> None:
     first = order(house)
     make_checkpoint(house.disk, first, NOW_MS)
 
@@ -170,7 +170,7 @@ def test_too_few_changes_make_no_checkpoint_where_a_ratio_is_asked_for(house: Ho
     assert outcome().outcome == MADE
 
 
-def test_in_the_middle_of_a_metadata_transaction_there_is_none__kip868(house: House) -> None:
+def test_no_checkpoint_is_made_within_a_metadata_transaction__kip868(house: House) -> None:
     log = house.storage.log
     record = encode_record(VersionedRecord(BeginTransactionRecord("test"), 0))
     log.append(build_batch([record], log.log_end, 1, NOW_MS))
@@ -244,7 +244,7 @@ def test_a_full_disk_fails_it_and_leaves_nothing_behind(house: House) -> None:
 
 
 @pytest.mark.parametrize("failure", [DiskFull, StorageFailure])
-def test_a_failure_at_any_operation_leaves_the_whole_checkpoint_or_nothing(
+def test_a_failed_operation_leaves_the_whole_checkpoint_or_none(
     house: House, failure: type[StorageError]
 ) -> None:
     first = order(house)
@@ -285,7 +285,7 @@ def test_a_controller_restarts_from_checkpoint_and_log(house: House, tmp_path: P
     assert again.node.core.voters == house.node.core.voters
 
 
-def test_a_damaged_newest_checkpoint_is_set_aside_where_the_log_reaches_back(
+def test_a_damaged_newest_checkpoint_is_set_aside_if_the_log_reaches_back(
     house: House, tmp_path: Path
 ) -> None:
     first = order(house)
@@ -315,7 +315,7 @@ def log_behind_a_checkpoint(house: House) -> CheckpointOrder:
     return made
 
 
-def test_a_damaged_checkpoint_that_nothing_replaces_is_refused_with_what_to_do(
+def test_a_damaged_checkpoint_without_a_substitute_is_refused_with_a_remedy(
     house: House, tmp_path: Path
 ) -> None:
     first = log_behind_a_checkpoint(house)
@@ -330,9 +330,7 @@ def test_a_damaged_checkpoint_that_nothing_replaces_is_refused_with_what_to_do(
     assert house.disk.list_names(first.directory) == names
 
 
-def test_nothing_is_changed_where_no_damaged_checkpoint_can_be_done_without(
-    house: House, tmp_path: Path
-) -> None:
+def test_nothing_changes_if_a_damaged_checkpoint_is_indispensable(house: House, tmp_path: Path) -> None:
     first = log_behind_a_checkpoint(house)
     second = order(house, first.snapshot_id)
     make_checkpoint(house.disk, second, NOW_MS)
@@ -344,7 +342,7 @@ def test_nothing_is_changed_where_no_damaged_checkpoint_can_be_done_without(
     assert house.disk.paths() == paths
 
 
-def test_a_damaged_older_checkpoint_is_set_aside_where_the_newest_is_sound(
+def test_a_damaged_older_checkpoint_is_set_aside_if_the_newest_is_intact(
     house: House, tmp_path: Path
 ) -> None:
     first = order(house)

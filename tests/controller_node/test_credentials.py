@@ -48,7 +48,7 @@ def credentials(
         (SHA_512, "bob", 5, {(2, "bob"): OF_IMAGE}, OF_IMAGE),
     ],
 )
-def test_users_of_the_bootstrap_may_log_in_until_the_metadata_is_known(
+def test_users_of_the_bootstrap_can_log_in_until_the_image_is_loaded(
     mechanism: str, name: str, epoch: int, scram: Any, found: ScramState | None
 ) -> None:
     assert credentials(epoch, scram=scram).user(mechanism, name) == found

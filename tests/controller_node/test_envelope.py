@@ -81,26 +81,26 @@ def test_a_forwarded_request_acts_for_the_client_at_its_address__kip590(token: b
     ],
     ids=["no principal", "null principal", "its version", "address", "request", "not forwardable"],
 )
-def test_an_envelope_that_cannot_be_opened_is_refused_itself__kip590(
+def test_an_undecodable_envelope_is_refused_as_a_whole__kip590(
     envelope: EnvelopeRequest, of_carried: bool, code: ErrorCode
 ) -> None:
     assert opened(envelope) == ([], [(of_carried, code)])
 
 
-def test_a_forwardable_api_that_is_not_served_is_refused_inside__kip590() -> None:
+def test_a_forwardable_api_that_is_not_served_is_refused_in_the_envelope__kip590() -> None:
     envelope = EnvelopeRequest(forwarded(), principal(), ADDRESS)
     assert opened(envelope, ApiKey.FETCH) == ([], [(True, ErrorCode.UNSUPPORTED_VERSION)])
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"\0\0", b"\0\0\x05User"])
-def test_a_principal_in_part_is_none(data: bytes) -> None:
+def test_a_truncated_principal_is_invalid(data: bytes) -> None:
     with pytest.raises(ProtocolError):
         read_principal(data)
     with pytest.raises(UnsupportedVersionError):
         read_principal(principal(version=1))
 
 
-def test_what_a_principal_lacks_is_told() -> None:
+def test_an_invalid_principal_is_refused_with_the_reason() -> None:
     with pytest.raises(ProtocolError) as error:
         read_principal(b"\0")
     assert str(error.value) == "DefaultPrincipalData.version at byte 0: 1 bytes are no principal"

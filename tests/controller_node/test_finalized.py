@@ -23,7 +23,7 @@ def image() -> Image:
     return image
 
 
-def test_before_anything_is_committed_the_lowest_metadata_version_holds(image: Image) -> None:
+def test_before_the_first_commit_the_lowest_metadata_version_is_in_force(image: Image) -> None:
     finalized = FinalizedFeatures()
     assert (finalized.metadata_version, finalized.epoch, finalized.levels) == (7, -1, {"metadata.version": 7})
     assert not finalized.committed(Image(), 5)
@@ -32,7 +32,7 @@ def test_before_anything_is_committed_the_lowest_metadata_version_holds(image: I
     assert finalized.epoch == -1
 
 
-def test_levels_are_seen_with_the_offset_of_the_last_once_it_is_committed(image: Image) -> None:
+def test_levels_are_visible_once_committed_with_the_last_ones_offset(image: Image) -> None:
     finalized = FinalizedFeatures()
     finalized.applied(image)
     image.apply(NoOpRecord(), 2, 1)
@@ -48,7 +48,7 @@ def test_levels_are_seen_with_the_offset_of_the_last_once_it_is_committed(image:
     assert (finalized.epoch, finalized.levels.get("group.version", 0)) == (3, 0)
 
 
-def test_a_log_that_says_what_holds_anyway_is_news_the_first_time() -> None:
+def test_the_first_committed_levels_are_a_change_even_if_equal_to_the_default() -> None:
     image = Image()
     apply(image, metadata_version=7)
     finalized = FinalizedFeatures()
@@ -58,7 +58,7 @@ def test_a_log_that_says_what_holds_anyway_is_news_the_first_time() -> None:
     assert not finalized.committed(image, 2)
 
 
-def test_levels_of_a_lost_leadership_are_forgotten(image: Image) -> None:
+def test_uncommitted_levels_of_a_lost_leadership_are_dropped(image: Image) -> None:
     finalized = FinalizedFeatures()
     finalized.committed(image, 2)
     image.mark()

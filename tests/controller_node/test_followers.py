@@ -155,7 +155,7 @@ def create(voter: Voter, name: str) -> tuple[int, int]:
     )
 
 
-def test_a_follower_applies_what_is_committed_and_has_the_leaders_image(two: Two) -> None:
+def test_a_follower_applies_committed_records_and_has_the_leaders_image(two: Two) -> None:
     two.leader.register()
     two.talk()
     assert two.leader.node.image.brokers.keys() == {1}
@@ -163,7 +163,7 @@ def test_a_follower_applies_what_is_committed_and_has_the_leaders_image(two: Two
     assert two.follower.node.image.offset == two.leader.node.image.offset
 
 
-def test_both_controllers_register_the_follower_by_asking_the_leader__kip919(two: Two) -> None:
+def test_both_controllers_register_the_follower_through_the_leader__kip919(two: Two) -> None:
     for voter in two.voters.values():
         known = voter.node.image.controllers
         assert known.keys() == {100, 101}
@@ -180,7 +180,7 @@ def test_a_follower_names_the_leader_and_decides_nothing(two: Two) -> None:
     assert {one.name for one in versions.finalized_features} >= {"metadata.version", "kraft.version"}
 
 
-def test_a_leader_without_a_majority_answers_nothing_and_undoes_the_uncommitted(
+def test_a_leader_without_a_majority_acknowledges_nothing_and_undoes_records(
     two: Two,
 ) -> None:
     leader = two.leader
@@ -198,7 +198,7 @@ def test_a_leader_without_a_majority_answers_nothing_and_undoes_the_uncommitted(
     assert list(leader.node.image.records()) == list(before)
 
 
-def test_when_they_talk_again_the_uncommitted_tail_is_settled_the_same_on_both(two: Two) -> None:
+def test_after_a_partition_both_agree_on_the_uncommitted_tail(two: Two) -> None:
     leader = two.leader
     two.cut = True
     leader.send(ApiKey.BROKER_REGISTRATION, 4, leader.registration(7))
@@ -215,7 +215,7 @@ def test_when_they_talk_again_the_uncommitted_tail_is_settled_the_same_on_both(t
     assert all(8 in voter.node.image.brokers for voter in two.voters.values())
 
 
-def test_a_leader_that_leaves_hands_over_to_the_one_that_has_everything(two: Two) -> None:
+def test_a_leader_that_shuts_down_hands_over_to_an_up_to_date_voter(two: Two) -> None:
     leader, follower = two.leader, two.follower
     leader.register()
     two.talk()
@@ -252,7 +252,7 @@ def remove(voter: Voter, node_id: int) -> None:
     voter.send(ApiKey.REMOVE_RAFT_VOTER, 0, request, connection_id=3)
 
 
-def test_what_a_commit_made_due_is_undone_when_the_same_commit_ends_the_leadership(two: Two) -> None:
+def test_work_due_at_a_commit_is_undone_if_that_commit_ends_the_leadership(two: Two) -> None:
     leader, follower = two.leader, two.follower
     remove(leader, 102)
     two.wait(100)
@@ -281,7 +281,7 @@ def intrude(two: Two, incarnation: int, **changes: Any) -> None:
     two.talk()
 
 
-def test_a_node_says_that_another_process_registers_under_its_id(two: Two) -> None:
+def test_a_node_logs_that_another_process_registers_under_its_id(two: Two) -> None:
     follower = two.follower
     two.wait(1000)
     assert follower.node.registration.twin() == []
@@ -299,7 +299,7 @@ def test_a_node_says_that_another_process_registers_under_its_id(two: Two) -> No
     assert follower.node.registration.twin() == []
 
 
-def test_a_node_that_was_forgotten_or_restarted_has_no_twin(two: Two) -> None:
+def test_a_forgotten_or_restarted_node_is_no_second_process(two: Two) -> None:
     follower = two.follower
     two.wait(1000)
     intrude(two, 9, listeners=[])
@@ -311,7 +311,7 @@ def test_a_node_that_was_forgotten_or_restarted_has_no_twin(two: Two) -> None:
     assert follower.node.registration.twin() == []
 
 
-def test_a_lost_connection_to_the_leader_brings_an_election_at_once(two: Two) -> None:
+def test_a_lost_connection_to_the_leader_starts_an_election_at_once(two: Two) -> None:
     follower, gone = two.follower, two.leader
     follower.step(raft_events.ConnectionLost(gone.node_id))
     follower.advance(50)

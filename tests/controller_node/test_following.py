@@ -58,7 +58,7 @@ class Desk:
         self.caught_up += 1
 
 
-def test_nothing_is_read_before_anything_is_committed() -> None:
+def test_nothing_is_read_before_the_first_commit() -> None:
     desk = Desk()
     desk.following.start()
     desk.following.read_on()
@@ -66,7 +66,7 @@ def test_nothing_is_read_before_anything_is_committed() -> None:
     assert desk.following.replay.complete
 
 
-def test_the_first_levels_that_are_committed_make_the_node_loaded_and_answer_calls() -> None:
+def test_the_first_committed_levels_complete_the_load_and_answer_calls() -> None:
     desk = Desk()
     calls: list[Any] = [SimpleNamespace(connection_id=number) for number in (1, 2, 1)]
     assert not any(desk.following.knows_metadata(call) for call in calls)
@@ -79,14 +79,14 @@ def test_the_first_levels_that_are_committed_make_the_node_loaded_and_answer_cal
     assert len(desk.handled) == 2 and desk.caught_up == 2
 
 
-def test_what_is_read_in_part_is_followed_by_the_next_read() -> None:
+def test_an_incomplete_read_is_followed_by_another() -> None:
     desk = Desk()
     made = desk.read(0, LEVEL, high_watermark=3)
     assert made == [ReadCommitted(0, 3, READ_BYTES), ReadCommitted(1, 3, READ_BYTES)]
     assert desk.caught_up == 0 and desk.following.finalized.epoch == -1
 
 
-def test_a_snapshot_at_the_start_is_loaded_in_a_turn_and_timed() -> None:
+def test_a_snapshot_at_the_start_is_loaded_in_a_callback_and_timed() -> None:
     desk = Desk((OffsetAndEpoch(5, 1), iter([[LEVEL]])))
     desk.following.start()
     assert desk.outbox.take() == [TakeTurn()]
@@ -120,7 +120,7 @@ def acl(number: int) -> AccessControlEntryRecord:
 
 
 @pytest.mark.parametrize("transaction", [False, True])
-def test_acls_are_passed_on_once_they_are_committed(transaction: bool) -> None:
+def test_acls_are_passed_to_the_authorizer_once_they_are_committed(transaction: bool) -> None:
     authorizer: Any = Told()
     publisher, image = AclPublisher(authorizer), Image()
     publisher.follow(image)

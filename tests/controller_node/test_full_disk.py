@@ -21,7 +21,7 @@ def house(tmp_path: Path) -> House:
     return house
 
 
-def test_writes_are_refused_so_that_clients_look_for_another_controller(house: House) -> None:
+def test_writes_are_refused_with_not_controller(house: House) -> None:
     before = house.node.core.log_end_offset
     answer = house.answer(house.create("topic"))
     assert answer.topics[0].error_code == ErrorCode.NOT_CONTROLLER
@@ -31,13 +31,13 @@ def test_writes_are_refused_so_that_clients_look_for_another_controller(house: H
     assert "the disk is full: no writes until there is room" in house.said
 
 
-def test_what_is_known_is_told(house: House) -> None:
+def test_reads_are_still_answered(house: House) -> None:
     assert house.api_versions().finalized_features_epoch >= 0
     cluster = house.ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2))
     assert cluster.controller_id == 100
 
 
-def test_with_room_again_it_goes_on(house: House) -> None:
+def test_with_space_again_writes_are_accepted(house: House) -> None:
     house.step(DiskHasRoom())
     before = house.node.core.log_end_offset
     assert house.answer(house.create("topic")).topics[0].error_code == ErrorCode.NONE
@@ -45,6 +45,6 @@ def test_with_room_again_it_goes_on(house: House) -> None:
     assert house.node.core.log_end_offset > before + 3
 
 
-def test_no_broker_is_fenced_for_a_silence_that_the_disk_is_to_blame_for(house: House) -> None:
+def test_no_broker_is_fenced_for_silence_while_the_disk_was_full(house: House) -> None:
     house.advance(60_000)
     assert not house.node.image.brokers[1].fenced

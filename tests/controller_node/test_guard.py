@@ -74,7 +74,7 @@ def check_alive(house: WatchedHouse) -> None:
     assert answer.topics[0].error_code == ErrorCode.NONE
 
 
-def test_a_fault_in_a_handler_that_answers_at_once(house: WatchedHouse, monkeypatch: Any) -> None:
+def test_a_fault_in_a_handler_that_answers_at_once_is_answered(house: WatchedHouse, monkeypatch: Any) -> None:
     monkeypatch.setattr(api_18_api_versions, "describe", planted)
     answer = house.ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
     assert answer.error_code == UNKNOWN
@@ -104,9 +104,7 @@ def error_free(message: Any, key: ApiKey, version: int) -> bool:
     return not error_codes(refuse(key, version, message, UNKNOWN))
 
 
-def test_a_fault_of_the_core_in_a_request_before_it_has_changed_anything(
-    house: WatchedHouse, monkeypatch: Any
-) -> None:
+def test_a_fault_of_the_core_before_any_change_is_answered(house: WatchedHouse, monkeypatch: Any) -> None:
     monkeypatch.setitem(raft_core._ON_REQUEST, type(QUORUM), planted)
     assert house.ask(ApiKey.DESCRIBE_QUORUM, 2, QUORUM).error_code == UNKNOWN
     check_logged(house)
@@ -127,7 +125,7 @@ def test_a_fault_of_the_core_half_way_through_a_request_ends_the_process(
         house.send(ApiKey.DESCRIBE_QUORUM, 2, QUORUM)
 
 
-def test_a_fault_in_a_decision(house: WatchedHouse, monkeypatch: Any) -> None:
+def test_a_fault_in_a_decision_is_answered(house: WatchedHouse, monkeypatch: Any) -> None:
     end_offset = house.storage.log.log_end
     monkeypatch.setattr(api_63_broker_heartbeat, "begin_heartbeat", planted)
     request = BrokerHeartbeatRequest(1, house.epoch, want_fence=True)  # type: ignore[attr-defined]
@@ -139,7 +137,9 @@ def test_a_fault_in_a_decision(house: WatchedHouse, monkeypatch: Any) -> None:
     check_alive(house)
 
 
-def test_a_fault_in_a_heartbeat_that_changes_nothing(house: WatchedHouse, monkeypatch: Any) -> None:
+def test_a_fault_in_a_heartbeat_that_changes_nothing_is_answered(
+    house: WatchedHouse, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(api_63_broker_heartbeat, "unchanged", planted)
     request = BrokerHeartbeatRequest(1, house.epoch)  # type: ignore[attr-defined]
     assert house.ask(ApiKey.BROKER_HEARTBEAT, 1, request).error_code == UNKNOWN
@@ -149,7 +149,7 @@ def test_a_fault_in_a_heartbeat_that_changes_nothing(house: WatchedHouse, monkey
     check_alive(house)
 
 
-def test_a_fault_behind_a_decision_that_waits_for_its_commit_is_not_answered_again(
+def test_a_fault_after_a_decision_is_logged_and_not_answered_again(
     house: WatchedHouse,
 ) -> None:
     route = house.node.boundary.registry.routes[ApiKey.CREATE_TOPICS]
@@ -163,7 +163,9 @@ def test_a_fault_behind_a_decision_that_waits_for_its_commit_is_not_answered_aga
     assert house.answer(place).topics[0].error_code == ErrorCode.NONE
 
 
-def test_a_fault_in_the_continuation_of_a_long_decision(house: WatchedHouse, monkeypatch: Any) -> None:
+def test_a_fault_in_a_later_part_of_a_long_decision_is_answered(
+    house: WatchedHouse, monkeypatch: Any
+) -> None:
     def slow(*_: Any) -> Generator[None, None, None]:
         yield
         yield

@@ -55,7 +55,7 @@ def house(tmp_path: Path) -> House:
         (BY_TOKEN, 2, True, False),
     ],
 )
-def test_tokens_are_for_senders_that_are_authenticated_by_something_else__kip48(
+def test_only_authenticated_senders_may_request_tokens__kip48(
     principal: Principal, protocol: int, forwarded: bool, allowed: bool
 ) -> None:
     listeners: list[str] = []
@@ -93,7 +93,7 @@ def test_denied_tokens_have_their_principals_and_no_times__kip373(house: House, 
     ],
 )
 @pytest.mark.parametrize("known", [True, False])
-def test_every_controller_describes_what_it_knows_once_it_knows_any(
+def test_a_controller_describes_its_image_once_it_is_loaded(
     file: str, message: Any, key: int, known: bool
 ) -> None:
     decided: list[tuple[Any, Any, bool]] = []
@@ -125,7 +125,7 @@ def test_without_an_authorizer_descriptions_of_acls_are_refused_in_kafkas_words(
 @pytest.mark.parametrize(
     ("version", "code"), [(0, ErrorCode.INVALID_REQUEST), (1, ErrorCode.MISMATCHED_ENDPOINT_TYPE)]
 )
-def test_a_controller_describes_no_brokers_in_the_code_of_the_version__kip919(
+def test_describing_brokers_is_refused_with_the_versions_code__kip919(
     house: House, version: int, code: ErrorCode
 ) -> None:
     answer = house.ask(ApiKey.DESCRIBE_CLUSTER, version, DescribeClusterRequest(endpoint_type=1))
@@ -144,7 +144,9 @@ def test_updated_features_are_listed_one_by_one_before_v2__kip584(
 @pytest.mark.parametrize(
     ("version", "code"), [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)]
 )
-def test_disabled_deletion_has_the_code_of_the_version(tmp_path: Path, version: int, code: ErrorCode) -> None:
+def test_disabled_deletion_is_refused_with_the_versions_code(
+    tmp_path: Path, version: int, code: ErrorCode
+) -> None:
     house = House(tmp_path, delete__topic__enable="false").start()
     answer = house.ask(ApiKey.DELETE_TOPICS, version, DeleteTopicsRequest(topic_names=("a",)))
     assert [one.error_code for one in answer.responses] == [code]
@@ -153,7 +155,7 @@ def test_disabled_deletion_has_the_code_of_the_version(tmp_path: Path, version: 
 TOPIC, LOGGER = 2, 8
 
 
-def test_configs_that_may_not_be_altered_are_refused_behind_the_others(house: House) -> None:
+def test_denied_configs_are_refused_behind_the_others(house: House) -> None:
     authorizer = StandardAuthorizer(AuthorizerSettings())
     authorizer.change([], [AclState(2, "b", 3, "User:ANONYMOUS", "*", 11, 3)])  # ALTER_CONFIGS on b
     authorizer.end_load()
@@ -180,7 +182,7 @@ def test_errors_of_the_core_are_counted_by_their_api(house: House) -> None:
     assert house.node.boundary.stats.by_key[ApiKey.DESCRIBE_QUORUM].errors == {3: 1}
 
 
-def test_all_fetches_of_a_connection_are_answered_and_forgotten_with_it(house: House) -> None:
+def test_all_parked_fetches_of_one_connection_are_answered(house: House) -> None:
     house.register(1)
     end, high_watermark = house.storage.log.log_end, house.node.core.high_watermark
     places = [house.fetch(end, high_watermark, connection_id=9) for _ in range(3)]
@@ -190,7 +192,7 @@ def test_all_fetches_of_a_connection_are_answered_and_forgotten_with_it(house: H
     assert not house.node.core_answers.waiting[9]
 
 
-def test_a_lost_leadership_is_logged_with_what_it_undoes(house: House) -> None:
+def test_a_lost_leadership_is_logged_with_the_undone_records(house: House) -> None:
     lines: list[Any] = []
     for event in (raft_events.ResignRequested(house.node.core.epoch), raft_events.DeadlineReached()):
         lines += house.node.step(event, house.clock.ms)
@@ -203,13 +205,13 @@ def test_a_lost_leadership_is_logged_with_what_it_undoes(house: House) -> None:
     assert house.node.leadership.leaders_seen == 1
 
 
-def test_the_leader_is_described_whichever_was_the_last_one(house: House) -> None:
+def test_describe_cluster_names_the_current_leader(house: House) -> None:
     request = DescribeClusterRequest(endpoint_type=2)
     house.node.leadership.last_leader_id = 7
     assert house.ask(ApiKey.DESCRIBE_CLUSTER, 2, request).controller_id == 100
 
 
-def test_a_topic_that_may_not_be_deleted_is_denied_in_one_line(house: House) -> None:
+def test_a_denied_deletion_is_answered_with_one_result(house: House) -> None:
     authorizer = StandardAuthorizer(AuthorizerSettings())
     authorizer.end_load()
     house.unfenced()

@@ -76,7 +76,7 @@ def replayed(house: House) -> Image:
     return replay.image
 
 
-def test_it_takes_turns_and_becomes_one_batch(house: House) -> None:
+def test_it_takes_several_callbacks_and_becomes_one_batch(house: House) -> None:
     start = house.storage.log.log_end
     place = large(house)
     assert house.answer(place) is None
@@ -88,7 +88,7 @@ def test_it_takes_turns_and_becomes_one_batch(house: House) -> None:
     assert house.node.following.replay.next_offset == start + RECORDS
 
 
-def test_others_are_answered_meanwhile_if_they_need_no_record(house: House) -> None:
+def test_other_requests_without_records_are_answered_meanwhile(house: House) -> None:
     place = large(house)
     while house.node.decisions.long.busy:
         assert not house.beat(1, house.epoch, current_metadata_offset=house.epoch).is_fenced  # type: ignore[attr-defined]
@@ -97,7 +97,7 @@ def test_others_are_answered_meanwhile_if_they_need_no_record(house: House) -> N
     assert codes(house.answer(place)) == {ErrorCode.NONE}
 
 
-def test_other_decisions_wait_in_their_order_and_see_what_it_did(house: House) -> None:
+def test_other_decisions_wait_in_order_and_include_its_result(house: House) -> None:
     first = large(house)
     same = house.create(TOPICS[-1], connection_id=2)
     another = house.create("another", connection_id=3)
@@ -131,7 +131,7 @@ def _shutdown(house: House) -> Any:
     return BrokerHeartbeatRequest(1, house.epoch, house.epoch, want_shut_down=True)  # type: ignore[attr-defined]
 
 
-def test_a_request_that_waits_longer_than_its_timeout_is_not_decided(house: House) -> None:
+def test_a_request_whose_timeout_passes_while_it_waits_is_not_decided(house: House) -> None:
     from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 
     def asked(name: str, timeout_ms: int, connection_id: int) -> tuple[int, int]:
@@ -148,7 +148,7 @@ def test_a_request_that_waits_longer_than_its_timeout_is_not_decided(house: Hous
     assert house.node.decisions.timed_out == 1
 
 
-def test_what_is_validated_only_leaves_nothing(house: House) -> None:
+def test_validate_only_writes_no_records(house: House) -> None:
     from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 
     before = house.storage.log.log_end
@@ -159,7 +159,7 @@ def test_what_is_validated_only_leaves_nothing(house: House) -> None:
     assert house.storage.log.log_end == before
 
 
-def test_a_leadership_that_ends_before_the_append_refuses_it_and_waiting_calls(house: House) -> None:
+def test_leadership_lost_before_the_append_refuses_it_and_waiting_calls(house: House) -> None:
     place, behind = large(house), house.create("behind", connection_id=2)
     before = house.storage.log.log_end
     turn(house)
@@ -171,7 +171,7 @@ def test_a_leadership_that_ends_before_the_append_refuses_it_and_waiting_calls(h
     assert house.node.image == replayed(house)
 
 
-def test_a_leadership_that_ends_between_append_and_application_takes_all_of_it_back(house: House) -> None:
+def test_leadership_lost_between_append_and_application_undoes_it(house: House) -> None:
     house.sync_by_itself = False
     image = replayed(house)
     place = large(house)
@@ -184,7 +184,7 @@ def test_a_leadership_that_ends_between_append_and_application_takes_all_of_it_b
     assert house.node.following.replay.next_offset == house.node.core.high_watermark
 
 
-def test_what_is_committed_before_it_is_applied_is_applied_all_the_same(house: House) -> None:
+def test_records_committed_before_they_are_applied_are_still_applied(house: House) -> None:
     place = large(house)
     turns_until_appended(house)  # and synced at once, so committed
     assert house.node.core.high_watermark == house.storage.log.log_end

@@ -43,7 +43,7 @@ def reset(house: House) -> list[Any]:
     return house.node.outbox.take()
 
 
-def test_a_replaced_log_begins_a_new_image_that_awaits_the_snapshot(house: House) -> None:
+def test_a_replaced_log_begins_a_new_image_that_waits_for_the_snapshot(house: House) -> None:
     before = house.node.image
     assert reset(house) == [raft_effects.ResetLog(WANTED), OpenSnapshot(WANTED)]
     assert house.node.image is not before is not house.node.context.image

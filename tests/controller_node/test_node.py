@@ -32,7 +32,7 @@ def test_an_empty_log_gets_the_bootstrap_records_and_the_node_registers_itself(h
     assert house.node.core.high_watermark == house.storage.log.synced_end == image.offset + 1
 
 
-def test_a_broker_registers_beats_and_is_unfenced(house: House) -> None:
+def test_a_broker_registers_sends_heartbeats_and_is_unfenced(house: House) -> None:
     epoch = house.unfenced(1)
     assert not house.node.image.brokers[1].fenced
     assert house.node.image.brokers[1].epoch == epoch
@@ -49,7 +49,7 @@ def test_no_answer_is_given_before_its_records_are_synced(house: House) -> None:
     assert house.answer(place).topics[0].error_code == ErrorCode.NONE
 
 
-def test_nothing_is_said_of_records_before_their_commit_nor_of_those_taken_back(house: House) -> None:
+def test_only_committed_records_are_logged(house: House) -> None:
     house.unfenced()
     house.sync_by_itself = False
     house.create("kept")
@@ -62,7 +62,7 @@ def test_nothing_is_said_of_records_before_their_commit_nor_of_those_taken_back(
     assert house.said.count("topics created") == 1
 
 
-def test_an_active_controller_registers_again_when_another_incarnation_replaced_it(house: House) -> None:
+def test_an_active_controller_registers_again_if_another_incarnation_did(house: House) -> None:
     mine = house.node.identity.incarnation_id
     house.sync_by_itself = False
     place = house.intrude(1)
@@ -73,7 +73,7 @@ def test_an_active_controller_registers_again_when_another_incarnation_replaced_
     assert house.node.image.controllers[100].incarnation_id == mine
 
 
-def test_two_that_believe_to_be_the_same_controller_do_not_fill_the_log_with_it(house: House) -> None:
+def test_two_processes_of_one_id_do_not_fill_the_log_with_registrations(house: House) -> None:
     mine = house.node.identity.incarnation_id
     before = house.storage.log.log_end
     for number in range(10):
@@ -84,7 +84,7 @@ def test_two_that_believe_to_be_the_same_controller_do_not_fill_the_log_with_it(
     assert house.node.image.controllers[100].incarnation_id == mine
 
 
-def test_a_read_waits_for_the_records_that_it_has_seen(house: House) -> None:
+def test_a_read_waits_for_the_commit_of_pending_records(house: House) -> None:
     house.unfenced()
     house.sync_by_itself = False
     house.create("a")
@@ -96,7 +96,7 @@ def test_a_read_waits_for_the_records_that_it_has_seen(house: House) -> None:
     assert house.answer(read).error_code == ErrorCode.NONE
 
 
-def test_a_read_waits_for_decisions_without_a_request_too(house: House) -> None:
+def test_a_read_waits_for_records_of_periodic_tasks_too(house: House) -> None:
     house.unfenced()
     house.sync_by_itself = False
     house.advance(20_000)  # a silent broker is fenced: that may be taken back
@@ -109,7 +109,7 @@ def test_a_read_waits_for_decisions_without_a_request_too(house: House) -> None:
     assert house.answer(read).error_code == ErrorCode.NONE
 
 
-def test_a_heartbeat_waits_for_what_concerns_its_own_broker_alone(house: House) -> None:
+def test_a_heartbeat_waits_only_for_records_of_its_own_broker(house: House) -> None:
     epoch = house.unfenced(1)
     house.sync_by_itself = False
     house.create("a")
@@ -214,7 +214,7 @@ def test_no_op_records_are_written_at_their_interval(house: House) -> None:
     assert house.storage.log.log_end - before == 10
 
 
-def test_no_no_op_records_without_an_interval(tmp_path: Path) -> None:
+def test_without_an_interval_no_no_op_records_are_written(tmp_path: Path) -> None:
     house = House(tmp_path, metadata__max__idle__interval__ms=0).start()
     before = house.storage.log.log_end
     house.advance(5_000)
@@ -241,7 +241,7 @@ def test_a_parked_fetch_is_answered_empty_when_its_time_is_up(tmp_path: Path) ->
     assert not house.answer(place).responses[0].partitions[0].records
 
 
-def test_what_a_lost_connection_asked_is_forgotten(house: House) -> None:
+def test_parked_requests_of_a_lost_connection_are_dropped(house: House) -> None:
     place = house.fetch(house.storage.log.log_end, high_watermark=house.node.core.high_watermark)
     house.step(events.ConnectionClosed(place[0]))
     house.register(1)
@@ -249,7 +249,7 @@ def test_what_a_lost_connection_asked_is_forgotten(house: House) -> None:
     assert house.answer(place) is None
 
 
-def test_leadership_lost_refuses_what_waits_and_undoes_what_was_not_committed(house: House) -> None:
+def test_lost_leadership_refuses_waiting_calls_and_undoes_records(house: House) -> None:
     house.unfenced()
     house.create("kept")
     house.sync_by_itself = False
@@ -268,7 +268,7 @@ def test_a_stale_broker_epoch_is_refused(house: House) -> None:
     assert house.ask(ApiKey.ALLOCATE_PRODUCER_IDS, 0, request).error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
-def test_finalized_features_are_shown_once_committed(house: House) -> None:
+def test_finalized_features_are_visible_once_committed(house: House) -> None:
     answer = house.api_versions()
     levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
     assert (levels["metadata.version"], levels["kraft.version"]) == (30, 1)
@@ -276,7 +276,7 @@ def test_finalized_features_are_shown_once_committed(house: House) -> None:
     assert answer.finalized_features_epoch == house.node.image.offset - 1
 
 
-def test_a_shutdown_answers_what_waits(house: House) -> None:
+def test_a_shutdown_answers_waiting_requests(house: House) -> None:
     house.unfenced()
     parked = house.fetch(house.storage.log.log_end, high_watermark=house.node.core.high_watermark)
     house.node.stop()
@@ -286,7 +286,7 @@ def test_a_shutdown_answers_what_waits(house: House) -> None:
     assert house.answer(parked) is not None
 
 
-def test_every_key_of_the_quorum_reaches_the_consensus(tmp_path: Path) -> None:
+def test_every_setting_of_the_quorum_reaches_the_core(tmp_path: Path) -> None:
     keys = {
         "election__timeout__ms": 501,
         "election__backoff__max__ms": 502,

@@ -36,13 +36,13 @@ class Desk:
         self.parked.committed(AppendCommitted(append_id, end_offset))
 
 
-def test_an_answer_to_what_is_committed_leaves_at_once() -> None:
+def test_an_answer_that_needs_no_commit_is_sent_at_once() -> None:
     desk = Desk()
     desk.answer("read", 10)
     assert desk.sent == ["read"] and not desk.parked
 
 
-def test_answers_leave_with_their_append_in_the_order_of_decisions() -> None:
+def test_answers_are_sent_with_their_append_in_the_order_of_decisions() -> None:
     desk = Desk()
     desk.parked.expect(1, 12)
     desk.answer("a", 12)
@@ -59,7 +59,7 @@ def test_answers_leave_with_their_append_in_the_order_of_decisions() -> None:
     assert repr(desk.parked) == "<ParkedAnswers 0>"
 
 
-def test_an_answer_without_records_waits_only_for_what_it_has_seen() -> None:
+def test_an_answer_without_records_waits_only_up_to_its_offset() -> None:
     desk = Desk()
     for append_id, end_offset in ((1, 12), (2, 14), (3, 16)):
         desk.parked.expect(append_id, end_offset)
@@ -71,7 +71,7 @@ def test_an_answer_without_records_waits_only_for_what_it_has_seen() -> None:
     assert desk.sent == ["first", "second", "also second"]
 
 
-def test_an_append_without_answers_holds_back_none() -> None:
+def test_an_append_without_answers_delays_no_answer() -> None:
     desk = Desk()
     desk.parked.expect(1, 12)
     desk.parked.expect(2, 14)
@@ -80,7 +80,7 @@ def test_an_append_without_answers_holds_back_none() -> None:
     assert desk.sent == ["a"]
 
 
-def test_an_append_of_the_cores_own_making_has_no_answers() -> None:
+def test_the_commit_of_the_cores_own_append_releases_no_answer() -> None:
     desk = Desk()
     desk.parked.expect(1, 12)
     desk.answer("a", 12)
@@ -91,7 +91,7 @@ def test_an_append_of_the_cores_own_making_has_no_answers() -> None:
     assert desk.sent == ["a"] and len(desk.parked) == 1
 
 
-def test_what_waits_for_a_lost_append_is_refused() -> None:
+def test_answers_that_wait_for_an_aborted_append_become_refusals() -> None:
     desk = Desk()
     desk.parked.expect(1, 12)
     desk.answer("a", 12)

@@ -60,7 +60,7 @@ def test_topics_are_filtered_by_name(quietly: bool) -> None:
     assert guard.asked == [(how, AclOperation.DELETE, TOPIC, name) for name in ("a", "c", "b")]
 
 
-def test_a_permission_on_the_cluster_is_asked_for_first_and_quietly() -> None:
+def test_a_permission_on_the_cluster_is_checked_first_and_not_audited() -> None:
     guard = Guard(CLUSTER_NAME)
     assert topics_allowed(node(guard), CALL, AclOperation.CREATE, or_on_cluster=True) is everything
     assert guard.asked == [("quietly", AclOperation.CREATE, CLUSTER, CLUSTER_NAME)]
@@ -69,7 +69,7 @@ def test_a_permission_on_the_cluster_is_asked_for_first_and_quietly() -> None:
     assert topics_allowed(node(other), CALL, AclOperation.CREATE, or_on_cluster=True)(["a", "b"]) == {"a"}
 
 
-def test_without_an_authorizer_all_pass() -> None:
+def test_without_an_authorizer_everything_is_allowed() -> None:
     guard = Guard(authorizer=False)
     assert topics_allowed(node(guard), CALL, AclOperation.CREATE) is everything
     assert refused_configs(node(guard), CALL, resources((ResourceType.TOPIC, "a")), altering=True) == {}
@@ -104,7 +104,7 @@ def test_configs_belong_to_the_topic_the_group_or_the_cluster(
     assert refused_configs(node(Guard(name)), CALL, asked, altering=altering) == {}
 
 
-def test_resources_named_twice_are_refused_for_that_when_they_are_altered() -> None:
+def test_repeated_resources_are_refused_as_repeated_when_altered() -> None:
     topic, logger = ResourceType.TOPIC, ResourceType.BROKER_LOGGER
     asked = resources(
         (topic, "a"), (logger, "1"), (topic, "b"), (logger, "1"), (topic, "a"), (UNKNOWN_TYPE, "a")
@@ -129,7 +129,7 @@ def test_resources_named_twice_are_refused_for_that_when_they_are_altered() -> N
         (True, ["denied"], True),
     ],
 )
-def test_a_standby_answers_once_every_topic_that_is_named_once_is_denied(
+def test_a_standby_answers_if_every_topic_named_once_is_denied(
     active: bool, names: list[str], left: bool
 ) -> None:
     guard = Guard("a", METADATA_TOPIC)
@@ -138,7 +138,7 @@ def test_a_standby_answers_once_every_topic_that_is_named_once_is_denied(
     assert {operation for _, operation, *_ in guard.asked} <= {AclOperation.ALTER}
 
 
-def test_a_standby_does_not_refuse_topics_that_the_cluster_allows() -> None:
+def test_a_standby_does_not_refuse_topics_allowed_by_the_cluster() -> None:
     guard = Guard(CLUSTER_NAME)
     standby = node(guard, active=False)
     assert not no_topic_left(standby, CALL, ["a"], AclOperation.CREATE, or_on_cluster=True)
@@ -157,13 +157,13 @@ def test_a_standby_does_not_refuse_topics_that_the_cluster_allows() -> None:
         ([(ResourceType.GROUP, "a")], False),
     ],
 )
-def test_a_standby_answers_for_configs_that_no_controller_decides(
+def test_a_standby_answers_if_no_named_config_needs_a_decision(
     named: list[tuple[int, str]], answers: bool
 ) -> None:
     assert no_config_left(resources(*named)) is answers
 
 
-def test_refusals_come_behind_the_decisions_own_answers() -> None:
+def test_refusals_follow_the_decisions_own_answers() -> None:
     def in_turns() -> Any:
         yield
         return Decision(SimpleNamespace(responses=["made"]))

@@ -27,7 +27,7 @@ from tests.controller.cluster import Cluster
 
 
 @pytest.mark.parametrize(("waited_ms", "left_ms"), [(0, 1_000), (1, 999), (1_500, -500)])
-def test_the_time_that_a_call_has_waited_is_taken_off_its_timeout(waited_ms: int, left_ms: int) -> None:
+def test_the_time_that_a_call_has_waited_reduces_its_timeout(waited_ms: int, left_ms: int) -> None:
     call = Call(1, 0, "C", "h", ApiKey.CREATE_TOPICS, 7, 1, "c", CreateTopicsRequest(timeout_ms=1_000))
     take_time_off(call, waited_ms)
     assert call.message.timeout_ms == left_ms
@@ -35,7 +35,7 @@ def test_the_time_that_a_call_has_waited_is_taken_off_its_timeout(waited_ms: int
     take_time_off(call, waited_ms)
 
 
-def test_a_decision_of_one_turn_is_made_at_once_and_the_rest_of_a_longer_one_later() -> None:
+def test_a_short_decision_is_made_at_once_a_long_one_in_several_callbacks() -> None:
     def deciding(pauses: int) -> Any:
         for _ in range(pauses):
             yield
@@ -62,7 +62,7 @@ def test_a_decision_of_one_turn_is_made_at_once_and_the_rest_of_a_longer_one_lat
     ],
 )
 @pytest.mark.parametrize("budget", [15, 30, 61])
-def test_a_turn_applies_the_records_that_its_budget_allows_and_one_at_least(
+def test_a_callback_applies_records_within_its_budget_and_at_least_one(
     monkeypatch: pytest.MonkeyPatch, record: Any, cost: int, budget: int
 ) -> None:
     monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", budget)
@@ -85,7 +85,7 @@ def test_a_turn_applies_the_records_that_its_budget_allows_and_one_at_least(
         (["a" * 10, "b"], "… and 2 more"),
     ],
 )
-def test_a_text_leaves_out_the_last_lines_if_it_would_be_too_long(
+def test_a_text_that_is_too_long_loses_its_last_lines(
     monkeypatch: pytest.MonkeyPatch, lines: list[str], text: str
 ) -> None:
     monkeypatch.setattr(core_answers, "MAX_TEXT_LENGTH", 10)
@@ -136,7 +136,7 @@ class Clock:
         return None if deadline_ms is None else deadline_ms - self.context.now_ms
 
 
-def test_each_task_is_due_a_period_after_it_was_run() -> None:
+def test_each_task_is_due_a_period_after_its_last_run() -> None:
     clock = Clock()
     assert clock.due_ms() is None and clock.run(60_000) == []
     clock.periodic.activate()
@@ -163,9 +163,7 @@ def test_a_task_with_more_to_do_is_due_again_at_once() -> None:
 
 
 @pytest.mark.parametrize(("ends_in_ms", "due_ms"), [(None, 50), (20, 20), (9_000, 900), (0, 1), (-5, 1)])
-def test_silent_brokers_are_looked_for_when_the_oldest_session_ends(
-    ends_in_ms: int | None, due_ms: int
-) -> None:
+def test_silent_brokers_are_checked_when_the_oldest_session_ends(ends_in_ms: int | None, due_ms: int) -> None:
     clock = Clock()
     clock.periodic._tasks.pop("often")
     clock.periodic.activate()
@@ -174,7 +172,7 @@ def test_silent_brokers_are_looked_for_when_the_oldest_session_ends(
     assert clock.due_ms() == due_ms  # 900: the rare task
 
 
-def test_fencing_that_is_not_done_goes_on_at_once() -> None:
+def test_unfinished_fencing_continues_at_once() -> None:
     clock = Clock()
     clock.periodic.activate()
     clock.session_ends_ms = 1 << 40
@@ -197,7 +195,7 @@ def test_a_task_on_demand_runs_on_the_active_controller_until_it_is_done() -> No
     assert clock.run() == [] and clock.due_ms() == 50
 
 
-def test_a_task_that_fails_is_logged_and_tried_again_after_minutes() -> None:
+def test_a_failed_task_is_logged_and_retried_after_minutes() -> None:
     clock = Clock()
     clock.periodic.activate()
     error = clock.answers[FENCE] = ZeroDivisionError("planted")
@@ -214,7 +212,7 @@ def test_a_task_that_fails_is_logged_and_tried_again_after_minutes() -> None:
     ("disk_full", "under_way", "later_ms"),
     [(True, False, FULL_DISK_MS), (True, True, FULL_DISK_MS), (False, True, LONG_DECISION_MS)],
 )
-def test_tasks_wait_while_nothing_can_be_decided(disk_full: bool, under_way: bool, later_ms: int) -> None:
+def test_tasks_wait_while_the_node_cannot_decide(disk_full: bool, under_way: bool, later_ms: int) -> None:
     clock = Clock()
     clock.periodic.activate()
     clock.standing.disk_full, clock.long.is_under_way = disk_full, under_way

@@ -81,7 +81,7 @@ class Desk:
         return self.outbox.take()
 
 
-def test_a_standby_asks_the_leader_once_until_it_is_answered() -> None:
+def test_a_standby_has_one_registration_under_way_at_a_time() -> None:
     desk = Desk()
     asked = desk.asks()
     assert asked.destination == LEADER
@@ -101,7 +101,7 @@ def test_a_standby_asks_the_leader_once_until_it_is_answered() -> None:
     ("known", "version", "due"),
     [(None, 30, True), (ANOTHER, 30, True), (THIS_RUN, 30, False), (None, 14, False)],
 )
-def test_a_registration_is_due_until_the_image_has_it_from_3_7_on(
+def test_from_3_7_on_a_registration_is_due_until_the_image_has_it(
     known: bytes | None, version: int, due: bool
 ) -> None:
     desk = Desk(version)
@@ -111,7 +111,7 @@ def test_a_registration_is_due_until_the_image_has_it_from_3_7_on(
     assert len(desk.attempt()) == due
 
 
-def test_a_node_that_stops_or_finds_no_leader_does_not_ask() -> None:
+def test_a_stopping_node_or_one_without_a_leader_sends_no_registration() -> None:
     for change in (
         lambda desk: setattr(desk.standing, "stopping", True),
         lambda desk: setattr(desk.core, "leader_id", None),
@@ -124,7 +124,7 @@ def test_a_node_that_stops_or_finds_no_leader_does_not_ask() -> None:
         assert desk.registration.deadline_ms is None
 
 
-def test_refusals_and_silence_are_followed_by_longer_and_longer_waits() -> None:
+def test_refusals_and_silence_lead_to_increasing_backoffs() -> None:
     desk = Desk()
     for failures, message in enumerate([None, REFUSED] * 8):
         asked = desk.asks()
@@ -146,7 +146,7 @@ def test_an_accepted_registration_is_repeated_if_its_record_does_not_come() -> N
     assert desk.registration.deadline_ms is None
 
 
-def test_the_answer_of_an_earlier_leader_or_question_does_not_count() -> None:
+def test_answers_of_earlier_leaders_or_to_earlier_requests_are_ignored() -> None:
     desk = Desk()
     first = desk.asks()
     desk.core.epoch += 1
@@ -161,7 +161,7 @@ def test_the_answer_of_an_earlier_leader_or_question_does_not_count() -> None:
     assert desk.asks().destination == Destination(8, "leader", 9090)  # at once
 
 
-def test_an_active_controller_writes_its_own_record_once_a_while() -> None:
+def test_an_active_controller_limits_how_often_it_registers_itself() -> None:
     desk = Desk()
     desk.standing.active = True
     assert desk.attempt() == []
@@ -177,7 +177,7 @@ def test_an_active_controller_writes_its_own_record_once_a_while() -> None:
     assert len(desk.written) == 2 and desk.registration.deadline_ms is None
 
 
-def test_what_the_active_controller_cannot_append_is_tried_again_later() -> None:
+def test_a_registration_that_cannot_be_appended_is_retried_later() -> None:
     desk = Desk()
     desk.standing.active = desk.refuses = True
     desk.attempt()
@@ -199,7 +199,7 @@ def looked(desk: Desk) -> list[Any]:
     return [one.fields for one in desk.outbox.take() if isinstance(one, Say)]
 
 
-def test_another_run_that_replaces_this_ones_record_is_a_second_process_for_a_while() -> None:
+def test_another_run_that_replaces_the_record_is_reported_as_a_second_process() -> None:
     desk = Desk()
     desk.know(ANOTHER, ENDPOINT)
     assert looked(desk) == [] and desk.registration.twin() == []  # of before this run
@@ -219,7 +219,7 @@ def test_another_run_that_replaces_this_ones_record_is_a_second_process_for_a_wh
 
 
 @pytest.mark.parametrize("case", ["active", "forgotten", "no record"])
-def test_a_record_that_is_forgotten_or_not_committed_shows_no_second_process(case: str) -> None:
+def test_a_forgotten_or_uncommitted_record_shows_no_second_process(case: str) -> None:
     desk = Desk()
     if case != "no record":
         desk.know(THIS_RUN, ENDPOINT)

@@ -32,7 +32,7 @@ def test_remembered_answer_is_the_one_that_would_be_encoded(same_object: bool) -
             assert asked.frame_repeated(response, memo) == [b"".join(asked.frame(response))]
 
 
-def test_another_answer_is_encoded_anew() -> None:
+def test_a_different_answer_is_encoded_anew() -> None:
     memo = FrameMemo()
     told: list[Any] = []
     for high_watermark in (7, 8, 7):

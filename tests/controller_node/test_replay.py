@@ -44,7 +44,7 @@ def names(image: Image) -> set[str]:
     return {one.name for one in image.topics.values()}
 
 
-def test_the_log_is_read_from_where_the_image_ends_and_once_at_a_time() -> None:
+def test_the_log_is_read_from_the_images_end_with_one_read_at_a_time() -> None:
     replay = Replay(Image())
     assert replay.start() is None and not replay.complete
     assert replay.more(5) == ReadCommitted(0, 5, READ_BYTES)
@@ -64,7 +64,7 @@ def test_the_log_is_read_from_where_the_image_ends_and_once_at_a_time() -> None:
 
 
 @pytest.mark.parametrize(("offset", "size", "asked"), [(1, 5, True), (0, 0, True), (0, 5, False)])
-def test_batches_that_were_not_asked_for_are_dropped(offset: int, size: int, asked: bool) -> None:
+def test_batches_that_were_not_requested_are_dropped(offset: int, size: int, asked: bool) -> None:
     replay = Replay(Image())
     if asked:
         replay.more(5)
@@ -74,7 +74,7 @@ def test_batches_that_were_not_asked_for_are_dropped(offset: int, size: int, ask
 
 
 @pytest.mark.usefixtures("three_a_turn")
-def test_a_slice_ends_with_the_run_that_fills_it_and_counts_what_it_applied() -> None:
+def test_a_slice_ends_with_the_run_that_fills_it_and_is_counted() -> None:
     replay = Replay(Image())
     replay.more(8)
     data = batch(0, topics(0, 2)) + batch(2, topics(2, 4), at_ms=80) + batch(4, topics(4, 8), 5, at_ms=90)
@@ -99,7 +99,7 @@ def test_removed_partitions_count_as_work_of_their_slice() -> None:
     assert (replay.turn(5), replay.next_offset) == (None, 5)
 
 
-def test_a_batch_that_begins_before_the_image_ends_is_applied_in_part() -> None:
+def test_a_batch_that_overlaps_the_image_is_applied_in_part() -> None:
     replay = Replay(Image())
     replay.more(2)
     replay.begin(0, batch(0, topics(0, 2)))
@@ -134,7 +134,7 @@ def test_a_snapshot_comes_before_the_log_in_slices() -> None:
     assert (replay.image.offset, replay.image.epoch) == (6, 2)
 
 
-def test_while_a_snapshot_is_awaited_the_log_is_not_read() -> None:
+def test_the_log_is_not_read_until_the_expected_snapshot_is_loaded() -> None:
     loading = Loading()
     replay = Replay(Image(), loading=loading)
     replay.await_snapshot()
@@ -149,7 +149,7 @@ def test_while_a_snapshot_is_awaited_the_log_is_not_read() -> None:
     assert replay.turn(9) is None and replay.complete
 
 
-def test_a_snapshots_records_are_counted_with_the_time_that_they_took() -> None:
+def test_a_snapshots_records_and_load_time_are_counted() -> None:
     loading = Loading()
     assert (loading.timestamp_ms, loading.snapshots, loading.records) == (-1, 0, 0)
     loading.records = 10

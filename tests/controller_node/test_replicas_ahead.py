@@ -62,7 +62,7 @@ def told(house: House) -> list[str]:
 
 
 @pytest.mark.parametrize(("version", "beyond", "count"), [(18, 5, 1), (18, 0, 0), (17, 5, 0)])
-def test_a_replica_that_has_applied_what_is_not_in_the_log_is_named(
+def test_a_replica_that_has_applied_lost_records_is_reported(
     house: House, version: int, beyond: int, count: int
 ) -> None:
     end = house.node.core.log_end_offset
@@ -81,7 +81,7 @@ def test_a_replica_that_has_applied_what_is_not_in_the_log_is_named(
 
 
 @pytest.mark.parametrize(("beyond", "count"), [(0, 0), (1, 1)])
-def test_a_broker_before_4_1_is_named_by_what_its_heartbeats_have_applied(
+def test_a_broker_before_4_1_is_reported_by_the_offset_of_its_heartbeats(
     house: House, beyond: int, count: int
 ) -> None:
     end = house.node.core.log_end_offset
@@ -98,7 +98,7 @@ def test_a_broker_before_4_1_is_named_by_what_its_heartbeats_have_applied(
 
 
 @pytest.mark.parametrize("behind", [1, 0], ids=["answered with a record", "answered as all without news"])
-def test_a_replica_is_named_as_ahead_until_it_follows_this_log(house: House, behind: int) -> None:
+def test_a_replica_is_reported_as_ahead_until_it_follows_this_log(house: House, behind: int) -> None:
     end = house.node.core.log_end_offset
     fetch(house, end + 7, end + 7)
     fetch(house, end, -1, node_id=8)
@@ -108,7 +108,7 @@ def test_a_replica_is_named_as_ahead_until_it_follows_this_log(house: House, beh
     assert house.said.count(AHEAD) == 1
 
 
-def test_a_replica_that_needs_a_snapshot_of_less_than_it_has_applied_is_ahead(house: House) -> None:
+def test_a_replica_ahead_of_the_snapshot_that_it_needs_is_reported(house: House) -> None:
     begin_with_a_snapshot(house)
     (snapshot,) = house.node.core.log.snapshots
     fetch(house, snapshot.offset - 1, snapshot.offset - 1)
@@ -131,7 +131,7 @@ def begin_with_a_snapshot(house: House) -> None:
     house.step(LogStartMoved(end))
 
 
-def test_two_directories_that_fetch_under_one_id_are_named_while_both_do(house: House) -> None:
+def test_two_directories_under_one_id_are_reported_while_both_fetch(house: House) -> None:
     end = house.node.core.high_watermark
     for directory in (b"a" * 16, b"b" * 16):
         fetch(house, end, -1, directory=directory)
@@ -153,7 +153,7 @@ def static(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
     return house
 
 
-def test_twins_of_a_static_quorum_are_named_while_their_fetches_alternate(static: House) -> None:
+def test_twins_of_a_static_quorum_are_reported_while_fetches_alternate(static: House) -> None:
     end = static.node.core.high_watermark
     for _ in range(4):
         for directory in (b"a" * 16, b"b" * 16):
@@ -180,7 +180,7 @@ def test_a_replaced_disk_and_a_restart_are_no_twins(static: House) -> None:
 @pytest.mark.parametrize(
     ("version", "directory", "shown"), [(18, b"d" * 16, uuid_text(b"d" * 16)), (14, bytes(16), "unknown")]
 )
-def test_twins_with_copies_of_a_directory_are_named_by_their_connections(
+def test_twins_with_copies_of_a_directory_are_found_by_their_connections(
     house: House, version: int, directory: bytes, shown: str
 ) -> None:
     end = house.node.core.high_watermark
@@ -204,7 +204,7 @@ def test_twins_with_copies_of_a_directory_are_named_by_their_connections(
     ],
 )
 @pytest.mark.parametrize("every_ms", [100, 500])
-def test_a_node_that_reconnects_or_turns_to_a_bootstrap_server_is_no_twin(
+def test_a_node_that_reconnects_or_asks_a_bootstrap_server_is_no_twin(
     house: House, connections: tuple[int, ...], every_ms: int
 ) -> None:
     end = house.node.core.high_watermark

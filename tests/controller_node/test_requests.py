@@ -67,21 +67,21 @@ def test_api_versions_is_answered_in_every_version(house: House, version: int) -
         assert names == ["metadata.version"]  # the only one whose lowest level is not 0
 
 
-def test_api_versions_of_the_future_gets_version_0_and_what_is_known__kip511(house: House) -> None:
+def test_api_versions_of_a_future_version_is_answered_in_version_0__kip511(house: House) -> None:
     body = struct.pack(">hhih", 18, 99, 77, 4) + b"test\0" + b"whatever"
     answer = house.answer(house.send_frame(body, 3, 18, 99))
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert [(key.api_key, key.min_version, key.max_version) for key in answer.api_keys] == [(18, 0, 4)]
 
 
-def test_software_names_must_be_names(house: House) -> None:
+def test_invalid_software_names_are_refused(house: House) -> None:
     from kraftd.messages.api_versions_request import ApiVersionsRequest
 
     answer = house.ask(18, 4, ApiVersionsRequest("-bad-", "1"))
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_an_api_that_is_not_served_says_so_and_the_connection_goes_on(house: House) -> None:
+def test_an_api_that_is_not_served_is_refused_and_the_connection_stays(house: House) -> None:
     answer = house.ask(ApiKey.METADATA, 9, MetadataRequest([MetadataRequestTopic(name="t")]))
     assert [(t.name, t.error_code) for t in answer.topics] == [("t", ErrorCode.UNSUPPORTED_VERSION)]
     assert house.api_versions().error_code == ErrorCode.NONE
@@ -90,7 +90,7 @@ def test_an_api_that_is_not_served_says_so_and_the_connection_goes_on(house: Hou
 
 @pytest.mark.parametrize("key", sorted(set(ApiKey) - {ApiKey.API_VERSIONS}))
 @pytest.mark.parametrize("version", [-1, 1_000])
-def test_a_version_that_does_not_exist_is_unsupported_never_a_lost_connection(
+def test_an_unknown_version_is_refused_and_the_connection_stays(
     tmp_path: Path, key: int, version: int
 ) -> None:
     house = House(tmp_path)
@@ -154,7 +154,7 @@ def test_bytes_behind_a_request_are_ignored_as_kafka_does(house: House) -> None:
     assert house.ask(ApiKey.ENVELOPE, 0, envelope).error_code == ErrorCode.NONE
 
 
-def test_refusal_that_repeats_a_long_text_is_cut(house: House) -> None:
+def test_refusal_that_quotes_a_long_text_is_truncated(house: House) -> None:
     long = "x" * 32_767
     features = UpdateFeaturesRequest(30_000, [FeatureUpdateKey(long, 1, upgrade_type=1)])
     updated = house.ask(ApiKey.UPDATE_FEATURES, 2, features)
@@ -234,7 +234,7 @@ def test_an_envelope_is_authorized_for_the_broker_and_its_request_for_the_client
         ({"data": struct.pack(">hhih", 63, 2, 1, -1) + b"\0"}, ErrorCode.INVALID_REQUEST),  # cut short
     ],
 )
-def test_an_envelope_that_cannot_be_opened_is_refused_as_a_whole(
+def test_an_envelope_that_cannot_be_decoded_is_refused_as_a_whole(
     house: House, fields: dict[str, bytes], code: ErrorCode
 ) -> None:
     answer = house.ask(ApiKey.ENVELOPE, 0, carried(CreateTopicsRequest(), ApiKey.CREATE_TOPICS, 7, **fields))
@@ -258,7 +258,7 @@ def test_a_standby_refuses_a_forwarded_describe_quorum_at_the_envelope_too(house
     assert direct.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_principals_and_addresses_are_read() -> None:
+def test_principals_and_addresses_are_parsed() -> None:
     data = struct.pack(">h", 0) + encode_bytes(DefaultPrincipalData("User", "bob", True), 0)
     assert str(read_principal(data)) == "User:bob"
     assert read_principal(data).token_authenticated

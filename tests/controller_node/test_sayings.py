@@ -48,7 +48,7 @@ def line(count: int, topics: str) -> tuple[str, str, dict[str, Any]]:
 SESSION_OVER = "no heartbeat within broker.session.timeout.ms"
 
 
-def test_changes_are_told_once_the_high_watermark_has_passed_them() -> None:
+def test_changes_are_logged_once_the_high_watermark_has_passed_them() -> None:
     desk = Desk()
     desk.note(5, *created("a"))
     desk.note(7, FenceBrokerRecord(1, 9))
@@ -60,7 +60,7 @@ def test_changes_are_told_once_the_high_watermark_has_passed_them() -> None:
     assert desk.release(99) == []
 
 
-def test_topics_that_are_committed_together_share_a_line_up_to_the_next_other_change() -> None:
+def test_topics_committed_together_share_a_line_up_to_another_change() -> None:
     desk = Desk()
     desk.note(1, *created("a"))
     desk.note(3, *created("b", "c"))
@@ -100,7 +100,7 @@ def test_changes_of_partitions_are_audited_and_not_logged() -> None:
     ]
 
 
-def test_what_a_lost_leadership_undoes_is_never_told() -> None:
+def test_changes_that_a_lost_leadership_undoes_are_never_logged() -> None:
     desk = Desk()
     desk.note(5, *created("a"))
     desk.sayings.forget()

@@ -89,7 +89,7 @@ def test_without_an_authorizer_acls_are_refused_as_disabled(house: House) -> Non
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_an_acl_is_created_described_kept_in_a_snapshot_and_deleted(secured: House, version: int) -> None:
+def test_an_acl_is_created_described_in_a_snapshot_and_deleted(secured: House, version: int) -> None:
     (result,) = secured.ask(ApiKey.CREATE_ACLS, version, CreateAclsRequest([ALLOW_READ])).results
     assert result.error_code == 0
     described = secured.ask(ApiKey.DESCRIBE_ACLS, version, DescribeAclsRequest(*ANYTHING))
@@ -124,14 +124,14 @@ def test_all_scram_users_are_described_also_with_null_users(house: House, users:
     assert loaded_again(house).scram == house.node.image.scram
 
 
-def test_a_quota_of_an_address_is_set_and_kept_in_a_snapshot(house: House) -> None:
+def test_a_quota_of_an_address_is_set_and_survives_a_snapshot(house: House) -> None:
     entry = EntryData([EntityData("ip", "10.0.0.1")], [OpData("connection_creation_rate", 3.0, False)])
     answer = house.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([entry]))
     assert [one.error_code for one in answer.entries] == [0]
     assert loaded_again(house).quotas == {(("ip", "10.0.0.1"),): {"connection_creation_rate": 3.0}}
 
 
-def test_an_empty_entity_is_refused_and_never_unanswered(house: House) -> None:
+def test_an_empty_entity_is_refused(house: House) -> None:
     answer = house.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([EntryData([], [])]))
     assert [one.error_code for one in answer.entries] == [ErrorCode.INVALID_REQUEST]
 
@@ -145,7 +145,7 @@ def token_answers(house: House, made: bytes) -> list[int]:
     ]
 
 
-def test_over_plaintext_no_principal_asks_for_tokens(house: House) -> None:
+def test_requests_for_tokens_over_plaintext_are_refused(house: House) -> None:
     assert token_answers(house, b"") == [ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED] * 4
 
 
@@ -185,14 +185,14 @@ def test_tokens_are_made_and_described_in_every_version(secured: House, version:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_refused_token_is_told_in_every_version(house: House, version: int) -> None:
+def test_a_refused_token_is_answered_in_every_version(house: House, version: int) -> None:
     answer = house.ask(ApiKey.CREATE_DELEGATION_TOKEN, version, CreateDelegationTokenRequest())
     assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     times = (answer.issue_timestamp_ms, answer.expiry_timestamp_ms, answer.max_timestamp_ms)
     assert times == (-1, -1, -1)
 
 
-def test_a_denied_logger_has_no_config_to_alter_and_levels_that_need_more(secured: House) -> None:
+def test_a_denied_logger_is_answered_by_its_operations(secured: House) -> None:
     deny_all(secured)
     legacy = AlterConfigsRequest([alter_configs_request.AlterConfigsResource(BROKER_LOGGER, "1", [])])
     assert [one.error_code for one in secured.ask(ApiKey.ALTER_CONFIGS, 2, legacy).responses] == [
@@ -205,7 +205,7 @@ def test_a_denied_logger_has_no_config_to_alter_and_levels_that_need_more(secure
     assert [one.error_code for one in answer.responses] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
 
 
-def test_an_unknown_type_refuses_all_that_is_described_with_it_before_denials(secured: House) -> None:
+def test_an_unknown_type_refuses_the_description_before_denials(secured: House) -> None:
     deny_all(secured)
     request = DescribeConfigsRequest([DescribeConfigsResource(2, "a"), DescribeConfigsResource(99, "x")])
     answer = secured.ask(ApiKey.DESCRIBE_CONFIGS, 4, request)
@@ -221,7 +221,7 @@ def deny_all(house: House) -> None:
     house.node.boundary._authorizer = nobody
 
 
-def test_a_token_for_another_owner_needs_to_be_allowed(secured: House) -> None:
+def test_a_token_for_another_owner_requires_permission(secured: House) -> None:
     request = CreateDelegationTokenRequest("User", "carol")
     assert secured.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, request).error_code == 0
     deny_all(secured)
@@ -233,7 +233,7 @@ def test_a_token_for_another_owner_needs_to_be_allowed(secured: House) -> None:
     assert [token.principal_name for token in described.tokens] == ["ANONYMOUS"]
 
 
-def test_expired_tokens_are_swept_by_the_controller(secured: House) -> None:
+def test_the_active_controller_removes_expired_tokens(secured: House) -> None:
     request = CreateDelegationTokenRequest(None, None, [], 3_000)
     secured.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, request)
     secured.advance(3_600_000 - 10_000)
@@ -242,7 +242,7 @@ def test_expired_tokens_are_swept_by_the_controller(secured: House) -> None:
     assert not secured.node.image.delegation_tokens
 
 
-def test_a_follower_refuses_quotas_with_their_entities_as_they_were_sent() -> None:
+def test_a_follower_refuses_quotas_with_the_entities_as_sent() -> None:
     entry = EntryData([EntityData("user", "a"), EntityData("user", "b")], [])
     refused: Any = refuse(
         ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([entry]), ErrorCode.NOT_CONTROLLER, "text"
@@ -251,7 +251,7 @@ def test_a_follower_refuses_quotas_with_their_entities_as_they_were_sent() -> No
     assert (told.error_code, [part.entity_name for part in told.entity]) == (41, ["a", "b"])
 
 
-def test_a_client_beyond_its_mutation_quota_is_told_to_wait(house: House) -> None:
+def test_a_client_beyond_its_mutation_quota_is_throttled(house: House) -> None:
     house.unfenced()
     entry = EntryData([EntityData("client-id", "test")], [OpData("controller_mutation_rate", 1.0, False)])
     house.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([entry]))
@@ -268,7 +268,7 @@ def test_a_client_beyond_its_mutation_quota_is_told_to_wait(house: House) -> Non
     assert [(topic.name, topic.error_code) for topic in again.topics] == [("b", 0)]
 
 
-def test_a_token_for_another_owner_is_created_by_the_permission_on_that_user__kip373(secured: House) -> None:
+def test_a_token_for_another_owner_requires_create_tokens_on_the_user__kip373(secured: House) -> None:
     nobody = StandardAuthorizer(AuthorizerSettings())
     acl = AclState(
         AclResourceType.USER,
@@ -287,7 +287,7 @@ def test_a_token_for_another_owner_is_created_by_the_permission_on_that_user__ki
         assert secured.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, request).error_code == code
 
 
-def test_a_login_outside_of_an_authentication_is_told_so(house: House) -> None:
+def test_a_login_request_outside_of_a_login_is_refused(house: House) -> None:
     illegal = ErrorCode.ILLEGAL_SASL_STATE
     assert house.ask(ApiKey.SASL_HANDSHAKE, 1, SaslHandshakeRequest("PLAIN")).error_code == illegal
     answer = house.ask(ApiKey.SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(b"token"))

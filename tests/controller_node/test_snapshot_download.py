@@ -113,7 +113,7 @@ def test_a_crash_at_any_moment_leaves_the_old_log_or_the_snapshot(
     assert "between the two logs" in kinds or choose is not everything_survives
 
 
-def test_a_download_goes_on_where_the_last_process_left_off() -> None:
+def test_a_download_continues_where_the_last_process_ended() -> None:
     disk, log = follower()
     first = SnapshotDownload(disk, log)
     first.begin(effects.BeginSnapshot(ID))
@@ -128,7 +128,7 @@ def test_a_download_goes_on_where_the_last_process_left_off() -> None:
     assert survivor.read_bytes(checkpoint_path(DIRECTORY, ID)) == WHOLE
 
 
-def test_a_large_download_is_synced_on_the_way_so_that_its_end_takes_no_time(
+def test_a_large_download_is_synced_in_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A voter that is silent for long, while a disk writes all of it at once, would not count as fetching."""
@@ -142,7 +142,7 @@ def test_a_large_download_is_synced_on_the_way_so_that_its_end_takes_no_time(
     assert len(synced) == len(WHOLE) // (2 * PIECE_BYTES)
 
 
-def test_an_unwanted_download_is_deleted_though_an_earlier_run_began_it() -> None:
+def test_an_abandoned_download_of_an_earlier_run_is_deleted() -> None:
     disk, log = follower()
     SnapshotDownload(disk, log).begin(effects.BeginSnapshot(ID))
     SnapshotDownload(disk, log).abandon(effects.AbandonSnapshot(ID))
@@ -150,7 +150,7 @@ def test_an_unwanted_download_is_deleted_though_an_earlier_run_began_it() -> Non
 
 
 @pytest.mark.parametrize("damaged", [WHOLE[:-1], WHOLE[:100] + b"x" + WHOLE[101:], WHOLE[70:]])
-def test_a_damaged_download_is_refused_and_never_named(damaged: bytes) -> None:
+def test_a_damaged_download_is_refused_and_never_renamed_to_a_checkpoint(damaged: bytes) -> None:
     disk, log = follower()
     download = SnapshotDownload(disk, log)
     download.begin(effects.BeginSnapshot(ID))

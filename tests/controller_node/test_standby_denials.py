@@ -48,7 +48,7 @@ def codes(results: Any) -> list[int]:
         ([], []),
     ],
 )
-def test_topics_that_may_not_be_created_are_denied_without_the_leader(
+def test_denied_creates_are_answered_without_the_leader(
     standby: Any, names: list[str], expected: list[int]
 ) -> None:
     request = CreateTopicsRequest([CreatableTopic(name, 1, 1) for name in names], 1_000)
@@ -56,7 +56,7 @@ def test_topics_that_may_not_be_created_are_denied_without_the_leader(
 
 
 @pytest.mark.parametrize(("name", "expected"), [("yours", DENIED), ("mine", NOT_CONTROLLER)])
-def test_partitions_and_configs_that_may_not_be_changed_are_denied_at_once(
+def test_denied_changes_of_partitions_and_configs_are_answered_at_once(
     standby: Any, name: str, expected: int
 ) -> None:
     more = CreatePartitionsRequest([CreatePartitionsTopic(name, 2)], 1_000)

@@ -61,7 +61,7 @@ def test_an_active_controller_decides_until_another_can_take_over(
         (False, True, ELSEWHERE),
     ],
 )
-def test_nothing_is_appended_on_a_full_disk_or_while_the_core_ends(
+def test_nothing_is_appended_on_a_full_disk_or_during_a_shutdown(
     disk_full: bool, ending: bool, expected: Any
 ) -> None:
     assert refusal(standing(disk_full=disk_full, ending=ending).check_may_append) == expected
@@ -75,12 +75,12 @@ def test_nothing_is_appended_on_a_full_disk_or_while_the_core_ends(
         (7, "The active controller appears to be 7."),
     ],
 )
-def test_a_standby_names_the_active_controller_as_kafkas_do(leader_id: int | None, text: str) -> None:
+def test_a_standbys_refusal_names_the_active_controller_as_in_kafka(leader_id: int | None, text: str) -> None:
     told = standing(leader_id=leader_id).not_controller()
     assert (told.code, told.message) == (ErrorCode.NOT_CONTROLLER, text)
 
 
-def test_a_new_node_is_a_standby_with_nothing_wrong() -> None:
+def test_a_new_node_is_a_standby_without_faults() -> None:
     node = standing()
     assert (node.active_epoch, node.stopping, node.ending, node.disk_full) == (None, False, False, False)
     assert repr(node) == "<Standing standby>"

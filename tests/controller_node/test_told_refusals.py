@@ -20,7 +20,7 @@ from tests.controller_node.house import House
 DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
 
 
-def test_the_quorum_is_described_however_many_nodes_were_refused(tmp_path: Path) -> None:
+def test_the_quorum_is_described_with_any_number_of_refused_nodes(tmp_path: Path) -> None:
     house = House(tmp_path).start()
     for broker_id in range(400):
         request = BrokerRegistrationRequest(broker_id, "of another cluster 𝄞" * 10)
@@ -55,7 +55,7 @@ ELECTIONS: tuple[tuple[ApiKey, int, Any], ...] = (
 
 
 @pytest.mark.parametrize(("key", "version", "request_"), ELECTIONS, ids=lambda one: getattr(one, "name", ""))
-def test_a_stranger_is_named_by_its_own_id_and_not_by_the_receivers(
+def test_a_refused_node_is_listed_by_its_own_id_not_by_the_receivers(
     key: ApiKey, version: int, request_: Any, tmp_path: Path
 ) -> None:
     house = House(tmp_path).start()

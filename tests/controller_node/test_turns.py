@@ -286,7 +286,7 @@ def flat(batches: list[list[bytes]]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("asking", [*DECISIONS, *READS], ids=named)
-def test_in_turns_the_answer_and_the_records_are_those_of_one_turn(
+def test_several_callbacks_give_the_answer_and_records_of_one(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, asking: Any
 ) -> None:
     monkeypatch.setattr(pace, "MAX_TURN_WORK_US", 1 << 40)
@@ -315,7 +315,7 @@ def test_in_turns_the_answer_and_the_records_are_those_of_one_turn(
 
 @pytest.mark.parametrize("asking", [*DECISIONS, *READS], ids=named)
 @pytest.mark.usefixtures("short_turns")
-def test_requests_meanwhile_wait_or_are_answered(tmp_path: Path, asking: Any) -> None:
+def test_requests_between_the_callbacks_wait_or_are_answered(tmp_path: Path, asking: Any) -> None:
     town, asked = town_before(tmp_path, asking)
     town.turns_come_by_themselves = False
     place = town.send(*asked)
@@ -341,7 +341,7 @@ def test_requests_meanwhile_wait_or_are_answered(tmp_path: Path, asking: Any) ->
 @pytest.mark.parametrize("asking", [*DECISIONS, *READS], ids=named)
 @pytest.mark.parametrize("syncs", [True, False], ids=["committed at once", "not committed"])
 @pytest.mark.usefixtures("short_turns")
-def test_leadership_may_end_in_any_of_the_turns(tmp_path: Path, asking: Any, syncs: bool) -> None:
+def test_leadership_may_end_in_any_of_the_callbacks(tmp_path: Path, asking: Any, syncs: bool) -> None:
     number = 0
     while True:
         town, asked = town_before(tmp_path, asking)
@@ -372,7 +372,7 @@ def test_leadership_may_end_in_any_of_the_turns(tmp_path: Path, asking: Any, syn
 
 
 @pytest.mark.usefixtures("short_turns")
-def test_a_broker_that_dies_meanwhile_is_fenced_afterwards(tmp_path: Path) -> None:
+def test_a_broker_that_dies_between_the_callbacks_is_fenced_afterwards(tmp_path: Path) -> None:
     town, asked = town_before(tmp_path, create_many)
     town.turns_come_by_themselves = False
     place = town.send(*asked)
@@ -397,7 +397,7 @@ def test_a_broker_that_dies_meanwhile_is_fenced_afterwards(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("short_turns")
-def test_what_is_not_atomic_is_one_batch_applied_while_the_disk_syncs(
+def test_non_atomic_records_are_one_batch_applied_while_the_disk_syncs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", len(NAMES) * PARTITIONS)
@@ -414,7 +414,7 @@ def test_what_is_not_atomic_is_one_batch_applied_while_the_disk_syncs(
 
 
 @pytest.mark.usefixtures("short_turns")
-def test_leadership_that_ends_between_two_runs_leaves_the_request_refused(tmp_path: Path) -> None:
+def test_leadership_lost_between_two_runs_refuses_the_request(tmp_path: Path) -> None:
     town, asked = town_before(tmp_path, shrink)
     town.turns_come_by_themselves = False
     start = town.storage.log.log_end
@@ -427,7 +427,7 @@ def test_leadership_that_ends_between_two_runs_leaves_the_request_refused(tmp_pa
 
 
 @pytest.mark.usefixtures("short_turns")
-def test_a_full_disk_stops_what_is_not_atomic_where_it_is(tmp_path: Path) -> None:
+def test_a_full_disk_stops_a_non_atomic_decision_between_two_batches(tmp_path: Path) -> None:
     town, asked = town_before(tmp_path, shrink)
     town.turns_come_by_themselves = False
     start = town.storage.log.log_end
@@ -442,7 +442,7 @@ def test_a_full_disk_stops_what_is_not_atomic_where_it_is(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("short_turns")
-def test_a_standby_describes_in_turns_and_goes_on_reading_the_log_then(tmp_path: Path) -> None:
+def test_a_standby_describes_in_several_callbacks_and_then_reads_the_log(tmp_path: Path) -> None:
     town, asked = town_before(tmp_path, describe)
     town.step(raft_events.ResignRequested(town.node.core.epoch))
     town.turns_come_by_themselves = False
@@ -457,7 +457,7 @@ def test_a_standby_describes_in_turns_and_goes_on_reading_the_log_then(tmp_path:
     assert town.node.image == replayed(town)
 
 
-def test_what_a_very_large_decision_replaced_is_forgotten_in_turns(
+def test_replaced_state_of_a_large_decision_is_freed_in_several_callbacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "_MAX_ENTRIES_FORGOTTEN_PER_CALL", 4)

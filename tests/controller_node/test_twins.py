@@ -52,7 +52,7 @@ def line(node_id: int, text: str) -> dict[int, str]:
         ([view(7, A, NOW_MS), view(7, None, NOW_MS)], {}),  # a static voter, whose directory is unknown
     ],
 )
-def test_an_id_whose_directories_both_fetch_is_named(
+def test_an_id_whose_two_directories_both_fetch_is_reported(
     views: list[ReplicaView], expected: dict[int, str]
 ) -> None:
     assert twins(views, NOW_MS) == expected
@@ -86,7 +86,7 @@ class Leader:
 
 
 @pytest.mark.parametrize("node_id", [0, 7])
-def test_directories_that_take_turns_are_two_processes(node_id: int) -> None:
+def test_directories_whose_fetches_alternate_are_two_processes(node_id: int) -> None:
     leader = Leader()
     leader.fetch(1, A, node_id)
     leader.fetch(2, B, node_id)
@@ -118,9 +118,7 @@ def test_a_new_disk_or_connection_is_no_second_process(fetches: list[tuple[int, 
 
 
 @pytest.mark.parametrize(("directory", "name"), [(A, uuid_text(A)), (ZERO_UUID, "unknown")])
-def test_connections_that_take_turns_for_a_second_are_copies_of_one_directory(
-    directory: bytes, name: str
-) -> None:
+def test_connections_that_alternate_for_a_second_are_two_processes(directory: bytes, name: str) -> None:
     leader = Leader()
     for _ in range(3):
         leader.fetch(1, directory)
@@ -134,7 +132,7 @@ def test_connections_that_take_turns_for_a_second_are_copies_of_one_directory(
 
 
 @pytest.mark.parametrize(("pause_ms", "found"), [(LIVE_MS - 1, True), (LIVE_MS, False)])
-def test_returns_count_anew_after_a_while_without_any(pause_ms: int, found: bool) -> None:
+def test_the_count_of_returns_starts_anew_after_a_pause(pause_ms: int, found: bool) -> None:
     leader = Leader()
     for _ in range(3):
         leader.fetch(1, A)
@@ -144,7 +142,7 @@ def test_returns_count_anew_after_a_while_without_any(pause_ms: int, found: bool
     assert bool(leader.lines) is found
 
 
-def test_single_returns_of_a_connection_long_apart_are_no_second_process() -> None:
+def test_rare_returns_of_a_connection_are_no_second_process() -> None:
     """As of a node that turns to a bootstrap server each time when it looks for the leader."""
     leader = Leader()
     for _ in range(3 * MIN_RETURNS):
@@ -155,7 +153,7 @@ def test_single_returns_of_a_connection_long_apart_are_no_second_process() -> No
     assert leader.lines == {} and leader.said() == []
 
 
-def test_processes_that_took_turns_once_are_named_no_more_though_one_reconnects() -> None:
+def test_a_reconnect_does_not_revive_a_past_report_of_two_processes() -> None:
     leader = Leader()
     for connection_id, directory in ((1, A), (2, B), (1, A)):
         leader.fetch(connection_id, directory)
@@ -165,7 +163,7 @@ def test_processes_that_took_turns_once_are_named_no_more_though_one_reconnects(
     assert leader.lines == {}
 
 
-def test_an_id_that_is_known_has_one_line_a_minute_with_a_count() -> None:
+def test_a_reported_id_is_logged_once_a_minute_with_a_count() -> None:
     leader = Leader()
     for at in range(8):
         leader.fetch(1 + at % 2, (A, B)[at % 2], later_ms=10)
@@ -176,7 +174,7 @@ def test_an_id_that_is_known_has_one_line_a_minute_with_a_count() -> None:
     assert [one["seen"] for one in leader.said()] == [6]
 
 
-def test_ids_and_connections_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_remembered_ids_and_connections_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     leader = Leader()
     for at in range(MAX_SEEN + 1):
         leader.fetch(at, A)
@@ -190,7 +188,7 @@ def test_ids_and_connections_are_remembered_up_to_a_number(monkeypatch: pytest.M
     assert leader.fetching._fetchers.keys() == {8, 9}
 
 
-def test_fetches_of_tools_and_of_replicas_before_v15_are_told_apart() -> None:
+def test_fetches_of_tools_and_of_replicas_before_v15_are_distinguished() -> None:
     leader = Leader()
     topics = [FetchTopic(partitions=[FetchPartition()])]
     for replica_id in (-1, 0, 5):

@@ -81,7 +81,7 @@ LOSSES: dict[str, Callable[[Served, int], object]] = {
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_brokers_know_everything_acknowledged_after_the_leader_is_lost(served: Served, loss: str) -> None:
+def test_brokers_have_all_acknowledged_topics_after_the_leader_is_lost(served: Served, loss: str) -> None:
     with surviving(served, f"leader-{loss}") as writer, ExitStack() as stack:
         leader = served.wait_for_leader()
         lost = LOSSES[loss](served, leader)
@@ -92,7 +92,7 @@ def test_brokers_know_everything_acknowledged_after_the_leader_is_lost(served: S
     assert_known_to_brokers(served, set(writer.acknowledged))
 
 
-def test_brokers_know_everything_acknowledged_over_links_that_are_reset(served: Served) -> None:
+def test_brokers_have_all_acknowledged_topics_over_links_that_are_reset(served: Served) -> None:
     with surviving(served, "reset-links") as writer:
         for _ in range(5):
             assert served.proxy.reset(*ALL_LINKS) > 0
@@ -100,14 +100,14 @@ def test_brokers_know_everything_acknowledged_over_links_that_are_reset(served: 
     assert_known_to_brokers(served, set(writer.acknowledged))
 
 
-def test_brokers_know_everything_acknowledged_over_slow_links(served: Served) -> None:
+def test_brokers_have_all_acknowledged_topics_over_slow_links(served: Served) -> None:
     with surviving(served, "slow-links") as writer:
         served.proxy.slow(*ALL_LINKS, delay_s=0.05)
         writer.wait_for_more()
     assert_known_to_brokers(served, set(writer.acknowledged))
 
 
-def test_brokers_take_topics_after_all_controllers_were_killed(served: Served) -> None:
+def test_brokers_get_new_topics_after_all_controllers_were_killed(served: Served) -> None:
     with surviving(served, "all-killed") as writer:
         for controller in served.controllers.values():
             controller.kill()

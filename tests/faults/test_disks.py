@@ -57,7 +57,7 @@ def three(
 
 
 @needs_mount
-def test_a_leader_whose_disk_is_full_gives_way(three: FaultyQuorum, disks: dict[int, SmallDisk]) -> None:
+def test_a_leader_whose_disk_is_full_resigns(three: FaultyQuorum, disks: dict[int, SmallDisk]) -> None:
     with surviving(three, "full-leader") as writer:
         leader, epoch = three.wait_for_leader(), three.epoch()
         with disks[leader].full():
@@ -76,7 +76,7 @@ def test_a_follower_whose_disk_is_full_catches_up_later(
 
 
 @needs_mount
-def test_disks_that_are_all_full_hold_everything_up_until_there_is_room(
+def test_full_disks_of_all_voters_block_writes_until_there_is_space(
     three: FaultyQuorum, disks: dict[int, SmallDisk]
 ) -> None:
     with surviving(three, "all-full") as writer, ExitStack() as stack:
@@ -95,7 +95,7 @@ def _noticed(quorum: FaultyQuorum, node_id: int) -> bool:
 
 @ways
 @pytest.mark.parametrize("role", ["leader", "follower"])
-def test_a_node_whose_fsync_fails_ends_and_nothing_is_lost(three: FaultyQuorum, role: str, way: str) -> None:
+def test_a_node_whose_fsync_fails_exits_and_nothing_is_lost(three: FaultyQuorum, role: str, way: str) -> None:
     """An fsync that failed says nothing of what is on disk: only a new start knows."""
     with surviving(three, f"fsync-{role}-{way}") as writer:
         leader, epoch = three.wait_for_leader(), three.epoch()
@@ -109,7 +109,7 @@ def test_a_node_whose_fsync_fails_ends_and_nothing_is_lost(three: FaultyQuorum, 
 
 
 @ways
-def test_a_leader_with_a_slow_disk_goes_on_leading(three: FaultyQuorum, way: str) -> None:
+def test_a_leader_with_a_slow_disk_keeps_leading(three: FaultyQuorum, way: str) -> None:
     with surviving(three, f"slow-disk-{way}") as writer:
         leader, epoch = three.wait_for_leader(), three.epoch()
         with failing_fsync(three.controllers[leader], way, delay_us=100_000):
@@ -151,7 +151,7 @@ def test_an_old_copy_of_a_directory_is_brought_up_to_date(three: FaultyQuorum, r
 
 
 @pytest.mark.parametrize("role", ["follower", "leader"])
-def test_a_wiped_directory_joins_anew(three: FaultyQuorum, role: str) -> None:
+def test_a_voter_with_a_wiped_directory_joins_again(three: FaultyQuorum, role: str) -> None:
     """KIP-853: with a new directory id it is another replica; the old one is removed, this one added.
 
     Static voters have no directory ids: it is the same voter, with nothing in its log.
@@ -177,7 +177,7 @@ def test_a_wiped_directory_joins_anew(three: FaultyQuorum, role: str) -> None:
         wait_until(replaced, f"{node.node_id} votes with its new directory")
 
 
-def test_every_voter_may_change_its_port(three: FaultyQuorum) -> None:
+def test_every_voter_can_change_its_port(three: FaultyQuorum) -> None:
     """UpdateRaftVoter; in the end nothing but the voters' record knows where they are.
 
     Where static voters are is in every file: they change their ports together.

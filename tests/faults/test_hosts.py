@@ -57,7 +57,7 @@ def test_a_bridge_keeps_the_quorum_working(hosted: HostedQuorum) -> None:
         writer.wait_for_more(100)
 
 
-def test_connections_that_the_system_resets_are_made_anew(hosted: HostedQuorum) -> None:
+def test_connections_that_the_system_resets_are_reopened(hosted: HostedQuorum) -> None:
     with surviving(hosted, "reset") as writer:
         for node_id in VOTERS:
             assert hosted.hosts.reset(node_id) > 0

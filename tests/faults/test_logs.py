@@ -46,56 +46,56 @@ def test_a_torn_tail_ends_a_log(tmp_path: Path) -> None:
     assert log_of(tmp_path, (1, topic("a")), (1, topic("b")), cut_bytes=3).end == 1
 
 
-def test_equal_logs_of_different_length_are_well(tmp_path: Path) -> None:
+def test_logs_of_different_length_with_equal_prefixes_are_valid(tmp_path: Path) -> None:
     records = [(1, voters(1, 2)), (1, LeaderChangeMessage(leader_id=1)), (2, topic("a")), (2, topic("b"))]
     logs = [log_of(tmp_path / "one", *records), log_of(tmp_path / "two", *records[:3])]
     assert set(Ledger().check(logs, 3).topic_names()) == {"a"}
 
 
-def test_an_epoch_that_goes_back_is_seen__s4(tmp_path: Path) -> None:
+def test_an_epoch_that_goes_back_is_detected__s4(tmp_path: Path) -> None:
     with pytest.raises(Broken, match="S4"):
         log_of(tmp_path, (2, topic("a")), (1, topic("b")))
 
 
-def test_logs_that_part_and_then_agree_are_seen__s4(tmp_path: Path) -> None:
+def test_logs_that_diverge_and_then_agree_are_detected__s4(tmp_path: Path) -> None:
     one = log_of(tmp_path / "one", (1, topic("a")), (3, topic("c")))
     other = log_of(tmp_path / "two", (1, topic("b")), (3, topic("c")))
     with pytest.raises(Broken, match="S4"):
         check_prefixes(one, other)
 
 
-def test_tails_of_different_epochs_may_part(tmp_path: Path) -> None:
+def test_tails_of_different_epochs_may_differ(tmp_path: Path) -> None:
     one = log_of(tmp_path / "one", (1, topic("a")), (2, topic("c")))
     other = log_of(tmp_path / "two", (1, topic("a")), (3, topic("b")))
     check_prefixes(one, other)
     Ledger().check([one, other], 1)
 
 
-def test_a_healed_node_that_lacks_committed_records_is_seen__s5(tmp_path: Path) -> None:
+def test_a_healed_node_that_lacks_committed_records_is_detected__s5(tmp_path: Path) -> None:
     with pytest.raises(Broken, match="S5"):
         Ledger().check([log_of(tmp_path, (1, topic("a")))], 2)
 
 
-def test_a_committed_record_that_changes_is_seen__s6(tmp_path: Path) -> None:
+def test_a_committed_record_that_changes_is_detected__s6(tmp_path: Path) -> None:
     ledger = Ledger()
     ledger.check([log_of(tmp_path / "before", (1, topic("a")))], 1)
     with pytest.raises(Broken, match="S6"):
         ledger.check([log_of(tmp_path / "after", (2, topic("b")))], 1)
 
 
-def test_two_leaders_of_an_epoch_are_seen__s1(tmp_path: Path) -> None:
+def test_two_leaders_of_an_epoch_are_detected__s1(tmp_path: Path) -> None:
     ledger = Ledger()
     ledger.check([log_of(tmp_path, (4, LeaderChangeMessage(leader_id=1)))], 1)
     with pytest.raises(Broken, match="S1"):
         ledger.led(4, 2)
 
 
-def test_voters_that_change_two_at_a_time_are_seen__s13(tmp_path: Path) -> None:
+def test_voters_that_change_two_at_a_time_are_detected__s13(tmp_path: Path) -> None:
     with pytest.raises(Broken, match="S13"):
         Ledger().check([log_of(tmp_path, (1, voters(1)), (1, voters(1, 2, 3)))], 2)
 
 
-def test_images_that_differ_are_seen__c1(tmp_path: Path) -> None:
+def test_images_that_differ_are_detected__c1(tmp_path: Path) -> None:
     """Logs that do not share their beginning: one starts behind a snapshot that it no longer has."""
     whole = log_of(tmp_path / "whole", (1, topic("a")), (1, NoOpRecord()))
     rest = log_of(tmp_path / "rest", (1, NoOpRecord()), first=1)
@@ -112,7 +112,9 @@ def test_images_that_differ_are_seen__c1(tmp_path: Path) -> None:
         ([(3, 100, -1), (3, -1, 100), (4, 101, -1), (4, 101, 101)], None),
     ],
 )
-def test_elections_are_watched(tmp_path: Path, states: list[tuple[int, int, int]], named: str | None) -> None:
+def test_the_watch_of_elections_detects_broken_invariants(
+    tmp_path: Path, states: list[tuple[int, int, int]], named: str | None
+) -> None:
     (tmp_path / PARTITION).mkdir()
     (tmp_path / "meta.properties").write_text("version=1\ndirectory.id=some\n")
     watch = ElectionWatch([tmp_path], Ledger())

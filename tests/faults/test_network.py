@@ -63,7 +63,7 @@ def test_a_follower_cut_off_changes_nothing(three: FaultyQuorum) -> None:
         assert (three.wait_for_leader(), three.epoch()) == (leader, epoch)
 
 
-def test_a_bridge_between_two_that_cannot_meet_keeps_the_quorum_working(three: FaultyQuorum) -> None:
+def test_one_voter_that_reaches_both_others_keeps_the_quorum_working(three: FaultyQuorum) -> None:
     """Whichever voter leads, one reaches both others, which do not reach each other."""
     for bridge in VOTERS:
         with surviving(three, f"bridge-{bridge}") as writer:
@@ -79,7 +79,7 @@ def test_a_broken_link_between_followers_disturbs_no_leader(three: FaultyQuorum)
         assert (three.wait_for_leader(), three.epoch()) == (leader, epoch)
 
 
-def test_links_that_are_reset_over_and_over_lose_nothing(three: FaultyQuorum) -> None:
+def test_links_that_are_reset_repeatedly_lose_nothing(three: FaultyQuorum) -> None:
     with surviving(three, "reset") as writer:
         for _ in range(10):
             assert three.proxy.reset(*ALL_LINKS) > 0
@@ -87,7 +87,9 @@ def test_links_that_are_reset_over_and_over_lose_nothing(three: FaultyQuorum) ->
 
 
 @pytest.mark.parametrize("delay_s, bytes_per_s", [(0.05, 0), (0, 20_000)], ids=["late", "narrow"])
-def test_slow_links_keep_the_leader(three: FaultyQuorum, delay_s: float, bytes_per_s: float) -> None:
+def test_slow_links_cause_no_change_of_leader(
+    three: FaultyQuorum, delay_s: float, bytes_per_s: float
+) -> None:
     with surviving(three, f"slow-{int(bytes_per_s)}") as writer:
         leader, epoch = three.wait_for_leader(), three.epoch()
         three.proxy.slow(*ALL_LINKS, delay_s=delay_s, bytes_per_s=bytes_per_s)

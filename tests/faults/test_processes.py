@@ -28,13 +28,13 @@ def test_a_killed_follower_catches_up(three: FaultyQuorum) -> None:
         writer.wait_for_more()
 
 
-def test_all_three_killed_come_back_with_everything(three: FaultyQuorum) -> None:
+def test_all_three_controllers_come_back_from_kills_with_everything(three: FaultyQuorum) -> None:
     with surviving(three, "killed-all"):
         for controller in three.controllers.values():
             controller.kill()
 
 
-def test_a_leader_that_was_frozen_comes_back_without_its_leadership(three: FaultyQuorum) -> None:
+def test_a_leader_that_was_frozen_wakes_up_as_a_follower(three: FaultyQuorum) -> None:
     with surviving(three, "frozen") as writer:
         leader, epoch = three.controller, three.epoch()
         request = CreateTopicsRequest([CreatableTopic("from-the-past", 1, 1)], 10_000)
@@ -51,7 +51,7 @@ def test_a_leader_that_was_frozen_comes_back_without_its_leadership(three: Fault
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(VOTERS)), ids=str)
-def test_everything_is_shut_down_and_started_in_any_order(
+def test_controllers_can_be_stopped_and_started_in_any_order(
     three: FaultyQuorum, order: tuple[int, ...]
 ) -> None:
     with surviving(three, "-".join(map(str, order))) as writer:
@@ -66,7 +66,7 @@ def test_everything_is_shut_down_and_started_in_any_order(
         three.controllers[order[0]].start()
 
 
-def test_restarts_one_after_another_go_on_serving(three: FaultyQuorum) -> None:
+def test_a_rolling_restart_does_not_interrupt_the_service(three: FaultyQuorum) -> None:
     with surviving(three, "rolled") as writer:
         for controller in three.controllers.values():
             assert controller.stop() == 0

@@ -46,9 +46,7 @@ def parts(controller: Controller) -> list[str]:
 
 @preloaded
 @ERRORS
-def test_a_snapshot_that_cannot_be_written_is_done_without_and_made_later(
-    three: FaultyQuorum, error: int, calls: str
-) -> None:
+def test_a_snapshot_that_cannot_be_written_is_made_later(three: FaultyQuorum, error: int, calls: str) -> None:
     with surviving(three, f"made-{error}-{calls}") as writer:
         leader, epoch = three.wait_for_leader(), three.epoch()
         node = three.controllers[leader]
@@ -68,7 +66,7 @@ def test_a_snapshot_that_cannot_be_written_is_done_without_and_made_later(
 
 @preloaded
 @ERRORS
-def test_a_downloaded_snapshot_waits_for_room_and_ends_a_process_whose_disk_fails(
+def test_a_download_waits_on_a_full_disk_and_ends_the_process_on_a_failed_one(
     three: FaultyQuorum, error: int, calls: str
 ) -> None:
     with surviving(three, f"brought-{error}-{calls}") as writer:

@@ -95,7 +95,7 @@ def test_kills_lose_nothing_and_the_disk_stays_small(compacting: FaultyQuorum) -
     assert watch.most_checkpoint_bytes < 100_000 + 8 * newest_bytes, watch
 
 
-def test_a_voter_with_a_new_disk_is_brought_up_by_snapshot(compacting: FaultyQuorum) -> None:
+def test_a_voter_with_a_new_disk_catches_up_by_snapshot(compacting: FaultyQuorum) -> None:
     with surviving(compacting, "wiped") as writer:
         leader = compacting.wait_for_leader()
         controller = compacting.controllers[compacting.others(leader)[0]]
@@ -151,7 +151,7 @@ def test_a_download_survives_changes_of_leader_and_restarts(compacting: FaultyQu
         wait_until(lambda: snapshots(controller.metadata_dir), f"{controller!r} has a snapshot")
 
 
-def test_a_damaged_checkpoint_is_refused_and_once_moved_aside_the_leaders_comes(
+def test_a_damaged_checkpoint_is_refused_and_replaced_by_the_leaders(
     compacting: FaultyQuorum,
 ) -> None:
     with surviving(compacting, "rotten") as writer:

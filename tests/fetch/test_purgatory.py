@@ -125,7 +125,7 @@ class Counted(int):
 
 
 @pytest.mark.parametrize("parked", [100, 10_000])
-def test_waking_costs_what_is_woken_not_what_is_parked(parked: int) -> None:
+def test_waking_costs_time_for_woken_operations_not_for_parked_ones(parked: int) -> None:
     purgatory: Purgatory[int] = Purgatory()
     for one in range(parked):
         purgatory.park(one, one, [("log", Counted(1000 + one))])
@@ -137,7 +137,7 @@ def test_waking_costs_what_is_woken_not_what_is_parked(parked: int) -> None:
     assert Counted.comparisons <= 2
 
 
-def test_those_that_wait_for_the_same_leave_in_the_order_in_which_they_came() -> None:
+def test_operations_with_one_condition_complete_in_their_order_of_arrival() -> None:
     purgatory: Purgatory[str] = Purgatory()
     for one in "abc":
         purgatory.park(one, one, [("hw", 5)])
@@ -152,7 +152,7 @@ def test_an_id_is_parked_once() -> None:
         purgatory.park(1, "b", [])
 
 
-def test_memory_is_given_back_when_operations_leave_by_their_deadlines() -> None:
+def test_memory_is_freed_when_operations_expire() -> None:
     purgatory: Purgatory[int] = Purgatory()
     for now_ms in range(10_000):
         purgatory.park(now_ms, now_ms, [("log", 1 << 40)], now_ms + 5)

@@ -10,7 +10,7 @@ from kraftd.wire.error_code import ErrorCode
 from tests.fetch.test_sessions import House, asking
 
 
-def test_a_slot_counts_its_name_by_the_bytes_of_its_letters() -> None:
+def test_the_size_of_a_slot_includes_its_name_in_bytes() -> None:
     assert slot_bytes(("abc", 0)) == SLOT_BYTES + 3
     assert slot_bytes(("äbc", 0)) == SLOT_BYTES + 12
     assert slot_bytes((bytes(16), 0)) == SLOT_BYTES + 16
@@ -35,7 +35,7 @@ def test_each_eviction_is_counted_once() -> None:
         assert house.sessions.cache.evictions == count - 1
 
 
-def test_fetches_without_a_session_park_as_many_slots_as_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetches_without_a_session_park_up_to_the_limit_of_slots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kraftd.fetch.parked_fetches.MAX_PARKED_SLOTS", 2)
     house = House()
     one, _ = house.world.source.topics["a"]
@@ -47,7 +47,7 @@ def test_fetches_without_a_session_park_as_many_slots_as_are_allowed(monkeypatch
     assert house.fetch(asking(0, -1, {(one, 0): 0}, max_wait_ms=500), "again") is None
 
 
-def test_every_parked_fetch_of_the_sessions_that_make_room_is_answered() -> None:
+def test_parked_fetches_of_evicted_sessions_are_answered() -> None:
     house = House(limits=CacheLimits(partitions=2))
     one, _ = house.world.source.topics["a"]
     for index in range(2):
@@ -61,7 +61,7 @@ def test_every_parked_fetch_of_the_sessions_that_make_room_is_answered() -> None
     assert house.sessions.cache.evictions == 2
 
 
-def test_a_fetch_whose_connection_is_gone_is_forgotten_and_frees_its_slots(
+def test_a_fetch_of_a_lost_connection_is_dropped_and_frees_its_slots(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("kraftd.fetch.parked_fetches.MAX_PARKED_SLOTS", 1)

@@ -216,7 +216,7 @@ def test_parked_fetch_is_answered_once_when_it_has_min_bytes() -> None:
     assert house.parked.expire(house.now_ms) == [] and house.parked.deadline_ms() is None
 
 
-def test_parked_fetch_is_answered_at_its_time_and_at_once_on_an_error() -> None:
+def test_parked_fetch_is_answered_at_its_deadline_and_at_once_on_an_error() -> None:
     house = House()
     assert house.parked is not None
     one, (partition, *_) = house.world.source.topics["a"]
@@ -233,7 +233,7 @@ def test_parked_fetch_is_answered_at_its_time_and_at_once_on_an_error() -> None:
     assert [data.error_code for data in told(failed.response).values()] == [partition.error_code]
 
 
-def test_fetch_of_the_next_epoch_displaces_the_one_that_waits() -> None:
+def test_fetch_of_the_next_epoch_replaces_the_parked_one() -> None:
     house = House()
     one, _ = house.world.source.topics["a"]
     first = house.fetch(asking(0, 0, {(one, 0): 0}))
@@ -264,7 +264,7 @@ def test_epochs_wrap_to_one_and_unknown_ids_are_not_found() -> None:
         assert response is not None and response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_follower_that_is_level_is_caught_up_as_of_its_last_fetch() -> None:
+def test_follower_at_the_log_end_is_caught_up_as_of_its_last_fetch() -> None:
     house = House()
     one, (partition, *_) = house.world.source.topics["a"]
     key = (one, 0)
@@ -301,7 +301,7 @@ def subscribed(count: int) -> tuple[ParkedFetches, SyntheticPartitions, int]:
 
 
 @pytest.mark.parametrize("count", [1_000, 20_000])
-def test_fetch_looks_only_at_what_changed(count: int) -> None:
+def test_incremental_fetch_examines_only_changed_partitions(count: int) -> None:
     parked, source, session_id = subscribed(count)
     partitions = source.topics["many"][1]
     source.looks = source.reads = 0
@@ -320,7 +320,7 @@ def test_fetch_looks_only_at_what_changed(count: int) -> None:
     assert source.looks == source.reads == 0
 
 
-def test_backlog_that_does_not_fit_is_read_in_turn_and_costs_what_fits() -> None:
+def test_backlog_that_does_not_fit_is_read_round_robin_at_bounded_cost() -> None:
     parked, source, session_id = subscribed(1000)
     for index, partition in enumerate(source.topics["many"][1]):
         partition.append(100)
@@ -391,7 +391,7 @@ def keys_of(house: House) -> list[object]:
     return list(house.sessions.watchers._first)
 
 
-def test_slots_take_no_more_memory_than_they_are_counted_for() -> None:
+def test_slots_take_no_more_memory_than_their_counted_size() -> None:
     parked, _, _ = subscribed(2_000)
     names = ["many", "other"]
     topics = [FetchTopic(name, bytes(16), [FetchPartition(n) for n in range(1_000)]) for name in names]
@@ -409,7 +409,7 @@ def test_slots_take_no_more_memory_than_they_are_counted_for() -> None:
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_unknown_topic_id_is_told_until_it_is_known_and_then_resolved(is_told: bool) -> None:
+def test_unknown_topic_id_is_reported_until_the_topic_exists(is_told: bool) -> None:
     house = House()
     if not is_told:
         house.world.changed = lambda _: None  # a fetch finds out by itself

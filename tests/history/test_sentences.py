@@ -94,14 +94,14 @@ def test_a_new_topic_is_one_event_with_its_partitions_and_configs() -> None:
         ),
     ],
 )
-def test_a_partition_change_says_what_changed(
+def test_a_partition_change_lists_the_changed_fields(
     story: Story, change: dict[str, object], kind: str, text: str
 ) -> None:
     record = PartitionChangeRecord(0, ORDERS, **change)  # type: ignore[arg-type]
     assert only(told(story, record)) == (kind, f"orders-0: {text}")
 
 
-def test_an_isr_that_grows_again_and_a_leader_that_comes_back_are_told(story: Story) -> None:
+def test_a_growing_isr_and_a_returning_leader_have_sentences(story: Story) -> None:
     told(story, PartitionChangeRecord(0, ORDERS, isr=(1,), leader=-1))
     back = told(story, PartitionChangeRecord(0, ORDERS, isr=(1, 3), leader=1))
     assert only(back) == (
@@ -134,14 +134,14 @@ def test_a_reassignment_that_ends_is_completed_or_cancelled(story: Story) -> Non
         told(story, partition(0, 1, 2, 3))
 
 
-def test_a_deleted_topic_is_told_with_its_name_and_size(story: Story) -> None:
+def test_a_deleted_topic_has_its_name_and_size(story: Story) -> None:
     assert only(told(story, RemoveTopicRecord(ORDERS))) == (
         "topic-deleted",
         "topic orders deleted (2 partitions)",
     )
 
 
-def test_a_config_change_tells_the_value_before(story: Story) -> None:
+def test_a_config_change_has_the_value_before(story: Story) -> None:
     told(story, ConfigRecord(2, "orders", "retention.ms", "500"))
     change = told(story, ConfigRecord(2, "orders", "retention.ms", "900"))
     assert only(change) == ("config-changed", "config retention.ms of topic orders set to 900 (was 500)")
@@ -151,7 +151,7 @@ def test_a_config_change_tells_the_value_before(story: Story) -> None:
 
 
 @pytest.mark.parametrize("key", ["ssl.keystore.password", "listener.name.x.ssl.key.password", "no.such.key"])
-def test_a_value_that_may_be_a_secret_is_not_told(key: str) -> None:
+def test_a_value_that_may_be_a_secret_is_hidden(key: str) -> None:
     story = Story()
     told(story, ConfigRecord(4, "", key, "s3cret-1"))
     event = told(story, ConfigRecord(4, "", key, "s3cret-2"))[0]
@@ -159,7 +159,7 @@ def test_a_value_that_may_be_a_secret_is_not_told(key: str) -> None:
     assert b"s3cret" not in json.dumps(event.row()).encode()
 
 
-def test_brokers_are_followed_through_their_lives() -> None:
+def test_each_state_change_of_a_broker_is_an_event() -> None:
     story = Story()
     record = RegisterBrokerRecord(
         7, incarnation_id=b"i" * 16, broker_epoch=4, end_points=[BrokerEndpoint("EXT", "h", 9092)], rack="a"
@@ -176,7 +176,7 @@ def test_brokers_are_followed_through_their_lives() -> None:
     assert "registered again after a restart" in told(story, record)[0].text
 
 
-def test_features_quotas_and_acls_are_told_in_kafkas_words() -> None:
+def test_features_quotas_and_acls_have_kafkas_names() -> None:
     story = Story()
     assert told(story, FeatureLevelRecord("metadata.version", 29))[0].text == (
         "feature metadata.version set to 4.2-IV1"
@@ -196,7 +196,7 @@ def test_features_quotas_and_acls_are_told_in_kafkas_words() -> None:
     assert only(secret) == ("credential-added", "SCRAM-SHA-256 credential of user alice added")
 
 
-def test_the_quorum_tells_its_leader_and_how_its_voters_change() -> None:
+def test_changes_of_leader_and_voters_have_sentences() -> None:
     story = Story()
     first = story.tell_control(LeaderChangeMessage(0, 100, [Voter(100), Voter(101)]), 5, 7, 0)
     assert first is not None and first.text == "controller 100 leads the quorum in epoch 7 (voters 100, 101)"
@@ -205,7 +205,7 @@ def test_the_quorum_tells_its_leader_and_how_its_voters_change() -> None:
     assert change.text == "voters of the quorum are 100, 102 (added 102, removed 101)"
 
 
-def test_a_no_op_is_not_told() -> None:
+def test_a_no_op_has_no_sentence() -> None:
     assert told(Story(), NoOpRecord()) == []
 
 
@@ -215,7 +215,7 @@ def test_every_record_that_is_replayed_has_a_sentence() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 1 << 32))
-def test_any_history_can_be_told_and_gives_the_image_of_its_replay(seed: int) -> None:
+def test_any_history_has_sentences_and_gives_the_image_of_its_replay(seed: int) -> None:
     messages = history(seed, 150)
     story, replayed = Story(), Image()
     for offset, message in enumerate(messages):

@@ -73,7 +73,7 @@ def test_the_directories_are_those_of_metadata_shell(root: Directory) -> None:
     assert text(root, "/provenance") == "offset 41, epoch 3, time 2023-11-14T22:13:20.123Z"
 
 
-def test_a_partition_reads_as_kafka_prints_it(root: Directory) -> None:
+def test_a_partition_is_printed_as_by_kafka(root: Directory) -> None:
     directories = f"{uuid_text(b'd' * 16)}, {uuid_text(b'e' * 16)}"
     assert text(root, "/topics/byName/orders/0") == (
         f"PartitionRegistration(replicas=[1, 2], directories=[{directories}], "
@@ -95,18 +95,18 @@ def test_secrets_are_redacted(root: Directory) -> None:
         assert secret not in everything
 
 
-def test_wildcards_stand_for_names(root: Directory) -> None:
+def test_wildcards_match_names(root: Directory) -> None:
     assert [path for path, _ in find(root, "/topics/by*/orders/[0-9]")] == ["/topics/byName/orders/0"]
 
 
 @pytest.mark.parametrize(
     "path", ["/nothing", "/topics/byName/none", "/topics/byName/orders/x", "/provenance/x"]
 )
-def test_a_path_to_nothing_finds_nothing(root: Directory, path: str) -> None:
+def test_an_unknown_path_finds_nothing(root: Directory, path: str) -> None:
     assert list(find(root, path)) == []
 
 
-def test_differences_name_what_came_went_and_changed() -> None:
+def test_differences_are_additions_removals_and_changes() -> None:
     image = replayed(RECORDS)
     before = copy_tables(image)
     image.apply(PartitionChangeRecord(0, ORDERS, leader=2), 50, 1)
@@ -126,7 +126,7 @@ def test_differences_name_what_came_went_and_changed() -> None:
     }
 
 
-def test_a_topic_made_anew_under_its_name_is_gone_and_new() -> None:
+def test_a_recreated_topic_is_a_removal_and_an_addition() -> None:
     image = replayed(RECORDS)
     before = copy_tables(image)
     image.apply(RemoveTopicRecord(ORDERS), 50, 1)
@@ -137,7 +137,7 @@ def test_a_topic_made_anew_under_its_name_is_gone_and_new() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 1 << 32), more=st.integers(0, 40))
-def test_images_are_equal_exactly_where_nothing_differs(seed: int, more: int) -> None:
+def test_images_are_equal_if_and_only_if_nothing_differs(seed: int, more: int) -> None:
     records, random = history(seed, 100), Random(-seed - 1)
     image = replayed(records)
     before = copy_tables(image)

@@ -17,7 +17,7 @@ def answer(code: ErrorCode, top: ErrorCode = ErrorCode.NONE) -> BeginQuorumEpoch
     return BeginQuorumEpochResponse(top, [TopicData("__cluster_metadata", [PartitionData(0, code, 1, 1)])])
 
 
-def test_an_address_is_asked_at_once_then_rarely_and_soon_after_a_failure() -> None:
+def test_an_address_is_checked_at_once_then_rarely_and_soon_after_a_failure() -> None:
     check = AddressCheck(1)
     assert check.due([OWN, OTHER], 0) == [OWN, OTHER]
     check.answered(OWN, answer(ErrorCode.NONE), 0)
@@ -37,7 +37,7 @@ def test_an_address_is_asked_at_once_then_rarely_and_soon_after_a_failure() -> N
         (ErrorCode.INVALID_REQUEST, ErrorCode.NONE, ""),
     ],
 )
-def test_an_address_of_another_node_is_told_of_once_it_was_so_twice(
+def test_an_address_of_another_node_is_reported_after_two_answers(
     code: ErrorCode, top: ErrorCode, told: str
 ) -> None:
     check = AddressCheck(1)
@@ -70,7 +70,7 @@ def test_a_wrong_address_is_logged_at_once_and_then_once_a_minute_until_it_is_ri
     assert check.report(3 * REPEAT_MS) == check.lines() == []
 
 
-def test_a_node_that_is_no_longer_asked_of_is_forgotten() -> None:
+def test_a_node_that_is_no_longer_checked_is_forgotten() -> None:
     check = AddressCheck(1)
     check.due([OWN, OTHER], 0)
     for _ in range(2):

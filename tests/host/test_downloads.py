@@ -84,14 +84,14 @@ def test_a_snapshot_is_written_and_named_off_the_loop(download: Download) -> Non
     assert len(threads) == 1 and threading.get_ident() not in threads
 
 
-def test_a_damaged_one_is_deleted_and_refused(download: Download) -> None:
+def test_a_damaged_download_is_deleted_and_refused(download: Download) -> None:
     download.bring(WHOLE[:-1])
     download.loop.until(lambda: download.loop.stepped)
     assert download.loop.stepped == [SnapshotRefused(ID)]
     assert list_checkpoints(download.disk, DIRECTORY) == ([], [])
 
 
-def test_one_that_is_not_wanted_any_more_leaves_nothing(download: Download) -> None:
+def test_an_abandoned_download_leaves_no_file(download: Download) -> None:
     download.downloads.begin(effects.BeginSnapshot(ID))
     download.downloads.write(effects.WriteSnapshot(ID, 0, WHOLE[:PIECE_BYTES]))
     download.downloads.abandon(effects.AbandonSnapshot(ID))
@@ -110,7 +110,7 @@ def faults(kind: type[Exception]) -> list[int]:
 
 
 @pytest.mark.parametrize("at", faults(DiskFull))
-def test_no_room_at_any_operation_is_waited_for(download: Download, at: int) -> None:
+def test_a_full_disk_at_any_operation_delays_the_download(download: Download, at: int) -> None:
     """A sync that fails is no full disk, whatever the reason: the real disk says so, and so it does here."""
     left = [at, 3]
 
@@ -128,7 +128,7 @@ def test_no_room_at_any_operation_is_waited_for(download: Download, at: int) -> 
 
 
 @pytest.mark.parametrize("at", faults(StorageFailure))
-def test_a_failure_at_any_operation_ends_the_process_and_names_only_what_is_whole(
+def test_a_failed_operation_ends_the_process_and_never_names_a_partial_file(
     download: Download, at: int
 ) -> None:
     left = [at]
@@ -146,7 +146,7 @@ def test_a_failure_at_any_operation_ends_the_process_and_names_only_what_is_whol
     assert not names or download.whole()
 
 
-def test_a_leader_that_sends_faster_than_the_disk_writes_is_not_asked_for_more(download: Download) -> None:
+def test_while_the_disk_lags_the_next_piece_is_held_back(download: Download) -> None:
     may_write, loop = threading.Event(), download.loop
 
     def wait(*_: str) -> None:

@@ -86,7 +86,7 @@ def controller() -> Iterator[Replica]:
     one.world.take_apart()
 
 
-def test_a_request_that_comes_while_a_snapshot_is_made_gets_its_own_answer(replica: Replica) -> None:
+def test_a_request_during_a_snapshot_gets_its_own_answer(replica: Replica) -> None:
     replica.ask("first")
     for _ in range(10_000):
         replica.run(1 * MS)
@@ -99,7 +99,7 @@ def test_a_request_that_comes_while_a_snapshot_is_made_gets_its_own_answer(repli
     assert answers["second"].path >= answers["first"].path
 
 
-def test_requests_that_wait_together_are_answered_with_one_snapshot(replica: Replica) -> None:
+def test_requests_that_wait_together_share_one_snapshot(replica: Replica) -> None:
     for name in ("first", "second"):
         ask(replica.process.files.disk, PATH, name)
     answers = replica.answers("first", "second")
@@ -107,7 +107,7 @@ def test_requests_that_wait_together_are_answered_with_one_snapshot(replica: Rep
     assert answers["first"].path == answers["second"].path
 
 
-def test_what_killed_commands_have_left_is_removed_once_it_is_old(
+def test_old_leftovers_of_killed_commands_are_removed(
     replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot_request, "KEPT_MS", 20_000)
@@ -134,7 +134,7 @@ def test_a_snapshot_that_cannot_be_opened_ends_the_process(controller: Replica) 
     assert executor._dead
 
 
-def test_a_log_that_is_cut_inside_of_a_batch_ends_the_process(replica: Replica) -> None:
+def test_a_log_truncated_inside_a_batch_ends_the_process(replica: Replica) -> None:
     files = replica.process.files
     long = [one for one in files.batches(files.log.log_start) if one.header.last_offset_delta]
     assert long, f"no batch of several records in {files!r}"
@@ -164,13 +164,13 @@ def test_an_error_of_the_disk_behind_a_check_of_the_files_ends_the_process(
     assert process.ended and replica.host.process is None
 
 
-def test_an_error_of_the_disk_ends_the_process_and_no_other(replica: Replica) -> None:
+def test_an_error_of_the_disk_ends_only_its_own_process(replica: Replica) -> None:
     process = replica.process
     process.executor.fail(StorageFailure("cannot sync /a.log"))
     assert process.ended and replica.host.process is None
 
 
-def test_a_fault_in_filling_an_answer_costs_that_call_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_while_filling_an_answer_fails_only_that_call(monkeypatch: pytest.MonkeyPatch) -> None:
     replica = Replica(controllers=True)
     process, workload = replica.process, replica.world.workload
     filled, failed = AnswerRecords.fill, []

@@ -27,7 +27,7 @@ def alone() -> PeerTroubles:
     return troubles
 
 
-def test_a_line_comes_soon_and_then_once_a_minute_with_a_count() -> None:
+def test_a_trouble_is_logged_soon_and_then_once_a_minute_with_a_count() -> None:
     troubles = alone()
     troubles.unreachable(2, "b:9093", "Connection refused")
     assert troubles.report(REPORT_AFTER_MS - 1) == []
@@ -40,7 +40,7 @@ def test_a_line_comes_soon_and_then_once_a_minute_with_a_count() -> None:
     assert count == 5
 
 
-def test_an_answer_tells_for_how_long_there_is_no_leader() -> None:
+def test_an_answer_has_the_time_without_a_leader() -> None:
     troubles = alone()
     troubles.unreachable(2, "b:9093", "Connection refused")
     troubles.poll(43_000, leader_id=None, hears_leader=False)
@@ -76,7 +76,7 @@ def test_an_answer_tells_for_how_long_there_is_no_leader() -> None:
         ("what nobody foresaw", "what nobody foresaw", "what is between"),
     ],
 )
-def test_what_fails_between_nodes_is_named(reason: str, text: str, remedy: str) -> None:
+def test_each_failure_between_nodes_is_named_in_the_log(reason: str, text: str, remedy: str) -> None:
     troubles = alone()
     troubles.unreachable(2, "b:9093", reason)
     (finding,) = troubles.findings()
@@ -84,7 +84,7 @@ def test_what_fails_between_nodes_is_named(reason: str, text: str, remedy: str) 
     assert remedy in finding.remedy
 
 
-def test_a_principal_that_may_not_take_part_is_told_what_it_lacks() -> None:
+def test_a_denied_peer_is_reported_with_the_missing_permission() -> None:
     troubles = alone()
     denied = VoteResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     troubles.answered(2, "b:9093", denied, CONTROLLER)
@@ -102,7 +102,7 @@ def test_the_next_loss_of_a_leader_is_reported_within_seconds_too() -> None:
     assert len(troubles.report(4_000 + REPORT_AFTER_MS)) == 1
 
 
-def test_nothing_is_wrong_once_there_is_a_leader() -> None:
+def test_no_trouble_is_reported_once_there_is_a_leader() -> None:
     troubles = alone()
     troubles.unreachable(2, "b:9093", "Connection refused")
     troubles.poll(10, leader_id=2, hears_leader=True)
@@ -117,7 +117,7 @@ def test_a_peer_that_answers_well_is_forgotten() -> None:
     assert troubles.findings() == []
 
 
-def test_a_voter_ends_only_if_no_majority_is_left_without_strangers() -> None:
+def test_a_voter_exits_only_if_strangers_leave_no_possible_majority() -> None:
     troubles = alone()
     troubles.answered(2, "b:9093", STRANGER, CONTROLLER)
     assert troubles.fatal(FATAL_AFTER_MS, voters=3) is None  # the third may be of this cluster
@@ -128,7 +128,7 @@ def test_a_voter_ends_only_if_no_majority_is_left_without_strangers() -> None:
     assert "node 2 at b:9093" in told
 
 
-def test_an_observer_ends_unless_a_peer_is_of_its_cluster() -> None:
+def test_an_observer_exits_unless_a_peer_is_of_its_cluster() -> None:
     troubles = alone()
     troubles.answered(-2, "b:9093", STRANGER, CONTROLLER)
     assert troubles.fatal(FATAL_AFTER_MS, voters=None) is not None
@@ -136,7 +136,7 @@ def test_an_observer_ends_unless_a_peer_is_of_its_cluster() -> None:
     assert troubles.fatal(FATAL_AFTER_MS, voters=None) is None
 
 
-def test_a_node_that_once_had_a_leader_never_ends_for_a_stranger() -> None:
+def test_a_node_that_once_had_a_leader_never_exits_because_of_strangers() -> None:
     troubles = alone()
     troubles.poll(1, leader_id=2, hears_leader=True)
     troubles.poll(2, leader_id=None, hears_leader=False)
@@ -145,7 +145,7 @@ def test_a_node_that_once_had_a_leader_never_ends_for_a_stranger() -> None:
     assert [finding.at for finding in troubles.findings()] == ["b:9093"]
 
 
-def test_a_broker_in_a_controllers_place_is_named_as_such() -> None:
+def test_a_broker_in_a_controllers_place_is_reported_as_such() -> None:
     troubles = alone()
     troubles.answered(-2, "b:9092", FetchResponse(), frozenset({int(ApiKey.FETCH)}))
     assert "a broker answers there" in str(troubles.findings()[0])
@@ -163,13 +163,13 @@ def of_a_vote(leader_id: int) -> VoteResponse:
 
 
 @pytest.mark.parametrize("answer", [naming(1), of_a_vote(1)], ids=["fetch", "vote"])
-def test_a_node_whose_id_leads_at_its_start_ends(answer: FetchResponse | VoteResponse) -> None:
+def test_a_node_whose_id_already_leads_exits(answer: FetchResponse | VoteResponse) -> None:
     troubles = alone()
     troubles.answered(2, "b:9093", answer, CONTROLLER)
     assert "has the id of this node" in str(troubles.fatal(FATAL_AFTER_MS, voters=3))
 
 
-def test_a_former_leader_that_peers_go_on_naming_is_no_duplicate() -> None:
+def test_a_former_leader_that_peers_still_name_is_no_duplicate() -> None:
     troubles = alone()
     troubles.answered(2, "b:9093", naming(1), CONTROLLER)  # to its own vote, or its own leadership
     troubles.poll(FATAL_AFTER_MS, leader_id=1, hears_leader=False)  # frozen meanwhile, it has resigned
@@ -178,7 +178,7 @@ def test_a_former_leader_that_peers_go_on_naming_is_no_duplicate() -> None:
     assert troubles.findings() == []
 
 
-def test_a_peer_that_has_become_one_of_another_cluster_helps_no_more() -> None:
+def test_a_peer_that_moved_to_another_cluster_counts_as_a_stranger() -> None:
     troubles = alone()
     troubles.answered(2, "b:9093", VoteResponse(), CONTROLLER)
     troubles.answered(2, "b:9093", STRANGER, CONTROLLER)
@@ -189,7 +189,7 @@ def voted(code: ErrorCode, leader_id: int = -1) -> VoteResponse:
     return VoteResponse(topics=[VotedTopic("__cluster_metadata", [VotedPartition(0, code, leader_id, 3)])])
 
 
-def test_another_node_at_a_voters_address_is_told_until_the_voter_answers_there() -> None:
+def test_a_wrong_node_at_a_voters_address_is_reported_until_the_voter_answers() -> None:
     troubles = alone()
     troubles.answered(2, "b:9093", voted(ErrorCode.INVALID_VOTER_KEY), CONTROLLER)
     troubles.answered(3, "b:9093", voted(ErrorCode.NONE), CONTROLLER)
@@ -212,7 +212,7 @@ def test_a_node_that_led_for_a_moment_is_no_stranger_with_its_own_id() -> None:
         assert (troubles.fatal(FATAL_AFTER_MS, 3) is None) is was_leader
 
 
-def test_a_node_that_knows_no_other_node_says_so_until_one_is_asked() -> None:
+def test_a_node_without_peers_reports_that_until_it_contacts_one() -> None:
     troubles = alone()
     troubles.poll(ALONE_AFTER_MS - 1, leader_id=None, hears_leader=False)
     assert troubles.lines() == []

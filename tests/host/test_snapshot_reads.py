@@ -59,18 +59,18 @@ def serve(*asked: tuple[OffsetAndEpoch, int]) -> tuple[Files, list[int], list[Ex
     return files, sizes, errors
 
 
-def test_one_replica_gets_what_it_asked_for_up_to_the_maximum_of_one_answer() -> None:
+def test_one_replica_gets_the_requested_bytes_up_to_the_maximum() -> None:
     files, sizes, _ = serve((NEWEST, 1000))
     assert sizes == [1000] and files.snapshot_reads == {NEWEST: 77}
     assert serve((NEWEST, 0))[1] == [0]
     assert serve((NEWEST, 1 << 30))[1] == [MAX_BYTES]
 
 
-def test_many_replicas_that_ask_for_much_at_once_get_a_little_each() -> None:
+def test_many_replicas_at_once_share_the_bytes() -> None:
     sizes = sorted(serve(*[(NEWEST, 1 << 30)] * 50)[1])
     assert sizes[0] == MIN_BYTES and sum(sizes) <= MAX_TOTAL_BYTES + 50 * MIN_BYTES
 
 
-def test_what_cannot_be_read_ends_only_the_request_that_wanted_it() -> None:
+def test_a_failed_read_ends_only_its_own_request() -> None:
     _, sizes, errors = serve((GONE, 10), (NEWEST, 10), (DAMAGED, 10))
     assert sizes == [10] and sorted(map(str, errors)) == ["it was deleted", "the disk cannot read it"]
