@@ -13,24 +13,28 @@ from tests.kafka.conformance.seen import CLOSED, Cell, Seen, api_name
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "conformance.md"
 _HEAD = """# Conformance: kraftd beside Apache Kafka 4.3.1
 
-`make conformance` wrote this page. It starts Apache Kafka's controller and kraftd behind SASL and the
-StandardAuthorizer. Both are asked the same sequences of requests, drawn from seeds: valid, at boundaries, cut
-short and in conflict. Every API of the controller listener is drawn in every version, directly and in an
-Envelope. A super user asks, and so do users whose ACLs change. After every request both logs are read; after
-some, and at the end of a sequence, other APIs show the state. Compared are answers field by field (but for
-texts, times and ids that are drawn), records one by one, and at the end the snapshots of both. Some pairs
-have an older metadata.version, a static quorum, no authorizer or no key of tokens, or delete no topics.
-Tokens that expire, snapshots that are there, and pairs that delete no topics (`delete.topic.enable=false`)
-came after the first 20,995 sequences.
+`make conformance` writes this page. It starts Apache Kafka's controller and kraftd behind SASL and the
+StandardAuthorizer, and sends both the same sequences of requests, drawn from seeds. A request is valid, at a
+boundary, cut short, or in conflict with others. Every API of the controller listener is drawn in every
+version, directly and in an Envelope. Some requests come from a super user, others from users whose ACLs
+change.
+
+The run compares the answers field by field, but for texts, times and drawn ids. After every request it reads
+both logs and compares them record by record. After some requests, and at the end of a sequence, other APIs
+show the state. At the end it compares the snapshots of both.
+
+Some pairs of controllers have an older metadata.version, a static quorum, no authorizer or no secret key for
+delegation tokens, or delete no topics (`delete.topic.enable=false`). The pairs that delete no topics, tokens
+that expire, and snapshots that exist were added after the first 20,995 sequences.
 
 """
 _TABLE = """
-## What was seen
+## Answers
 
-The codes are those of Kafka's answers, with how many answers had them; `closed` is a connection that Kafka
-ended.
+The codes are those of Kafka's answers, each with its number of answers. `closed` is a connection that Kafka
+closed. The last column says whether kraftd answered the same.
 
-| API | version | asked directly | in an Envelope | kraftd |
+| API | version | sent directly | in an Envelope | kraftd |
 |---|---|---|---|---|
 """
 _ARGUED = """
@@ -41,7 +45,7 @@ Each has its line in [divergence.md](divergence.md).
 """
 
 
-_NO_DIFFERENCE = "no difference that is not meant"
+_NO_DIFFERENCE = "no difference but the deliberate ones"
 _COUNTS = re.compile(r"^([\d,]+) sequences of ([\d,]+) requests", re.MULTILINE)
 _ROW = re.compile(r"^\| \w+ \((\d+)\) \| (\d+) \| (.*) \| (.*) \| (.*) \|$", re.MULTILINE)
 _CODE = re.compile(r"(\w+) ([\d,]+)")
