@@ -30,9 +30,10 @@ from kraftd.requests.events import ConnectionClosed, FramesReceived
 from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.simulation.access_settings import EVERYBODY, TOKENS
 from kraftd.simulation.checkers.checker import OnEffect, Violation
+from kraftd.simulation.core_executor import NotingExecutor, PeerWire
 from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files
 from kraftd.simulation.network import Link, Request
-from kraftd.simulation.process import NotingExecutor, PeerWire, Process, code_of
+from kraftd.simulation.process import Process, code_of
 from kraftd.simulation.state import Metadata, Registers
 from kraftd.simulation.surroundings import Host, World
 from kraftd.wire.frames import encode_request, parse_response

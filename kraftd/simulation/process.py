@@ -16,7 +16,7 @@ from kraftd.host.executor import BatchSplit, EffectExecutor
 from kraftd.host.ports import Ports
 from kraftd.host.snapshot_keeper import POLL_MS, SnapshotKeeper
 from kraftd.host.snapshot_request import ask
-from kraftd.log.errors import CorruptStorage, DiskFull, StorageError
+from kraftd.log.errors import StorageError
 from kraftd.log.memory_disk import SimulatedCrash
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
@@ -25,19 +25,17 @@ from kraftd.raft.config import RaftConfig
 from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import Destination, Effect
 from kraftd.raft.events import (
-    AppendRequested,
     Event,
-    KRaftVersionUpgradeRequested,
     LogStartMoved,
     RequestAbandoned,
     RequestReceived,
-    ResignRequested,
     ResponseReceived,
     SnapshotFinished,
     SnapshotTaken,
     Started,
 )
 from kraftd.raft.replica import CommittedIsLost
+from kraftd.simulation.core_executor import CoreExecutor, is_write
 from kraftd.simulation.files import PATH, Files
 from kraftd.simulation.network import Link, Request
 from kraftd.simulation.operator import Operator
@@ -405,117 +403,6 @@ class Process:
         self.world.workload.append_settled(self, effect)
 
 
-class PeerWire:
-    """The connections of a process that is a consensus core alone."""
-
-    def __init__(self, process: Process) -> None:
-        self._process = process
-
-    def send(self, effect: raft.Send) -> None:
-        self._process.world.network.send(self._process, effect)
-
-    def turn_away(self, event: Any) -> bool:
-        process = self._process
-        if type(event) is RequestReceived:
-            process.hang_up(event.request_id)
-        elif type(event) in APPENDS:
-            process.refuse_write(event)
-        else:
-            return False
-        return True
-
-    def flush(self) -> None: ...
-
-
-class NotingExecutor(EffectExecutor):
-    """Notifies the checkers of durable snapshots and votes."""
-
-    process: Process
-
-    def snapshot_event(self, event: Any) -> None:
-        self.process.note_snapshots(event)
-        super().snapshot_event(event)
-
-    def persist_election(self, effect: raft.PersistElection) -> None:
-        super().persist_election(effect)
-        self.process.note_election(effect)
-
-
-class CoreExecutor(NotingExecutor):
-    """Performs the effects of a consensus core without a node: its answers are sent unchanged."""
-
-    def __init__(self, process: Process) -> None:
-        files = process.files
-        core = process.core
-        super().__init__(
-            process.step_core,
-            core.deadline_ms,
-            files.storage,
-            files.download,
-            PeerWire(process),
-            process.ports,
-            max_waiting_bytes=0,
-        )
-        self.process = process
-        self._perform |= {
-            raft.Respond: lambda effect: process.answer(effect.request_id, effect.message),
-            raft.RespondRecords: self._respond_records,
-            raft.RespondSnapshot: self.snapshot_reads.begin,
-            raft.AppendCommitted: process.tell_workload,
-            raft.AppendAborted: process.tell_workload,
-            raft.AppendRefused: process.tell_workload,
-            raft.AppendAccepted: process.tell_workload,
-            raft.HighWatermarkMoved: _nothing,
-            raft.LeadershipChanged: _nothing,
-            raft.VotersChanged: _nothing,
-        }
-
-    def disk_filled(self, error: DiskFull) -> None:
-        """Resign in favour of a voter with space on its disk, if there is another."""
-        process = self.process
-        process.world.note("disk filled", process.id)
-        process.disk_full = True
-        if process.core.is_leader and len(process.core.voters) > 1:
-            self.step(ResignRequested(process.core.epoch))
-
-    def disk_has_room(self) -> None:
-        self.process.world.note("disk has room", self.process.id)
-        self.process.disk_full = False
-
-    def _respond_records(self, effect: raft.RespondRecords) -> None:
-        message: Any = effect.message
-        try:
-            data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
-        except CorruptStorage as error:
-            self.log.error("the log could not be read", error=str(error))
-            self.process.hang_up(effect.request_id)
-            return
-        message.responses[0].partitions[0].records = data
-        self.process.answer(effect.request_id, message)
-
-    def piece_read(self, effect: Any, data: bytes) -> None:
-        effect.message.topics[0].partitions[0].unaligned_records = data
-        self.process.answer(effect.request_id, effect.message)
-
-    def piece_unreadable(self, effect: Any, error: Exception) -> None:
-        self.log.error("a snapshot could not be read", error=str(error))
-        self.process.hang_up(effect.request_id)
-
-
 def code_of(kind: type) -> int:
     """The number of an event type in the trace."""
     return sum(kind.__name__.encode())
-
-
-def is_write(event: Event) -> bool:
-    """Return whether it appends records: an append of none is a read, which a full disk does not refuse."""
-    if type(event) is AppendRequested:
-        return bool(event.values)
-    return type(event) is KRaftVersionUpgradeRequested
-
-
-def _nothing(_: Any) -> None:
-    """Do nothing: only the checkers use this effect."""
-
-
-APPENDS = (AppendRequested, KRaftVersionUpgradeRequested)
