@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
+from typing import NamedTuple
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
@@ -15,6 +17,7 @@ from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest
 from kraftd.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kraftd.messages.remove_topic_record import RemoveTopicRecord
+from kraftd.metadata.image import Image
 from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
@@ -36,14 +39,8 @@ def delete_topics(
     TOPIC_DELETION_DISABLED (INVALID_REQUEST before version 3) if delete.topic.enable is false,
     REQUEST_TIMED_OUT, POLICY_VIOLATION for more than 10,000 topics.
     """
-    if not ctx.settings.topic_deletion:
-        if version < 3:
-            raise Refusal(
-                ErrorCode.INVALID_REQUEST, "Topics cannot be deleted: delete.topic.enable is false."
-            )
-        raise Refusal(ErrorCode.TOPIC_DELETION_DISABLED)
-    image = ctx.image
-    pace = Pace()
+    _check_deletion_is_enabled(ctx, version)
+    image, pace = ctx.image, Pace()
     answer = DeleteTopicsResponse(responses=[])
     names, ids = _asked(request, answer)
     by_id = {id_: image.topics[id_].name for id_, count in ids.items() if count == 1 and id_ in image.topics}
@@ -51,42 +48,13 @@ def delete_topics(
     if single_names or 1 in ids.values():
         check_time_left(request.timeout_ms)
     asked = {*single_names, *by_id.values()}
-    may_delete, may_describe = deletable(asked), describable(asked)
+    allowed = _Allowed(deletable(asked), describable(asked))
 
     if pace.spent(len(asked)):
         yield
-    doomed: dict[bytes, str] = {}
-    for topic_id, count in ids.items():
-        if pace.spent(DELETED_US):
-            yield
-        found = by_id.get(topic_id)
-        if count > 1:
-            continue
-        if found is None:
-            _refuse(answer, None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
-        elif found not in may_delete:
-            shown = found if found in may_describe else None
-            _refuse(answer, shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        else:
-            doomed[topic_id] = found
-    refused_ids = {topic_id for topic_id, count in ids.items() if count > 1}
-    for name in single_names:
-        if pace.spent(DELETED_US):
-            yield
-        named = image.topic_named(name)
-        if name not in may_describe:
-            _refuse(answer, name, ZERO_UUID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        elif named is None:
-            _refuse(answer, name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        elif name not in may_delete:
-            _refuse(answer, name, ZERO_UUID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        elif named.id in refused_ids or named.id in doomed:
-            # Named twice, once by its id: an ambiguous request deletes nothing.
-            refused_ids.add(named.id)
-            doomed.pop(named.id, None)
-            _refuse(answer, name, named.id, ErrorCode.INVALID_REQUEST, "This topic was also given by its id.")
-        else:
-            doomed[named.id] = name
+    doomed = yield from _by_id(answer, ids, by_id, allowed, pace)
+    repeated_ids = {topic_id for topic_id, count in ids.items() if count > 1}
+    yield from _add_named(answer, image, single_names, doomed, repeated_ids, allowed, pace)
     check_record_count(len(doomed))
     records = []
     for topic_id, name in doomed.items():
@@ -102,6 +70,71 @@ def delete_topics(
         answer.responses.append(DeletableTopicResult(name, topic_id))
     answer.throttle_time_ms = charge.throttle_ms
     return Decision(answer, records, after=charge.commit)
+
+
+class _Allowed(NamedTuple):
+    """The names that the sender may delete, and those that it may know of."""
+
+    delete: Collection[str]
+    describe: Collection[str]
+
+
+def _check_deletion_is_enabled(ctx: Context, version: int) -> None:
+    if ctx.settings.topic_deletion:
+        return
+    if version < 3:
+        raise Refusal(ErrorCode.INVALID_REQUEST, "Topics cannot be deleted: delete.topic.enable is false.")
+    raise Refusal(ErrorCode.TOPIC_DELETION_DISABLED)
+
+
+def _by_id(
+    answer: DeleteTopicsResponse, ids: Counter[bytes], by_id: dict[bytes, str], allowed: _Allowed, pace: Pace
+) -> Turns[dict[bytes, str]]:
+    """The topics to delete, by id, of those that the request names once by their id; others are refused."""
+    doomed: dict[bytes, str] = {}
+    for topic_id, count in ids.items():
+        if pace.spent(DELETED_US):
+            yield
+        found = by_id.get(topic_id)
+        if count > 1:
+            continue
+        if found is None:
+            _refuse(answer, None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+        elif found not in allowed.delete:
+            shown = found if found in allowed.describe else None
+            _refuse(answer, shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        else:
+            doomed[topic_id] = found
+    return doomed
+
+
+def _add_named(
+    answer: DeleteTopicsResponse,
+    image: Image,
+    names: list[str],
+    doomed: dict[bytes, str],
+    refused_ids: set[bytes],
+    allowed: _Allowed,
+    pace: Pace,
+) -> Turns[None]:
+    """Add the topics of these names to `doomed`, or refuse them."""
+    for name in names:
+        if pace.spent(DELETED_US):
+            yield
+        named = image.topic_named(name)
+        if name not in allowed.describe:
+            _refuse(answer, name, ZERO_UUID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif named is None:
+            _refuse(answer, name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        elif name not in allowed.delete:
+            _refuse(answer, name, ZERO_UUID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif named.id in refused_ids or named.id in doomed:
+            # Named twice, once by its id: an ambiguous request deletes nothing.
+            refused_ids.add(named.id)
+            doomed.pop(named.id, None)
+            _refuse(answer, name, named.id, ErrorCode.INVALID_REQUEST, "This topic was also given by its id.")
+        else:
+            doomed[named.id] = name
 
 
 def _asked(request: DeleteTopicsRequest, answer: DeleteTopicsResponse) -> tuple[Counter[str], Counter[bytes]]:
