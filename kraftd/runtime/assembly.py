@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from kraftd.config import DaemonConfig
 from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
@@ -48,25 +48,48 @@ def build_node(
 ) -> Node:
     """Connect the pure packages, by the configuration and the state on disk. Raises StartupError."""
     ports = {endpoint.listener: endpoint.port for endpoint in bound}
-    advertised, for_clients = (
-        tuple(
-            endpoint._replace(
-                host=endpoint.host or socket.getfqdn(), port=endpoint.port or ports.get(endpoint.listener, 0)
-            )
-            for endpoint in endpoints
-        )
-        for endpoints in (config.advertised_listeners, config.client_listeners)
-    )
+    advertised = _announced(config.advertised_listeners, ports)
+    for_clients = _announced(config.client_listeners, ports)
     listener_name = config.controller_listener_names[0]
     static = VoterSet.from_static(listener_name, config.quorum_voters) if config.quorum_voters else NO_VOTERS
     durable = storage.durable_state(static)
     check_voters(config)
-    raft_config = RaftConfig(
+    core = RaftCore(
+        raft_config(config, storage, advertised), durable, dice, fetches=Purgatory(), appends=Purgatory()
+    )
+    context = Context(
+        Image(),
+        clock.now_ms(),
+        controller_settings(config, storage),
+        BrokerHeartbeats(config.broker_session_timeout_ms),
+        dice,
+        policies=policies,
+    )
+    identity = Identity(
+        config.node_id, storage.directory.cluster_id, dice.uuid(), (*advertised, *for_clients), listener_name
+    )
+    bootstrap = storage.bootstrap if storage.bootstrap is not None else default_bootstrap_records()
+    return Node(identity, core, context, bootstrap, storage.snapshot(), authorizer)
+
+
+def _announced(endpoints: Iterable[Endpoint], ports: Mapping[str, int]) -> tuple[Endpoint, ...]:
+    """Endpoints for other nodes, with this host's name and the bound ports where none is configured."""
+    return tuple(
+        endpoint._replace(
+            host=endpoint.host or socket.getfqdn(), port=endpoint.port or ports.get(endpoint.listener, 0)
+        )
+        for endpoint in endpoints
+    )
+
+
+def raft_config(config: DaemonConfig, storage: Storage, advertised: tuple[Endpoint, ...]) -> RaftConfig:
+    """The settings of the consensus core."""
+    return RaftConfig(
         node_id=config.node_id,
         directory_id=storage.directory.directory_id,
         cluster_id=storage.directory.cluster_id,
         listeners=advertised,
-        listener_name=listener_name,
+        listener_name=config.controller_listener_names[0],
         bootstrap_servers=config.quorum_bootstrap_servers,
         election_timeout_ms=config.quorum_election_timeout_ms,
         fetch_timeout_ms=config.quorum_fetch_timeout_ms,
@@ -79,7 +102,11 @@ def build_node(
         auto_join=config.quorum_auto_join,
         max_batch_bytes=config.metadata_max_batch_bytes,
     )
-    settings = ControllerSettings(
+
+
+def controller_settings(config: DaemonConfig, storage: Storage) -> ControllerSettings:
+    """The settings of the decisions."""
+    return ControllerSettings(
         cluster_id=storage.directory.cluster_id,
         node_id=config.node_id,
         default_replication_factor=config.default_replication_factor,
@@ -102,20 +129,6 @@ def build_node(
         static_config=config.node_config,
         static_voter_ids=tuple(config.quorum_voters),
     )
-    core = RaftCore(raft_config, durable, dice, fetches=Purgatory(), appends=Purgatory())
-    context = Context(
-        Image(),
-        clock.now_ms(),
-        settings,
-        BrokerHeartbeats(config.broker_session_timeout_ms),
-        dice,
-        policies=policies,
-    )
-    identity = Identity(
-        config.node_id, storage.directory.cluster_id, dice.uuid(), (*advertised, *for_clients), listener_name
-    )
-    bootstrap = storage.bootstrap if storage.bootstrap is not None else default_bootstrap_records()
-    return Node(identity, core, context, bootstrap, storage.snapshot(), authorizer)
 
 
 def make_security(config: DaemonConfig, now_ms: Callable[[], int] | None = None) -> Security:

@@ -155,48 +155,53 @@ class Daemon:
         self.tokens.start()
         self.storage = self._open_storage()
         try:
-            for note in self.storage.notes:
-                log.warning("recovered", note=note)
-            try:
-                policies = load_policies(config, log)
-            except PolicyError as error:
-                raise StartupError(str(error)) from error
-            bound = [endpoint for _, endpoint in sockets]
-            authorizer = self.security.authorizer
-            node = build_node(config, self.storage, self.dice, self.clock, bound, policies, authorizer)
-            credentials = NodeCredentials(
-                node.context,
-                node.following,
-                self.storage.bootstrap or (),
-                config.delegation_token_secret_key,
-                secrets.token_bytes(16),
-            )
-            for guard in self.security.listeners.values():
-                guard.begin_serving(credentials)
-            node.boundary.authorizations.allowances = config.audit_allowances
-            self._say_if_another_directory_votes(node)
-            self.runner = Runner(
-                node,
-                self.storage,
-                limits(config),
-                self.clock,
-                log,
-                loop,
-                self._failed,
-                config.quorum_request_timeout_ms,
-                config.audit_log,
-                self.security,
-                config.authentication_timeout_ms,
-                config.connection_failed_authentication_delay_ms,
-                config.ssl_handshake_timeout_ms,
-            )
-            if config.client_listener_names:
-                from kraftd.runtime.client_listeners import serve_clients
-
-                serve_clients(self.runner, config, self.clock, self.dice)
+            self.runner = self._make_runner(sockets)
         except BaseException:
             self.storage.close()
             raise
+
+    def _make_runner(self, sockets: list[tuple[socket.socket, Endpoint]]) -> Runner:
+        """Connect the node, its storage and its listeners. Raises StartupError."""
+        for note in self.storage.notes:
+            self.log.warning("recovered", note=note)
+        try:
+            policies = load_policies(self.config, self.log)
+        except PolicyError as error:
+            raise StartupError(str(error)) from error
+        bound = [endpoint for _, endpoint in sockets]
+        authorizer = self.security.authorizer
+        node = build_node(self.config, self.storage, self.dice, self.clock, bound, policies, authorizer)
+        credentials = NodeCredentials(
+            node.context,
+            node.following,
+            self.storage.bootstrap or (),
+            self.config.delegation_token_secret_key,
+            secrets.token_bytes(16),
+        )
+        for guard in self.security.listeners.values():
+            guard.begin_serving(credentials)
+        node.boundary.authorizations.allowances = self.config.audit_allowances
+        self._say_if_another_directory_votes(node)
+        runner = Runner(
+            node,
+            self.storage,
+            limits(self.config),
+            self.clock,
+            self.log,
+            self.loop,
+            self._failed,
+            self.config.quorum_request_timeout_ms,
+            self.config.audit_log,
+            self.security,
+            self.config.authentication_timeout_ms,
+            self.config.connection_failed_authentication_delay_ms,
+            self.config.ssl_handshake_timeout_ms,
+        )
+        if self.config.client_listener_names:
+            from kraftd.runtime.client_listeners import serve_clients
+
+            serve_clients(runner, self.config, self.clock, self.dice)
+        return runner
 
     def _open_storage(self) -> Storage:
         disk, now_ms = RealDisk(), self.clock.now_ms()
