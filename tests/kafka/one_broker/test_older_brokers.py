@@ -1,4 +1,7 @@
-"""Brokers of Kafka 3.9 to 4.2 on kraftd, side by side, rolled one by one to the newest release."""
+"""Brokers of Kafka 3.9 to 4.2 on kraftd, side by side, rolled one by one to the newest release.
+
+Three controllers, so that the brokers, two of which speak Fetch v17, meet changes of the leader, too.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ import pytest
 
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from testkit.client import Client
-from testkit.cluster import Cluster
 from testkit.fetch import KAFKA_VERSION
 from testkit.node import Broker
 from testkit.process import HOST
+from testkit.quorum import Quorum
 from tests.kafka.one_broker.test_controller_failures import round_trip
 
 pytestmark = pytest.mark.kafka
@@ -21,16 +24,27 @@ RELEASES = {1: "3.9.1", 2: "4.0.0", 3: "4.1.1", 4: "4.2.0"}
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A kraftd controller with the metadata.version of 3.9, and a broker of each release."""
-    with Cluster(tmp_path_factory.mktemp("older"), "kraftd") as cluster:
-        cluster.controller.format(cluster.cluster_id, "--standalone", "--release-version", "3.9")
-        cluster.start_controller()
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
+    """Three kraftd controllers with the metadata.version of 3.9, and a broker of each release."""
+    kinds = dict.fromkeys((100, 101, 102), "kraftd")
+    with Quorum(tmp_path_factory.mktemp("older"), kinds) as cluster:
+        voters = ("--initial-controllers", cluster.initial)
+        for controller in cluster.controllers.values():
+            controller.format(cluster.cluster_id, *voters, "--release-version", "3.9")
+        cluster.start_controllers()
         cluster.start_brokers(*RELEASES, releases=RELEASES)
         yield cluster
 
 
-def metadata_version(cluster: Cluster) -> str:
+def change_the_leader(cluster: Quorum) -> None:
+    """Kill the leader, wait for the next one, and start the first again."""
+    leader, epoch = cluster.wait_for_leader(), cluster.epoch()
+    cluster.controllers[leader].kill()
+    cluster.wait_for_leader(after_epoch=epoch)
+    cluster.start_controllers(leader)
+
+
+def metadata_version(cluster: Quorum) -> str:
     said = cluster.tool("features", "describe").out
     found = re.search(r"Feature: metadata.version\b.*FinalizedVersionLevel: (\S+)", said)
     assert found, said
@@ -43,7 +57,7 @@ def shows(broker: Broker, topic: str) -> bool:
         return bool(client.call(request, 12).topics[0].error_code == 0)
 
 
-def use(cluster: Cluster, topic: str) -> None:
+def use(cluster: Quorum, topic: str) -> None:
     """Create a topic with a replica on every broker; each shows it, and records go in and come out."""
     cluster.create_topic(topic, partitions=4, replication_factor=4)
     for broker in cluster.brokers.values():
@@ -53,14 +67,17 @@ def use(cluster: Cluster, topic: str) -> None:
     assert isrs == [set(RELEASES)] * 4
 
 
-def test_brokers_of_older_releases_serve_side_by_side_and_are_rolled_to_the_newest(cluster: Cluster) -> None:
+def test_brokers_of_older_releases_serve_and_are_rolled_to_the_newest(cluster: Quorum) -> None:
     assert metadata_version(cluster) == "3.9-IV0"
     use(cluster, "with-3.9")
+    change_the_leader(cluster)
+    use(cluster, "after-a-change")
     following = [*(release.rpartition(".")[0] for release in RELEASES.values()), "4.3"][1:]
     for (node_id, release), upgraded in zip(RELEASES.items(), following, strict=True):
         refused = cluster.try_tool("features", "upgrade", "--release-version", upgraded)
         assert refused.code != 0, f"broker {node_id} of {release} cannot have {upgraded}"
         broker = cluster.brokers[node_id]
+        change_the_leader(cluster)
         broker.stop()
         broker.release = KAFKA_VERSION
         broker.start()
