@@ -1,12 +1,21 @@
-"""What a keeper of snapshots logs if the directory cannot be read, as without a free file descriptor."""
+"""When a keeper orders a snapshot, and of which share of changes; what it logs of an unreadable directory."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from kraftd.host.snapshot_keeper import SnapshotKeeper
+import structlog
+
+from kraftd.host.checkpointing import CheckpointMade, CheckpointOrder, make_checkpoint
+from kraftd.host.retention import RetentionRules
+from kraftd.host.snapshot_keeper import KeeperSettings, SnapshotKeeper
+from kraftd.host.snapshot_request import ask
 from kraftd.log.errors import StorageFailure
 from kraftd.requests.repeats import Repeats
+from tests.controller_node.house import House
 
 
 class Clock:
@@ -44,3 +53,69 @@ def test_a_directory_that_cannot_be_read_is_logged_at_once_and_then_once_a_minut
         keeper._poll_again()
         keeper._timer.ms += 500  # type: ignore[attr-defined]
     assert keeper.log.seen == [1, 120]
+
+
+RATIO = 0.5
+INTERVAL_MS = 3_600_000
+
+
+class Orders:
+    """Carries out the keeper's orders at once, and keeps them."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.given: list[CheckpointOrder] = []
+        self.made: list[CheckpointMade] = []
+
+    def make_checkpoint(self, order: CheckpointOrder, ended: Callable[[Any], None]) -> Any:
+        self.given.append(order)
+        self.made.append(make_checkpoint(self.house.disk, order, self.house.clock.ms))
+        self.ended = ended
+        return SimpleNamespace(pid=1)
+
+    def finish(self) -> CheckpointMade:
+        self.ended(self.made[-1])
+        return self.made[-1]
+
+
+def keeper_of(house: House, max_bytes: int) -> tuple[SnapshotKeeper, Orders]:
+    class Beside:
+        def run(self, work: Callable[[], Any], done: Callable[[Any], object], failed: object) -> None:
+            done(work())
+
+    ports: Any = SimpleNamespace(timer=house.clock, beside=Beside())
+    executor: Any = SimpleNamespace(storage=house.storage, log=structlog.get_logger(), ports=ports, fail=None)
+    orders: Any = Orders(house)
+    settings = KeeperSettings(max_bytes, INTERVAL_MS, RATIO, 60_000, 0, RetentionRules())
+    core = house.node.core
+    return SnapshotKeeper(executor, core, lambda: core.high_watermark, orders, settings, house.step), orders
+
+
+def test_bytes_make_a_snapshot_only_with_the_share_of_changes__kip630(tmp_path: Path) -> None:
+    house = House(tmp_path).start()
+    house.unfenced(1)
+    keeper, orders = keeper_of(house, max_bytes=2_000)
+    house.create(*(f"topic-{at}" for at in range(20)), partitions=3)
+    keeper.poll()
+    assert orders.finish().outcome == "made", "the first snapshot has none before it to compare with"
+    house.create(*(f"more-{at}" for at in range(20)), partitions=3)
+    keeper.poll()
+    assert (orders.given[-1].min_changed_ratio, orders.finish().outcome) == (RATIO, "unchanged")
+    keeper.poll()
+    assert len(orders.given) == 2, "put off for as many bytes more"
+    house.clock.ms += INTERVAL_MS
+    keeper.poll()
+    assert (orders.given[-1].min_changed_ratio, orders.finish().outcome) == (0, "made"), "by time alone"
+
+
+def test_a_snapshot_that_is_requested_needs_no_share_of_changes__kip630(tmp_path: Path) -> None:
+    house = House(tmp_path).start()
+    house.unfenced(1)
+    keeper, orders = keeper_of(house, max_bytes=2_000)
+    house.create(*(f"topic-{at}" for at in range(20)), partitions=3)
+    keeper.poll()
+    orders.finish()
+    house.create(*(f"more-{at}" for at in range(20)), partitions=3)
+    ask(house.disk, house.storage.directory.path, "now")
+    keeper.poll()
+    assert (orders.given[-1].min_changed_ratio, orders.finish().outcome) == (0, "made")
