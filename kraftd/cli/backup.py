@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     metavar="HOST:PORT,...",
     help="Controllers of the cluster, kraftd's or Apache Kafka's.",
 )
-@click.option(
-    "-o", "--output", "directory", required=True, metavar="DIR", help="A directory that is new, or empty."
-)
+@click.option("-o", "--output", "directory", required=True, metavar="DIR", help="A new or empty directory.")
 @click.option(
     "--timeout",
     "timeout_s",
@@ -37,8 +35,9 @@ if TYPE_CHECKING:
 def backup(bootstrap: str, directory: str, timeout_s: float) -> None:
     """Back up the metadata of a running quorum.
 
-    Takes the leader's newest snapshot and all that is committed behind it. The quorum is not disturbed. The
-    backup is whole once DIR/backup.json is there; kraftd restore makes a new node's directory of it.
+    The command copies the leader's newest snapshot and all committed records after it. The controllers keep
+    serving. The backup is complete once DIR/backup.json exists. kraftd restore makes a new controller's
+    directories from it.
     """
     from kraftd.cli.times import time_text
 

@@ -52,7 +52,7 @@ command_config_option = click.option(
     type=click.Path(path_type=Path, dir_okay=False),
     callback=_secure,
     expose_value=False,
-    help="A client's .properties file: security.protocol, ssl.*, sasl.*, as Kafka's tools take it.",
+    help="A client's .properties file (security.protocol, ssl.*, sasl.*), as for Kafka's tools.",
 )
 
 
@@ -90,7 +90,7 @@ def of_cluster(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[...
             type=SECONDS,
             default=15.0,
             show_default=True,
-            help="Seconds to wait for an answer of a cluster.",
+            help="Seconds to wait for an answer of the cluster.",
         ),
         click.option(
             "-d",
@@ -98,7 +98,7 @@ def of_cluster(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[...
             "--file",
             "path",
             type=Place(),
-            help="A data directory, its __cluster_metadata-0, or a copy of a file of it. No lock is taken.",
+            help="A data directory, its __cluster_metadata-0, or a copied file of it. No lock is taken.",
         ),
         click.option(
             *BOOTSTRAP_NAMES,
@@ -111,7 +111,9 @@ def of_cluster(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[...
     return started
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="A JSON object a line, for scripts.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, for scripts."
+)
 
 
 @asynccontextmanager

@@ -28,20 +28,22 @@ CHECK_TIMEOUT_S = 4.0
 
 
 @click.command("container")
-@click.option("--check", is_flag=True, help="Exit with 0 if the node that runs in this container answers.")
+@click.option(
+    "--check", is_flag=True, help="Exit with 0 if the node of this container answers, for a health check."
+)
 def container(check: bool) -> int:
-    """Format a new data directory as KRAFTD_FORMAT says, and start: what the container image runs.
+    """Format a new data directory if KRAFTD_FORMAT is set, then start: the container image runs this.
 
-    KRAFTD_CONFIG is the .properties file (/etc/kraftd/controller.properties unless set). Variables such as
-    KAFKA_NODE_ID and KRAFTD_METRICS_LISTENER set a key each, over the file.
+    KRAFTD_CONFIG is the .properties file (default: /etc/kraftd/controller.properties). Each variable such as
+    KAFKA_NODE_ID or KRAFTD_METRICS_LISTENER overrides one key of the file.
 
     \b
-    A directory that is not formatted yet needs KRAFTD_FORMAT:
-      standalone           this controller alone is the quorum, for now
+    A new directory needs KRAFTD_FORMAT:
+      standalone           a new quorum with this controller as its only voter
       initial-controllers  a new quorum of KRAFTD_INITIAL_CONTROLLERS (id@host:port:directory-id,...)
-      join                 a quorum that exists, or is formatted elsewhere
+      join                 an existing quorum, or one that is formatted elsewhere
       static               the quorum of controller.quorum.voters
-    It also needs CLUSTER_ID, which standalone draws where it is not set.
+    It also needs CLUSTER_ID; standalone draws a random one if it is not set.
     """
     from os import environ
 

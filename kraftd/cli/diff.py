@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command()
 @of_cluster
 @click.option(
-    "--from", "before", type=AsOf(), required=True, metavar="OFFSET|TIME", help="The state to start from."
+    "--from", "before", type=AsOf(), required=True, metavar="OFFSET|TIME", help="The earlier state."
 )
 @click.option(
     "--to",
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     type=AsOf(),
     default=Limit(),
     metavar="OFFSET|TIME",
-    help="The state to compare with; default: now.",
+    help="The later state. Default: now.",
 )
 @json_option
 async def diff(cluster: Cluster, before: Limit, after: Limit, as_json: bool) -> int:

@@ -20,20 +20,18 @@ HEADINGS = f"{'OFFSET':>10} {'EPOCH':>6} {'TYPE':<30} {'VERSION':>7}  DATA"
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path())
-@click.option("--json", "form", flag_value="json", default="json", help="A JSON object a line (the default).")
-@click.option("--table", "form", flag_value="table", help="A line of columns for each record, for people.")
 @click.option(
-    "--verify", is_flag=True, help="Check everything, indexes and checksums too, and show only damage."
+    "--json", "form", flag_value="json", default="json", help="Print one JSON object per line (the default)."
 )
+@click.option("--table", "form", flag_value="table", help="Print a table, one line per record.")
 @click.option(
-    "--from-offset", type=OFFSET, default=0, metavar="N", help="Leave out what is before this offset."
+    "--verify", is_flag=True, help="Check everything, also indexes and checksums, and print only damage."
 )
-@click.option(
-    "--to-offset", type=OFFSET, default=MAX_OFFSET, metavar="N", help="Leave out what is behind it."
-)
-@click.option("--skip-noop", is_flag=True, help="Leave out NoOpRecords, and batches of nothing else.")
-@click.option("--times", is_flag=True, help="Show times so that people can read them (UTC).")
-@click.option("--camel-case", is_flag=True, help="Names of fields as Kafka's tools write them: topicId.")
+@click.option("--from-offset", type=OFFSET, default=0, metavar="N", help="Begin with this offset.")
+@click.option("--to-offset", type=OFFSET, default=MAX_OFFSET, metavar="N", help="End with this offset.")
+@click.option("--skip-noop", is_flag=True, help="Leave out NoOpRecords, and batches that hold nothing else.")
+@click.option("--times", is_flag=True, help="Print times as dates (UTC), not as milliseconds.")
+@click.option("--camel-case", is_flag=True, help="Write names of fields as Kafka's tools do: topicId.")
 def dump(
     paths: tuple[str, ...],
     form: str,
@@ -44,13 +42,14 @@ def dump(
     times: bool,
     camel_case: bool,
 ) -> int:
-    """Show what is in segments and checkpoints, and in the files beside them.
+    """Print the contents of segments, checkpoints and the files beside them.
 
-    PATHS are files, or directories: a data directory, or its __cluster_metadata-0. Of a directory segments
-    and checkpoints are shown; quorum-state, meta.properties, partition.metadata, leader-epoch-checkpoint and
-    a segment's .index and .timeindex where they are named. Nothing is changed, and a running controller is
-    not disturbed. What is damaged is shown where it is met; the exit code is then 3.
-    With --verify a data directory is also taken through the checks of a start.
+    PATHS are files, or directories: a data directory, or its __cluster_metadata-0. For a directory the
+    command prints its segments and checkpoints. It prints quorum-state, meta.properties, partition.metadata,
+    leader-epoch-checkpoint, .index and .timeindex files if PATHS names them.
+
+    The command changes nothing and does not disturb a running controller. It prints damage where it finds it,
+    and then ends with exit code 3. With --verify it also runs the checks of a start on a data directory.
     """
     from os.path import isfile
 

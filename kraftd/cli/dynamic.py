@@ -45,18 +45,20 @@ class Seen(NamedTuple):
     "files",
     multiple=True,
     metavar="FILE",
-    help="A .properties file of a node of this cluster; may be given several times.",
+    help="A .properties file of a node of this cluster, to say what to change in it; may be repeated.",
 )
-@click.option("--dry-run", is_flag=True, help="Look at everything, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Run the checks, and change nothing.")
 @timeout_option
 def make_dynamic(bootstrap: str, files: Sequence[str], dry_run: bool, timeout_s: float) -> int:
     """Make a static quorum dynamic (kraft.version 1), so that its voters can change.
 
-    First it looks at what could go wrong: voters that are silent, not registered, or do not support it, and
-    what the leader has against it. A new leader knows its voters after some seconds, which it waits for. Then
-    it asks the leader, waits until each voter's directory is known, and says what to change in each file:
-    not before, for a node without static voters does not start while the quorum is static. There is no way
-    back. The exit code is 1 where something is in the way.
+    The command first checks that every voter answers, is registered and supports the change, and that the
+    leader would accept it. A new leader knows its voters after some seconds; the command waits for that. Then
+    it sends the change, and waits until the leader knows the directory of each voter.
+
+    At the end it says what to change in each node's file. Do not change a file before: without static voters
+    a node does not start while the quorum is static. The change cannot be undone. The exit code is 1 if a
+    check fails.
     """
     from kraftd.cli.doctor.command import show
 

@@ -25,10 +25,10 @@ feature_option = click.option(
     multiple=True,
     required=True,
     metavar="NAME=LEVEL",
-    help="A feature and its level; of metadata.version also a release (4.2) or a name (4.2-IV1).",
+    help="A feature and its level; for metadata.version also a release (4.2) or a name (4.2-IV1).",
 )
 dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Have the leader say whether it would, and change nothing."
+    "--dry-run", is_flag=True, help="Ask the leader whether it would accept the change, and change nothing."
 )
 
 
@@ -42,16 +42,16 @@ class FeatureLevels(NamedTuple):
 
 @click.group(cls=ClusterGroup)
 def features() -> None:
-    """The levels of the cluster's features, metadata.version and kraft.version among them."""
+    """Show or change the levels of the cluster's features, such as metadata.version and kraft.version."""
 
 
 @features.command("describe")
 @command_config_option
 @bootstrap_option
 @timeout_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def describe(bootstrap: str, timeout_s: float, as_json: bool) -> None:
-    """Show each feature: the levels that the leader supports, and the one that is finalized."""
+    """Show each feature: the levels that the leader supports, and the finalized level."""
     from kraftd.cli.tables import print_table
 
     found = run(levels_in_force(bootstrap, timeout_s))
@@ -74,9 +74,9 @@ def describe(bootstrap: str, timeout_s: float, as_json: bool) -> None:
 @dry_run_option
 @timeout_option
 def upgrade(bootstrap: str, levels: Sequence[str], dry_run: bool, timeout_s: float) -> None:
-    """Finalize higher levels: all of those that are named, or none.
+    """Raise features to the named levels: all of them, or none.
 
-    Refused, with the node's id, where a node does not support a level.
+    If a node does not support a level, the leader refuses the change and names the node.
     """
     change(bootstrap, timeout_s, levels, UPGRADE, dry_run)
 
@@ -88,10 +88,10 @@ def upgrade(bootstrap: str, levels: Sequence[str], dry_run: bool, timeout_s: flo
 @dry_run_option
 @timeout_option
 def downgrade(bootstrap: str, levels: Sequence[str], dry_run: bool, timeout_s: float) -> None:
-    """Finalize lower levels: all of those that are named, or none.
+    """Lower features to the named levels: all of them, or none.
 
-    A kraftd leader lowers metadata.version wherever no metadata in force needs the higher level, and else
-    names each record that stands in the way. Apache Kafka's refuses wherever the form of records changed.
+    A kraftd leader lowers metadata.version if no metadata in force needs the higher level. Otherwise it names
+    the records that do. Apache Kafka's leader refuses if the form of a record differs between the levels.
     """
     change(bootstrap, timeout_s, levels, SAFE_DOWNGRADE, dry_run)
 

@@ -28,23 +28,28 @@ VOTERS_KEY = "controller.quorum.voters"
     "--cluster-id",
     required=True,
     metavar="ID",
-    help="The cluster's id; kraftd random-uuid makes a new one.",
+    help="The cluster id; kraftd random-uuid prints a new one.",
 )
-@click.option("-s", "--standalone", is_flag=True, help="This controller alone is the quorum, for now.")
+@click.option(
+    "-s", "--standalone", is_flag=True, help="Make a new quorum with this controller as its only voter."
+)
 @click.option(
     "-I",
     "--initial-controllers",
     metavar="VOTERS",
-    help="The controllers of a new quorum, id@host:port:directory-id,...; the same for all of them.",
+    help="Make a new quorum of id@host:port:directory-id,...; the same list on all of them.",
 )
 @click.option(
     "-N",
     "--no-initial-controllers",
     is_flag=True,
-    help="This controller joins a quorum that exists, or is formatted elsewhere.",
+    help="Join an existing quorum, or one that is formatted elsewhere.",
 )
 @click.option(
-    "-r", "--release-version", metavar="VERSION", help="The release whose features the cluster starts with."
+    "-r",
+    "--release-version",
+    metavar="VERSION",
+    help="The release whose feature levels the cluster starts with.",
 )
 @click.option(
     "-f",
@@ -52,7 +57,7 @@ VOTERS_KEY = "controller.quorum.voters"
     "features",
     multiple=True,
     metavar="NAME=LEVEL",
-    help="The level of one feature to start with; may be given several times.",
+    help="The level of a feature at the start; may be repeated.",
 )
 @click.option(
     "-S",
@@ -60,11 +65,9 @@ VOTERS_KEY = "controller.quorum.voters"
     "scram",
     multiple=True,
     metavar="CREDENTIAL",
-    help="A SCRAM credential to start with, like 'SCRAM-SHA-256=[name=alice,password=secret]'.",
+    help="A first SCRAM credential, such as 'SCRAM-SHA-256=[name=alice,password=secret]'; may be repeated.",
 )
-@click.option(
-    "-g", "--ignore-formatted", is_flag=True, help="Leave directories that are formatted as they are."
-)
+@click.option("-g", "--ignore-formatted", is_flag=True, help="Leave formatted directories as they are.")
 def format_command(
     file: str,
     cluster_id: str,
@@ -78,8 +81,8 @@ def format_command(
 ) -> None:
     """Prepare the data directories of a new node.
 
-    Without controller.quorum.voters in the file, one of --standalone, --initial-controllers and
-    --no-initial-controllers names the first voters. Nothing that is there is overwritten.
+    If the file does not set controller.quorum.voters, give one of --standalone, --initial-controllers and
+    --no-initial-controllers. The command overwrites nothing.
     """
     from kraftd.config import load
 

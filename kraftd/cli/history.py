@@ -23,15 +23,26 @@ EVERYTHING = Limit(offset=-1)
 
 @click.command()
 @of_cluster
-@click.option("--topic", metavar="T", help="Only what happened to this topic.")
+@click.option("--topic", metavar="T", help="Show only events of this topic.")
 @click.option(
-    "--partition", type=click.IntRange(0), help="With --topic: only this partition, and the topic itself."
+    "--partition",
+    type=click.IntRange(0),
+    help="With --topic: show only events of this partition and of the topic itself.",
 )
 @click.option(
-    "--from", "since", type=AsOf(), metavar="OFFSET|TIME", help="Begin after that; default: with the log."
+    "--from",
+    "since",
+    type=AsOf(),
+    metavar="OFFSET|TIME",
+    help="Begin after this offset or time. Default: the start of the log.",
 )
 @click.option(
-    "--to", "until", type=AsOf(), default=Limit(), metavar="OFFSET|TIME", help="End there; default: now."
+    "--to",
+    "until",
+    type=AsOf(),
+    default=Limit(),
+    metavar="OFFSET|TIME",
+    help="End with this offset or time. Default: now.",
 )
 @json_option
 async def history(

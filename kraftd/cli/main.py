@@ -46,7 +46,7 @@ EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code}  {meaning}" for code, meanin
     is_eager=True,
     expose_value=False,
     callback=show_version,
-    help="As version.",
+    help="Print the version, as the command version does.",
 )
 def kraftd() -> None:
     """A KRaft controller for Apache Kafka brokers.

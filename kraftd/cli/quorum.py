@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=ClusterGroup)
 def quorum() -> None:
-    """The controllers' quorum."""
+    """Describe, change and recover the quorum of controllers."""
 
 
 @quorum.command()
@@ -27,11 +27,11 @@ def quorum() -> None:
     "bootstrap",
     required=True,
     metavar="HOST:PORT,...",
-    help="Controllers to ask, the first that answers is asked who leads.",
+    help="Controllers of the quorum. The first that answers names the leader.",
 )
-@click.option("--status", is_flag=True, expose_value=False, help="A line for each fact; so it is without it.")
-@click.option("--replication", is_flag=True, help="A line for each replica, with how far behind it is.")
-@click.option("--json", "as_json", is_flag=True, help="All of it as one JSON object.")
+@click.option("--status", is_flag=True, expose_value=False, help="Print a line for each fact (the default).")
+@click.option("--replication", is_flag=True, help="Print a line for each replica, with its lag.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 @click.option(
     "--timeout",
     "timeout_s",
@@ -43,9 +43,9 @@ def quorum() -> None:
 def describe(bootstrap: str, replication: bool, as_json: bool, timeout_s: float) -> None:
     """Describe the quorum as its leader sees it.
 
-    Where none leads, each kraftd controller that is asked says which peers do not help, why, and what to do.
-    A kraftd leader also names, on standard error, the nodes that it refused within the last minute. So it
-    does with replicas that have applied metadata which the quorum has lost.
+    If there is no leader, each kraftd controller that answers says which of its peers do not help, why, and
+    what to do. A kraftd leader names two more kinds of nodes, on standard error: those that it refused within
+    the last minute, and replicas that have applied metadata which the quorum has lost.
     """
     import json
 

@@ -28,16 +28,20 @@ PROBE_S = 2.0  # that another voter has to answer
     "others",
     multiple=True,
     metavar="DIR",
-    help="Another copy: a data directory of a lost voter, or of a broker. May be given several times.",
+    help="Another copy to compare: a data directory of a lost voter or of a broker. May be repeated.",
 )
-@click.option("--cluster-id-confirm", "typed", metavar="ID", help="The cluster id, instead of typing it.")
+@click.option(
+    "--cluster-id-confirm", "typed", metavar="ID", help="The cluster id, as confirmation without a prompt."
+)
 def recover(file: str, others: tuple[str, ...], typed: str | None) -> None:
     """Make the only surviving controller the only voter.
 
-    For a quorum whose majority is lost for good. Run it on the survivor with the longest log, kraftd's or
-    Apache Kafka's, while it is stopped. It says what is lost before it changes anything, and refuses where a
-    majority of the voters answers. Of a static quorum, controller.quorum.voters must name this node alone
-    before. Never start a lost voter on its old directory again: format it anew.
+    Use this if a majority of the voters is lost for good. Run it on the survivor with the longest log,
+    kraftd's or Apache Kafka's, while that is stopped. The command reports what is lost, and asks before it
+    changes anything. It refuses if a majority of the voters answers.
+
+    In a static quorum, first set controller.quorum.voters to this node alone. Never start a lost voter on its
+    old directory again: format it anew.
     """
     from kraftd.config import load
     from kraftd.log.disk import RealDisk

@@ -37,9 +37,9 @@ class Registration(NamedTuple):
 @command_config_option
 @bootstrap_option
 @timeout_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_controllers(bootstrap: str, timeout_s: float, as_json: bool) -> None:
-    """List the registered controllers, what they do in the quorum, and when each was last heard."""
+    """List the registered controllers, their roles in the quorum, and when each last sent a request."""
     found = run(registrations(bootstrap, timeout_s))
     if as_json:
         import json
@@ -57,10 +57,10 @@ def list_controllers(bootstrap: str, timeout_s: float, as_json: bool) -> None:
 @click.option("-i", "--controller-id", required=True, type=NODE_ID, metavar="ID", help="The controller's id.")
 @timeout_option
 def forget_controller(bootstrap: str, controller_id: int, timeout_s: float) -> None:
-    """Have a controller that is gone for good block no upgrade any more.
+    """Remove the registration of a lost controller, so that it no longer blocks upgrades.
 
-    Refused for a voter, and for a controller that was heard within the last 10 seconds. If it ever starts
-    again it registers anew.
+    The leader refuses this for a voter, and for a controller that sent a request within the last 10 seconds.
+    If the controller starts again, it registers anew.
     """
     run(forget(bootstrap, timeout_s, controller_id))
     click.echo(f"Controller {controller_id} is forgotten: what it supports bounds metadata.version no more.")

@@ -38,14 +38,14 @@ RECORDS_PER_WRITE = 5_000
     type=AsOf(),
     default=Limit(),
     metavar="OFFSET|TIME",
-    help="The last record that counts, or the last time. Default: all that there is.",
+    help="The offset of the last record to restore, or a time. Default: everything.",
 )
-@click.option("-t", "--cluster-id", metavar="ID", help="A new cluster id. Default: that of the backup.")
+@click.option("-t", "--cluster-id", metavar="ID", help="A new cluster id. Default: the id of the backup.")
 def restore(source: str, file: str, as_of: Limit, cluster_id: str | None) -> None:
-    """Make a new controller's directories of a backup.
+    """Make a new controller's directories from a backup.
 
-    The controller is the only voter of a new quorum; others join it. The directories of FILE must be empty,
-    and nothing in DIR is changed. Registrations of other controllers are left out.
+    The controller is the only voter of a new quorum; others can join it. The directories that FILE names must
+    be empty. The command does not change DIR. It leaves out the registrations of other controllers.
     """
     from time import time
 

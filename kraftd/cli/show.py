@@ -27,10 +27,12 @@ MAX_CHILDREN = 100  # of one directory, for people; --json shows all
     type=AsOf(),
     default=Limit(),
     metavar="OFFSET|TIME",
-    help="The state when the record of that offset was the last one, or at that time. Default: now.",
+    help="The state at this offset, with its record, or at this time. Default: now.",
 )
 @click.option(
-    "--depth", type=click.IntRange(1, 16), help="How many levels to show. Default: 1, and all below a topic."
+    "--depth",
+    type=click.IntRange(1, 16),
+    help="How many levels to show. Default: 1, and all levels below a topic.",
 )
 @json_option
 async def show(cluster: Cluster, path_in_tree: str, as_of: Limit, depth: int | None, as_json: bool) -> int:

@@ -13,20 +13,29 @@ if TYPE_CHECKING:
 
 
 @click.command("sim")
-@click.option("--seed", type=int, help="Run this one seed.")
-@click.option("--seeds", type=click.IntRange(1), default=100, show_default=True, help="Run so many seeds.")
-@click.option("--first", type=int, default=0, show_default=True, help="The first of --seeds.")
+@click.option("--seed", type=int, help="Run only this seed.")
 @click.option(
-    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Run --seeds in so many processes."
+    "--seeds", type=click.IntRange(1), default=100, show_default=True, help="How many seeds to run."
+)
+@click.option("--first", type=int, default=0, show_default=True, help="The first of the --seeds.")
+@click.option(
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="How many processes run the --seeds."
 )
 @click.option(
-    "--short", is_flag=True, help="Worlds of a quarter of the time: more of them, not less in each second."
+    "--short", is_flag=True, help="Run worlds of a quarter of the time, with as many faults per second."
 )
 @click.option(
-    "--lost-majority", is_flag=True, help="Worlds that lose a majority of the voters for good, and recover."
+    "--lost-majority",
+    is_flag=True,
+    help="Run worlds that lose a majority of the voters for good, and recover.",
 )
-@click.option("--trace", is_flag=True, help="Print every event of the one seed.")
-@click.option("--shrink/--no-shrink", default=True, show_default=True, help="Look for the fewest faults.")
+@click.option("--trace", is_flag=True, help="With --seed: print every event.")
+@click.option(
+    "--shrink/--no-shrink",
+    default=True,
+    show_default=True,
+    help="Search for the fewest faults with which a seed still fails.",
+)
 def sim(
     seed: int | None,
     seeds: int,
@@ -39,12 +48,14 @@ def sim(
 ) -> int:
     """Run quorums of controllers through simulated faults and check that every invariant holds.
 
-    A seed is one world: its network, disks, clocks, faults and clients follow from the number, so that it
-    runs the same every time; with --short it is another, shorter one. What fails prints its seed, the
-    invariant that was broken, and for the first of them the fewest faults that still break it; run that seed
-    again with --seed (and --short), and with --trace to see every event.
+    A seed is one world: its network, disks, clocks, faults and clients follow from the number. So the same
+    seed runs the same every time. With --short a seed is another, shorter world.
 
-    Exit codes: 0 every invariant held, 1 some did not, 2 the command line is wrong.
+    For each seed that fails, the command prints the seed and the broken invariant. For the first of them it
+    also prints the fewest faults that still break it. Run such a seed again with --seed (and --short);
+    --trace prints its events.
+
+    Exit codes: 0 every invariant held, 1 an invariant was broken, 2 the command line is wrong.
     """
     if lost_majority and short:
         raise click.UsageError("--lost-majority worlds are short as they are: leave --short out.")

@@ -25,10 +25,11 @@ ANSWER_S = 4.0  # for controllers that are asked why there is no leader
 def snapshot(file: str, timeout_s: int) -> int:
     """Make a snapshot of the metadata log now.
 
-    FILE is the .properties file of a controller that runs on this machine; every controller makes its own.
+    FILE is the .properties file of a controller that runs on this machine. Each controller makes its own
+    snapshots.
 
-    It is asked by way of its data directory, so every user with write access to that may ask. Prints the path
-    of the checkpoint; where nothing was committed since the last one, that one's.
+    The command asks the controller through a file in its data directory, so it needs write access there. It
+    prints the path of the new checkpoint. If nothing was committed since the last one, it prints that one's.
     """
     import os
     import time

@@ -30,18 +30,18 @@ STOPS = (signal.SIGINT, signal.SIGTERM)
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A key of the file with another value; may be given several times.",
+    help="Override a key of the file; may be repeated.",
 )
 def start(file: str, overrides: tuple[str, ...]) -> int:
     """Start a controller.
 
-    FILE is a controller's .properties file of Apache Kafka.
+    FILE is a .properties file for a controller of Apache Kafka.
 
-    Its data directory must be formatted (see kraftd format). It runs until SIGTERM or SIGINT: then it answers
-    what it has accepted, syncs its log and ends with exit code 0.
+    Format its data directory first (kraftd format). The controller runs until SIGTERM or SIGINT. Then it
+    answers the requests that have arrived, syncs its log and ends with exit code 0.
 
-    With kraftd.metrics.listener=host:port in FILE it serves /metrics for Prometheus, /healthz and /readyz
-    there; /readyz says how far it is while it loads its log.
+    With kraftd.metrics.listener=host:port in FILE, it serves /metrics for Prometheus, /healthz and /readyz at
+    that address. While it loads its log, /readyz shows the progress.
     """
     signal_stops()
     from kraftd.config import load

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("pattern", required=False)
 @of_cluster
-@click.option("--as-of", type=AsOf(), default=Limit(), metavar="OFFSET|TIME", help="As `kraftd show` has it.")
+@click.option(
+    "--as-of",
+    type=AsOf(),
+    default=Limit(),
+    metavar="OFFSET|TIME",
+    help="The state at this offset, with its record, or at this time. Default: now.",
+)
 @json_option
 async def topics(cluster: Cluster, pattern: str | None, as_of: Limit, as_json: bool) -> int:
     """List the topics of a cluster, with what is wrong with them.

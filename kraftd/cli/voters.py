@@ -25,16 +25,16 @@ bootstrap_option = click.option(
     "bootstrap",
     required=True,
     metavar="HOST:PORT,...",
-    help="Controllers to ask; the change is the leader's to make.",
+    help="Controllers of the quorum, from which the command learns the leader.",
 )
-dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be asked, and ask nothing.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Print the request, and do not send it.")
 timeout_option = click.option(
     "--timeout",
     "timeout_s",
     type=SECONDS,
     default=30.0,
     show_default=True,
-    help="Seconds to go on asking for, while there is no leader or the change cannot begin yet.",
+    help="Seconds to retry while there is no leader or the change cannot begin yet.",
 )
 
 
@@ -47,9 +47,10 @@ timeout_option = click.option(
 @dry_run_option
 @timeout_option
 def add_controller(bootstrap: str, file: str, dry_run: bool, timeout_s: float) -> None:
-    """Let a controller vote that runs and follows already. Run it on that controller's machine.
+    """Make an observer a voter: a controller that already runs and follows the leader.
 
-    Its id, directory id and endpoints are read from its file and its data directory.
+    Run the command on that controller's machine. It reads the id, directory id and endpoints from the
+    controller's file and data directory.
     """
     from kraftd.config import load
     from kraftd.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
@@ -82,14 +83,14 @@ def add_controller(bootstrap: str, file: str, dry_run: bool, timeout_s: float) -
     "--controller-directory-id",
     required=True,
     metavar="ID",
-    help="The id of its directory, as quorum describe shows it.",
+    help="The voter's directory id, as kraftd quorum describe shows it.",
 )
 @dry_run_option
 @timeout_option
 def remove_controller(
     bootstrap: str, controller_id: int, controller_directory_id: str, dry_run: bool, timeout_s: float
 ) -> None:
-    """Let a controller vote no more, whether it runs or not."""
+    """Remove a voter from the quorum, whether it runs or not."""
     from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
     from kraftd.types import parse_uuid
     from kraftd.wire.api import ApiKey

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @of_cluster
-@click.option("--topic", metavar="T", help="Only what happens to this topic.")
+@click.option("--topic", metavar="T", help="Show only events of this topic.")
 @click.option(
-    "--kind", "kinds", multiple=True, help="Only events of this kind, such as leader-moved; may be repeated."
+    "--kind",
+    "kinds",
+    multiple=True,
+    help="Show only events of this kind, such as leader-moved; may be repeated.",
 )
 @click.option(
     "--from",
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     type=AsOf(),
     default=Limit(),
     metavar="OFFSET|TIME",
-    help="Begin after that; default: now.",
+    help="Begin after this offset or time. Default: now.",
 )
 @json_option
 async def watch(

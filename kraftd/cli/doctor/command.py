@@ -25,7 +25,7 @@ STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim", "ok": ""}
     *BOOTSTRAP_NAMES,
     "bootstrap",
     metavar="HOST:PORT,...",
-    help="Controllers to ask; those of FILE where it is not given.",
+    help="Controllers to ask. Default: those that FILE names.",
 )
 @click.option(
     "--timeout",
@@ -33,16 +33,18 @@ STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim", "ok": ""}
     type=SECONDS,
     default=5.0,
     show_default=True,
-    help="Seconds that an address has to answer.",
+    help="Seconds to wait for an answer of each address.",
 )
 @json_option
 def doctor(file: str | None, bootstrap: str | None, timeout_s: float, as_json: bool) -> int:
     """Find what is wrong with a node and its quorum, and what to do about it.
 
-    With --config it looks at this machine's node, which may run or not: its file, names and ports, and the
-    data directories (files, room, time of a sync). No lock is taken, and nothing is changed. Of the quorum it
-    asks which nodes answer, and what the voters, brokers and registered controllers do. It also asks whose
-    clock is off, and which features each node supports. The exit code is 1 where something is wrong.
+    With --config the command examines this machine's node, running or not: its file, host names, ports and
+    data directories (files, free space, duration of a sync). It takes no lock and changes nothing.
+
+    It asks the quorum which nodes answer, and what the voters, brokers and registered controllers do. It
+    compares clocks, and the features that each node supports. The exit code is 1 if it finds a problem or a
+    warning.
     """
     if file is None and bootstrap is None:
         raise click.UsageError("Give --config FILE, --bootstrap HOST:PORT, or both.")

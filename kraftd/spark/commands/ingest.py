@@ -26,13 +26,19 @@ FOLLOW_INTERVAL = "5 seconds"
     "--bootstrap-server",
     "servers",
     metavar="HOST:PORT",
-    help="In place of --input: a kraftd controller's listener for clients, by Spark's Kafka connector.",
+    help="Instead of --input: a kraftd controller's listener for clients, read by Spark's Kafka connector.",
 )
-@click.option("--jars", metavar="A.JAR,B.JAR", help="The connector's jars, unless spark-submit gives them.")
-@click.option("--output", required=True, metavar="OUT", help="OUT/records/ is appended to.")
-@click.option("--follow", is_flag=True, help=f"Go on, looking every {FOLLOW_INTERVAL}, until interrupted.")
 @click.option(
-    "--max-rows", type=click.IntRange(1), default=1_000_000, show_default=True, help="Records a batch."
+    "--jars", metavar="A.JAR,B.JAR", help="The connector's jars, unless spark-submit provides them."
+)
+@click.option("--output", required=True, metavar="OUT", help="The directory of the table: OUT/records/.")
+@click.option("--follow", is_flag=True, help=f"Read again every {FOLLOW_INTERVAL}, until interrupted.")
+@click.option(
+    "--max-rows",
+    type=click.IntRange(1),
+    default=1_000_000,
+    show_default=True,
+    help="Most records in a batch.",
 )
 def ingest_command(
     inputs: tuple[str, ...],
@@ -45,10 +51,10 @@ def ingest_command(
     high_watermark: int | None,
     master: str | None,
 ) -> None:
-    """Append the records that are new to OUT/records/. Run again, also after a crash, it goes on where it
-    was.
+    """Append new records to OUT/records/.
 
-    A batch is a directory cluster_id=.../first_offset=..., so that no offset is ever there twice.
+    Another run continues where the last one ended, also after a crash. Each batch is a directory
+    cluster_id=.../first_offset=..., so no offset is stored twice.
     """
     if bool(inputs) == bool(servers):
         raise click.UsageError("give --input, or --bootstrap-server")

@@ -28,23 +28,23 @@ def input_options(*, required: bool = True) -> Callable[[Callable[..., Any]], Ca
             multiple=True,
             required=required,
             metavar="DIR",
-            help="A controller's metadata.log.dir, or a copy of it, here or on object storage; once for each "
-            "replica. Several prove what is committed.",
+            help="A controller's metadata.log.dir, or a copy of it, here or on object storage. Repeat it "
+            "for each replica: several replicas prove which records are committed.",
         ),
         click.option(
             "--mode",
             type=click.Choice(["failfast", "permissive"], case_sensitive=False),
             default="failfast",
             show_default=True,
-            help="At damage: stop, or keep what cannot be decoded in the table `damaged`.",
+            help="On damage: stop, or write what cannot be decoded to the table `damaged`.",
         ),
         click.option(
             "--high-watermark",
             type=click.IntRange(0),
             metavar="OFFSET",
-            help="The first offset that is not committed, where it is known.",
+            help="The first offset that is not committed, if you know it.",
         ),
-        click.option("--master", metavar="URL", help="Spark's master.  [default: local[*]]"),
+        click.option("--master", metavar="URL", help="The URL of Spark's master.  [default: local[*]]"),
     )
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -24,13 +24,13 @@ PARTS = 9 + len(KEPT)
 @click.command("report")
 @input_options()
 @click.option(
-    "--output", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="The page, HTML."
+    "--output", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="The HTML file to write."
 )
-@click.option("--as-of", metavar="OFFSET|TIME", help="Up to and including this offset or time.")
+@click.option("--as-of", metavar="OFFSET|TIME", help="Read records up to and including this offset or time.")
 @click.option(
     "--scratch",
     metavar="DIR",
-    help="Where the decoded log is kept meanwhile; on a cluster a place that the workers share.",
+    help="A directory for the decoded log meanwhile; on a cluster, one that all workers share.",
 )
 def report_command(
     inputs: tuple[str, ...],
@@ -41,7 +41,7 @@ def report_command(
     high_watermark: int | None,
     master: str | None,
 ) -> None:
-    """Write one page: partitions over time, what was not well, leader moves, churn, admin operations."""
+    """Write a page with partitions over time, incidents, leader moves, ISR churn and admin operations."""
     with told(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
         _, log = find_log(inputs, mode, high_watermark)
         session = start_session(master)

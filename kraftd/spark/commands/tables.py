@@ -21,15 +21,12 @@ STAGING = ".staging"
 
 @click.command("tables")
 @input_options()
-@click.option(
-    "--output", required=True, metavar="OUT", help="Where OUT/<table>/ is written; replaced if there."
-)
-@click.option("--tables", "names", metavar="A,B", help=f"Which tables.  [default: all of {', '.join(NAMES)}]")
+@click.option("--output", required=True, metavar="OUT", help="Write OUT/<table>/, and replace what is there.")
+@click.option("--tables", "names", metavar="A,B", help=f"The tables to write.  [default: {', '.join(NAMES)}]")
 @click.option(
     "--as-of",
     metavar="OFFSET|TIME",
-    help="Read only what is committed up to and including this offset, or this time (ISO 8601; UTC unless "
-    "it says otherwise).",
+    help="Read committed records up to this offset or time, inclusive (ISO 8601; UTC without a zone).",
 )
 def tables_command(
     inputs: tuple[str, ...],

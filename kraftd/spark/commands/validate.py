@@ -29,15 +29,18 @@ READABLE = "checksums, offsets and epochs"
 @click.option(
     "--scratch",
     metavar="DIR",
-    help="Where the decoded log is kept meanwhile; on a cluster a place that the workers share.",
+    help="A directory for the decoded log meanwhile; on a cluster, one that all workers share.",
 )
 def validate_command(
     inputs: tuple[str, ...], scratch: str | None, mode: str, high_watermark: int | None, master: str | None
 ) -> None:
-    """Check checksums, offsets and epochs, checkpoints against the replayed log, replicas against each
-    other, and the invariants of the controller. Exit code 0 where all hold, 2 where one does not, 1 where
-    nothing can be read. What is no fault, and was not checked, is a note: a torn tail, a directory in use, a
-    tail that no majority holds.
+    """Check that a log, its checkpoints and its replicas are consistent.
+
+    The command checks checksums, offsets and epochs, compares checkpoints with the replayed log and replicas
+    with each other, and checks the invariants of the controller. A note names what it could not check, which
+    is no fault: a torn tail, a directory in use, a tail that no majority holds.
+
+    Exit codes: 0 every check passed, 2 a check failed, 1 nothing could be read.
     """
     held = 0
     with told(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
