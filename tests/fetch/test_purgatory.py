@@ -159,3 +159,43 @@ def test_memory_is_freed_when_operations_expire() -> None:
         purgatory.expire(now_ms)
     assert len(purgatory) <= 6
     assert len(purgatory._queues["log"].heap) <= 16
+
+
+def test_only_as_many_as_are_wanted_expire_the_earliest_first() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    for one, deadline_ms in (("late", 3), ("first", 1), ("second", 2), ("alive", 9)):
+        purgatory.park(one, one, [], deadline_ms)
+    assert purgatory.expire(5, 2) == ["first", "second"]
+    assert purgatory.expire(5, 0) == []
+    assert purgatory.expire(5) == ["late"]
+    assert purgatory.deadline_ms() == 9
+
+
+def test_a_key_that_no_operation_waits_for_is_forgotten() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    purgatory.park("a", "a", [("log", 5), ("hw", 5)], 10)
+    purgatory.park("b", "b", [("hw", 6)])
+    assert repr(purgatory) == "<Purgatory of 2 under 2 keys, due at 10>"
+    assert purgatory.reach("log", 5) == ["a"]
+    assert repr(purgatory) == "<Purgatory of 1 under 1 keys, due at None>"
+    assert purgatory.abandon("b") == "b"
+    assert repr(purgatory) == "<Purgatory of 0 under 0 keys, due at None>"
+
+
+def test_what_has_left_a_queue_is_counted_until_it_is_swept() -> None:
+    """The sweep comes when more than half of a queue is gone: not before, as it costs a look at each."""
+    purgatory: Purgatory[int] = Purgatory()
+    for one in range(10):
+        purgatory.park(one, one, [("log", one), (one, 0)], one)
+    by_log, deadlines = purgatory._queues["log"], purgatory._deadlines
+    for one in (0, 1, 5, 6, 7):
+        purgatory.abandon(one)
+    assert [(queue.gone_count, len(queue.heap)) for queue in (by_log, deadlines)] == [(5, 10), (5, 10)]
+    assert purgatory.deadline_ms() == 2
+    assert purgatory.reach("log", 1) == []
+    assert [(queue.gone_count, len(queue.heap)) for queue in (by_log, deadlines)] == [(3, 8), (3, 8)]
+    assert purgatory.reach("log", 2) == [2]
+    assert [(queue.gone_count, len(queue.heap)) for queue in (by_log, deadlines)] == [(3, 7), (4, 8)]
+    purgatory.abandon(8)
+    assert [(queue.gone_count, len(queue.heap)) for queue in (by_log, deadlines)] == [(0, 3), (0, 3)]
+    assert purgatory.complete_all("log") == [3, 4, 9]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kraftd.fetch.session_cache import CacheLimits
+from kraftd.fetch.session_cache import EVICTION_MS, CacheLimits
+from kraftd.fetch.sessions import named_partitions
 from kraftd.fetch.slots import SLOT_BYTES, slot_bytes
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kraftd.wire.error_code import ErrorCode
-from tests.fetch.test_sessions import House, asking
+from tests.fetch.test_sessions import House, asking, told
 
 
 def test_the_size_of_a_slot_includes_its_name_in_bytes() -> None:
@@ -74,3 +76,120 @@ def test_a_fetch_of_a_lost_connection_is_dropped_and_frees_its_slots(
     assert not len(house.parked) and not len(house.sessions.watchers)
     assert house.fetch(asking(0, -1, {(one, 0): 0}, max_wait_ms=500), "next") is None
     assert [completed.fetch_id for completed in house.parked.expire(500)] == ["next"]
+
+
+def session_of(house: House, count: int, *, replica_id: int = -1) -> int:
+    """The id of a new session with so many partitions; 0 if the cache has no room."""
+    (one, _), *_ = house.world.source.topics.values()
+    answer = house.fetch(asking(0, 0, {(one, index): 0 for index in range(count)}, replica_id=replica_id))
+    assert answer is not None and not answer.error_code
+    return answer.session_id
+
+
+def test_a_session_is_idle_only_after_two_minutes() -> None:
+    house = House(limits=CacheLimits(slots=1))
+    first = session_of(house, 1)
+    house.now_ms = EVICTION_MS
+    assert first and not session_of(house, 1)
+    house.now_ms += 1
+    assert session_of(house, 1)
+
+
+def test_a_session_is_old_only_at_a_fetch_after_more_than_two_minutes() -> None:
+    house = House(limits=CacheLimits(slots=1))
+    first = session_of(house, 1)
+    for epoch, now_ms in ((1, EVICTION_MS), (2, EVICTION_MS + 1)):
+        house.now_ms = now_ms
+        house.fetch(asking(first, epoch, {}))
+        assert bool(session_of(house, 2)) == (now_ms > EVICTION_MS)
+
+
+def test_an_old_session_gives_way_to_a_larger_one_only() -> None:
+    house = House(limits=CacheLimits(slots=1))
+    first = session_of(house, 2)
+    house.now_ms = EVICTION_MS + 1
+    house.fetch(asking(first, 1, {}))
+    assert not session_of(house, 1)
+    assert not session_of(house, 2), "of equal size the one that is there stays"
+    assert session_of(house, 3)
+
+
+def test_a_followers_session_takes_the_place_of_a_consumers_not_the_reverse() -> None:
+    house = House(limits=CacheLimits(slots=1))
+    assert session_of(house, 3)
+    assert session_of(house, 1, replica_id=5)
+    assert not session_of(house, 3)
+    assert not session_of(house, 3, replica_id=6), "the other follower's is not old"
+
+
+@pytest.mark.parametrize(
+    "limits", [CacheLimits(partitions=2), CacheLimits(session_partitions=2), CacheLimits(size_bytes=1_997)]
+)
+def test_a_session_that_fits_nowhere_evicts_none(limits: CacheLimits) -> None:
+    house = House(limits=limits)
+    first = session_of(house, 2)
+    house.now_ms = EVICTION_MS + 1
+    assert first and not session_of(house, 3)
+    assert [one.id for one in house.sessions.cache] == [first]
+    assert house.sessions.cache.evictions == 0
+
+
+def test_a_session_grows_as_far_as_the_cache_has_room() -> None:
+    size_bytes = slot_bytes((bytes(16), 0))
+    for limits in (CacheLimits(partitions=3), CacheLimits(size_bytes=3 * size_bytes)):
+        house = House(limits=limits)
+        one, _ = house.world.source.topics["a"]
+        first = session_of(house, 1)
+        grown = house.fetch(asking(first, 1, {(one, 1): 0, (one, 2): 0}))
+        assert grown is not None and not grown.error_code
+        assert (house.sessions.cache.partitions, house.sessions.cache.size_bytes) == (3, 3 * size_bytes)
+        refused = house.fetch(asking(first, 2, {(one, 3): 0}))
+        assert refused is not None and refused.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        assert (house.sessions.cache.partitions, house.sessions.cache.size_bytes) == (0, 0)
+
+
+def test_a_topic_without_partitions_counts_as_one() -> None:
+    partitions = [FetchPartition(0), FetchPartition(1)]
+    request = FetchRequest(
+        topics=[FetchTopic("a"), FetchTopic("b", partitions=partitions)],
+        forgotten_topics_data=[ForgottenTopic("c"), ForgottenTopic("d", partitions=(0, 1, 2))],
+    )
+    assert named_partitions(request) == 1 + 2 + 1 + 3
+
+
+@pytest.mark.parametrize("max_bytes", [0, -5])
+def test_a_fetch_of_no_bytes_does_not_wait_for_any(max_bytes: int) -> None:
+    house = House()
+    one, _ = house.world.source.topics["a"]
+    answer = house.fetch(asking(0, 0, {(one, 0): 0}, max_bytes=max_bytes, max_wait_ms=500))
+    assert answer is not None and not answer.error_code
+
+
+def test_fetches_whose_time_is_over_are_answered_a_few_at_a_time() -> None:
+    house = House()
+    one, _ = house.world.source.topics["a"]
+    assert house.parked is not None
+    for number in range(3):
+        wait_ms = 500 + number
+        assert house.fetch(asking(0, -1, {(one, 0): 0}, max_wait_ms=wait_ms), str(number)) is None
+    assert [one.fetch_id for one in house.parked.expire(600, 1)] == ["0"]
+    assert [one.fetch_id for one in house.parked.expire(600, 2)] == ["1", "2"]
+
+
+def test_partitions_with_records_may_be_forgotten_before_they_are_read() -> None:
+    house = House()
+    topic = bytes(15) + b"\x77"
+    for partition in house.world.source.create("many", topic, 5):
+        partition.append(100)
+        partition.high_watermark = 1
+    first = house.fetch(asking(0, 0, {(topic, index): 0 for index in range(5)}, max_bytes=100))
+    assert first is not None and [len(data.records or b"") for data in told(first).values()] == [
+        100,
+        0,
+        0,
+        0,
+        0,
+    ]
+    second = house.fetch(asking(first.session_id, 1, {}, forgotten=((topic, 0), (topic, 1), (topic, 3))))
+    assert second is not None
+    assert {key[1]: len(data.records or b"") for key, data in told(second).items()} == {2: 100, 4: 100}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kraftd.fetch.parked_fetches import Completed, ParkedFetches
 from kraftd.fetch.session_cache import MAX_EPOCH, CacheLimits, next_epoch
 from kraftd.fetch.sessions import FetchSessions
-from kraftd.fetch.slots import Slot
+from kraftd.fetch.slots import Slot, slot_bytes
 from kraftd.fetch.source import Reader
 from kraftd.messages.fetch_request import (
     FetchPartition,
@@ -431,7 +431,33 @@ def test_objects_of_a_session_show_themselves_in_one_line() -> None:
     one, _ = house.world.source.topics["a"]
     house.fetch(asking(0, 0, {(one, 0): 0}))
     (session,) = house.sessions.cache
-    (slot,) = session.subscription.slots.values()
+    subscription = session.subscription
+    (slot,) = subscription.slots.values()
     assert isinstance(slot, Slot) and Reader(3).is_follower
-    for thing in (house.parked, house.sessions, house.sessions.cache, session, session.subscription, slot):
-        assert "\n" not in repr(thing) and repr(thing).startswith("<")
+    size_bytes = slot_bytes((one, 0))
+    cache = f"<SessionCache of 1 sessions, 1 partitions, {size_bytes} bytes>"
+    assert repr(house.sessions) == f"<FetchSessions {cache}, <Watchers of 1 keys>>"
+    assert repr(house.parked) == f"<ParkedFetches 0 wait, {house.sessions!r}>"
+    assert repr(session) == f"<FetchSession {session.id} of a consumer, epoch 1, 1 partitions>"
+    assert repr(subscription) == "<Subscription to 1 partitions, 0 dirty, 0 bytes available>"
+    assert repr(slot) == "<Slot a-0 at 0, 0 bytes available, told 0>"
+    begun = house.sessions.begin(asking(session.id, 1, {}), VERSION, 0)
+    assert repr(begun) == f"<FetchContext incremental of {session!r}>"
+    refused = house.sessions.begin(asking(session.id, 1, {}), VERSION, 0)
+    assert repr(refused) == f"<FetchContext refused of {refused.subscription!r}>"
+
+
+def test_a_parked_follower_and_an_unknown_topic_show_so() -> None:
+    house = House()
+    one, _ = house.world.source.topics["a"]
+    first = house.fetch(asking(0, 0, {(one, 0): 0}, replica_id=3))
+    assert first is not None
+    assert house.fetch(asking(first.session_id, 1, {}, replica_id=3, max_wait_ms=500), "parked") is None
+    (session,) = house.sessions.cache
+    assert repr(session) == f"<FetchSession {session.id} of a follower, epoch 2, 1 partitions>"
+    assert repr(session.subscription) == "<Subscription to 1 partitions, 0 dirty, 0 bytes available, parked>"
+    unknown = topic_id(99)
+    house.fetch(asking(session.id, 2, {(unknown, 5): 7}, replica_id=3))
+    assert repr(session.subscription.slots[unknown, 5]) == (
+        f"<Slot {unknown.hex()}-5 at 7, 0 bytes available, told -1>"
+    )

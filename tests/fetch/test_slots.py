@@ -1,0 +1,52 @@
+"""What an answer for one partition has of news, to the reader of its slot."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftd.fetch.slots import Slot
+from kraftd.messages.fetch_request import FetchPartition
+from kraftd.messages.fetch_response import EpochEndOffset, PartitionData
+from kraftd.wire.error_code import ErrorCode
+from tests.fetch.test_sessions import House
+
+
+def slot_told(high_watermark: int = 5, log_start_offset: int = 2) -> Slot:
+    """A slot whose reader knows these marks."""
+    slot = Slot(House().sessions.begin, ("a", 0), "a", bytes(16), FetchPartition(), 1)  # type: ignore[arg-type]
+    assert slot.tell(PartitionData(0, 0, high_watermark, log_start_offset=log_start_offset), 0)
+    return slot
+
+
+def answer(**more: object) -> PartitionData:
+    return PartitionData(0, high_watermark=5, log_start_offset=2, **more)  # type: ignore[arg-type]
+
+
+def test_what_was_told_before_is_no_news() -> None:
+    slot = slot_told()
+    assert not slot.tell(answer(), 0)
+    assert slot.tell(answer(), 1)
+    assert not slot.tell(answer(), 0)
+
+
+@pytest.mark.parametrize("one", [0, 3])
+def test_another_replica_and_a_diverging_epoch_are_news_each_time(one: int) -> None:
+    slot = slot_told()
+    for _ in range(2):
+        assert slot.tell(answer(preferred_read_replica=one), 0)
+        assert slot.tell(answer(diverging_epoch=EpochEndOffset(one, 7)), 0)
+
+
+def test_moved_marks_are_news_once() -> None:
+    slot = slot_told()
+    for marks in ((6, 2), (6, 3), (5, 4)):
+        moved = PartitionData(0, 0, marks[0], log_start_offset=marks[1])
+        assert [slot.tell(moved, 0), slot.tell(moved, 0)] == [True, False]
+        assert (slot.high_watermark, slot.log_start_offset) == marks
+
+
+def test_an_error_is_news_and_so_is_its_end() -> None:
+    slot = slot_told()
+    failed = answer(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert [slot.tell(failed, 0), slot.tell(failed, 0), slot.tell(answer(), 0)] == [True, True, True]
+    assert not slot.tell(answer(), 0)
