@@ -57,6 +57,7 @@ def test_a_directory_that_cannot_be_read_is_logged_at_once_and_then_once_a_minut
 
 RATIO = 0.5
 INTERVAL_MS = 3_600_000
+KEEP_ALL = RetentionRules()
 
 
 class Orders:
@@ -78,15 +79,19 @@ class Orders:
         return self.made[-1]
 
 
-def keeper_of(house: House, max_bytes: int) -> tuple[SnapshotKeeper, Orders]:
+def keeper_of(
+    house: House, max_bytes: int, rules: RetentionRules = KEEP_ALL
+) -> tuple[SnapshotKeeper, Orders]:
     class Beside:
         def run(self, work: Callable[[], Any], done: Callable[[Any], object], failed: object) -> None:
             done(work())
 
     ports: Any = SimpleNamespace(timer=house.clock, beside=Beside())
-    executor: Any = SimpleNamespace(storage=house.storage, log=structlog.get_logger(), ports=ports, fail=None)
+    executor: Any = SimpleNamespace(
+        storage=house.storage, log=structlog.get_logger(), ports=ports, fail=None, tidy=lambda: None
+    )
     orders: Any = Orders(house)
-    settings = KeeperSettings(max_bytes, INTERVAL_MS, RATIO, 60_000, 0, RetentionRules())
+    settings = KeeperSettings(max_bytes, INTERVAL_MS, RATIO, 60_000, 0, rules)
     core = house.node.core
     return SnapshotKeeper(executor, core, lambda: core.high_watermark, orders, settings, house.step), orders
 
@@ -119,3 +124,22 @@ def test_a_snapshot_that_is_requested_needs_no_share_of_changes__kip630(tmp_path
     ask(house.disk, house.storage.directory.path, "now")
     keeper.poll()
     assert (orders.given[-1].min_changed_ratio, orders.finish().outcome) == (0, "made")
+
+
+def test_a_leader_keeps_the_log_that_a_live_observer_still_fetches__kip630(tmp_path: Path) -> None:
+    house = House(tmp_path).start()
+    house.unfenced(1)
+    keeper, orders = keeper_of(house, 1 << 30, RetentionRules(max_bytes=0, after_read_ms=0))
+    ends = []
+    for name in ("early", "late"):
+        house.create(name)
+        ask(house.disk, house.storage.directory.path, name)
+        keeper.poll()
+        assert orders.finish().outcome == "made"
+        ends.append(orders.given[-1].end_offset)
+    house.fetch(ends[0])
+    keeper.clean(house.clock.ms)
+    assert house.storage.log.log_start == ends[0]
+    house.fetch(ends[1])
+    keeper.clean(house.clock.ms)
+    assert house.storage.log.log_start == ends[1]
