@@ -71,7 +71,12 @@ class ClientNode:
         self.settings = settings
         self.outbox = Outbox()
         self.memo = AnswerMemo(KEPT_APIS)
-        self.boundary = Boundary(client_registry(self), self.outbox, authorizer=authorizer, memo=self.memo)
+        self.boundary = Boundary(
+            client_registry(self, settings.unstable_versions),
+            self.outbox,
+            authorizer=authorizer,
+            memo=self.memo,
+        )
         self._memo_end_offset = view.image_end_offset  # of the image that the memo's answers describe
         self.source = LogSource(view, self.boundary)
         limits = settings.session_limits._replace(session_partitions=MAX_PARTITIONS)

@@ -113,8 +113,8 @@ def refusal_with(error: ErrorCode) -> Handle:
     return refuse
 
 
-def client_registry(node: Any) -> Registry:
-    """The registry of a client listener, with handlers bound to that node."""
+def client_registry(node: Any, unstable: bool = False) -> Registry:
+    """The registry of a client listener, with handlers bound to that node; `unstable` versions as well."""
 
     def load(file: str) -> Handle:
         module = import_module(f"kraftd.client_node.{file}")
@@ -126,4 +126,4 @@ def client_registry(node: Any) -> Registry:
     for error, keys in REFUSED.items():
         handlers |= dict.fromkeys(keys, partial(refusal_with, error))
     routes = (Route(key, None, None, handler, kinds=CLIENTS) for key, handler in handlers.items())
-    return Registry(ListenerKind.CLIENT, routes)
+    return Registry(ListenerKind.CLIENT, routes, unstable=unstable)

@@ -84,6 +84,11 @@ class ClientKeys:
         "max.incremental.fetch.session.cache.slots", "how many fetch sessions of clients are kept (KIP-227)"
     )
     fetch_max_bytes = integer("fetch.max.bytes", "the most that a client is answered to one Fetch")
+    unstable_api_versions_enable = flag(
+        "unstable.api.versions.enable",
+        "whether those listeners serve unstable versions of APIs: in 4.3 InitProducerId v6; APIs of "
+        "controller listeners have none",
+    )
 
 
 class QuorumKeys:

@@ -17,7 +17,11 @@ OWN = ConfigDef(tuple(row.definition for row in ROWS.values() if row.definition 
 # Keys of controllers without effect here, and why kraftd needs none of them.
 WITHOUT_EFFECT: dict[str, str] = {
     "controller.quorum.append.linger.ms": "no write waits for a timer: all go out with the next fsync",
-    "unstable.api.versions.enable": "no API of a controller listener has an unstable version in 4.3",
+    "max.connection.creation.rate": "connections are limited in number, not in their rate",
+    "client.quota.callback.class": "no Java class computes a client's quota",
+    "controller.performance.sample.period.ms": "EventQueueProcessingTimeMs shows how long events take",
+    "controller.performance.always.log.threshold.ms": "EventQueueProcessingTimeMs shows how long events take",
+    "server.max.startup.time.ms": "a start has no time limit",
 }
 
 TOPIC_SOURCES = frozenset(server for servers in facts.TOPIC_SYNONYMS.values() for server, _ in servers)

@@ -33,6 +33,7 @@ def serve_clients(runner: Runner, config: DaemonConfig, clock: Clock, dice: Syst
         config.client_broker_listener_name.upper() or None,
         CacheLimits(slots=config.fetch_session_slots),
         config.fetch_max_bytes,
+        config.unstable_api_versions_enable,
     )
     clients = ClientNode(view, settings, dice.session_id, runner.security.authorizer)
     clients.boundary.authorizations.allowances = config.audit_allowances

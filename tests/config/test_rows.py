@@ -5,27 +5,55 @@ from __future__ import annotations
 import ast
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import pytest
 
 import kraftd
+from kraftd.client_node.settings import ClientSettings
 from kraftd.config.daemon import ROWS, DaemonConfig
+from kraftd.config.security import (
+    ClientSecurity,
+    ListenerSecurity,
+    SecurityConfig,
+    TlsSettings,
+    TokenSettings,
+)
 from kraftd.controller.context import ControllerSettings
+from kraftd.host.retention import RetentionRules
+from kraftd.host.snapshot_keeper import KeeperSettings
 from kraftd.net.limits import Limits
 from kraftd.raft.config import RaftConfig
 
 PACKAGE = Path(kraftd.__file__).parent
 # Where keys are named without being used.
-DEFINITIONS = ("config/daemon.py", "config/own_token_keys.py", "config/keys.py", "configdef/facts.py")
+DEFINITIONS = (
+    "config/daemon.py",
+    "config/own_token_keys.py",
+    "config/security_rows.py",
+    "config/keys.py",
+    "configdef/facts.py",
+)
 # Settings that are passed on: each of their fields must be read, too.
-HANDED_ON = (ControllerSettings, RaftConfig, Limits)
+HANDED_ON: tuple[type[Any], ...] = (
+    ControllerSettings,
+    RaftConfig,
+    Limits,
+    ClientSettings,
+    KeeperSettings,
+    RetentionRules,
+    SecurityConfig,
+    ListenerSecurity,
+    ClientSecurity,
+    TlsSettings,
+    TokenSettings,
+)
 
 
 @cache
-def uses() -> tuple[frozenset[str], frozenset[str]]:
-    """The names of attributes that code reads, and the texts that it has as literals."""
-    attributes, literals = set(), set()
+def uses() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The names of attributes that code reads, those of configs among them, and its literal texts."""
+    attributes, of_configs, literals = set(), set(), set()
     for path in PACKAGE.rglob("*.py"):
         where = path.relative_to(PACKAGE).as_posix()
         if where in DEFINITIONS or where.startswith("messages/"):
@@ -33,9 +61,13 @@ def uses() -> tuple[frozenset[str], frozenset[str]]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 attributes.add(node.attr)
+                owner = node.value
+                name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+                if name in ("config", "_config"):
+                    of_configs.add(node.attr)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 literals.add(node.value)
-    return frozenset(attributes), frozenset(literals)
+    return frozenset(attributes), frozenset(of_configs), frozenset(literals)
 
 
 def targets_read_by_daemon_config() -> set[str]:
@@ -47,14 +79,15 @@ def targets_read_by_daemon_config() -> set[str]:
 
 @pytest.mark.parametrize("key", ROWS)
 def test_a_documented_key_is_read_by_something(key: str) -> None:
-    attributes, literals = uses()
-    assert ROWS[key].target in attributes | targets_read_by_daemon_config() or key in literals
+    _, of_configs, literals = uses()
+    assert ROWS[key].target in of_configs | targets_read_by_daemon_config() or key in literals
 
 
 @pytest.mark.parametrize("settings", HANDED_ON, ids=lambda settings: settings.__name__)
-def test_every_field_of_settings_that_are_passed_on_is_read(settings: type[msgspec.Struct]) -> None:
-    attributes, _ = uses()
-    assert set(settings.__struct_fields__) <= attributes
+def test_every_field_of_settings_that_are_passed_on_is_read(settings: type[Any]) -> None:
+    attributes, _, _ = uses()
+    fields = getattr(settings, "__struct_fields__", None) or settings._fields
+    assert set(fields) <= attributes
 
 
 def test_a_row_read_from_the_class_is_the_row_itself() -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.client_node.node import ClientNode
+from kraftd.client_node.settings import ClientSettings
 from kraftd.controller_node.routes import ROWS, controller_registry
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.requests.intake import NotServed, read_call
 from kraftd.requests.registry import CONTROLLERS, Handle, ListenerKind, Registry, Route
 from kraftd.wire.api import ApiKey, listeners
 from kraftd.wire.frames import encode_request
+from tests.client_node.clients import ClientHouse
 
 CLIENTS = frozenset({ListenerKind.CLIENT})
 
@@ -94,3 +99,12 @@ def test_every_api_of_a_controller_is_one_of_kafkas_controller_apis() -> None:
         ApiKey.DESCRIBE_CLUSTER,  # its handler authorizes, behind a refusal that all callers get
     }
     assert all((row[1] is None) == (row[2] is None) for row in ROWS)
+
+
+@pytest.mark.parametrize("unstable", [False, True])
+def test_a_client_listener_serves_unstable_versions_by_its_settings(unstable: bool, tmp_path: Path) -> None:
+    house = ClientHouse(tmp_path)
+    settings = ClientSettings({}, unstable_versions=unstable)
+    node = ClientNode(house.view, settings, lambda: 1)
+    listed = {key: last for key, _, last in node.boundary.registry.versions()}
+    assert listed[ApiKey.INIT_PRODUCER_ID] == (6 if unstable else 5)
