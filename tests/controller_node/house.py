@@ -39,6 +39,23 @@ listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
 controller.quorum.bootstrap.servers=127.0.0.1:9093
 log.dirs=/data
 """
+# The lines of a node's log, by which operators look for them, and the level of each.
+LINES = {
+    **dict.fromkeys(("leader is known", "no leader", "active controller", "registered"), "info"),
+    **dict.fromkeys(("broker registered", "broker unfenced", "broker fenced"), "info"),
+    **dict.fromkeys(("broker is shutting down", "broker unregistered"), "info"),
+    **dict.fromkeys(("topics created", "topics deleted", "partitions added", "configs changed"), "info"),
+    **dict.fromkeys(("ACLs changed", "SCRAM credentials changed", "quotas changed"), "info"),
+    **dict.fromkeys(("delegation tokens changed", "feature level", "controller registered"), "info"),
+    **dict.fromkeys(("authorization denied", "the disk has room again: writes go on"), "info"),
+    "authorization allowed": "debug",
+    **dict.fromkeys(("no longer the active controller", "a node is refused"), "warning"),
+    **dict.fromkeys(("a replica is ahead of this quorum", "a node runs more than once"), "warning"),
+    **dict.fromkeys(("another process runs under this node's id", "a periodic task failed"), "error"),
+    **dict.fromkeys(("a request failed", "a request could not be read"), "error"),
+    **dict.fromkeys(("an answer could not be written", "a refusal could not be written"), "error"),
+    "the disk is full: no writes until there is room": "error",
+}
 
 
 class SeededDice:
@@ -161,10 +178,11 @@ class House:
                     raise AssertionError(f"an effect that nobody performs: {effect!r}")
 
     def hear(self, line: effects.Say) -> None:
-        """Keep a line of the log, or raise the exception that it reports."""
+        """Keep a line of the log, one of the known ones, or raise the exception that it reports."""
         failure = line.fields.get("exc_info")
         if isinstance(failure, Exception) and not self.may_fail:
             raise failure
+        assert LINES.get(line.text) == line.level, line
         self.said.append(line.text)
 
     def sync(self) -> None:

@@ -23,6 +23,7 @@ from kraftd.messages.describe_user_scram_credentials_request import DescribeUser
 from kraftd.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from kraftd.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraftd.metadata.features import supported_features
 from kraftd.metadata.state import AclState
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
@@ -150,6 +151,13 @@ def test_disabled_deletion_is_refused_with_the_versions_code(
     house = House(tmp_path, delete__topic__enable="false").start()
     answer = house.ask(ApiKey.DELETE_TOPICS, version, DeleteTopicsRequest(topic_names=("a",)))
     assert [one.error_code for one in answer.responses] == [code]
+
+
+@pytest.mark.parametrize("unstable", [True, False])
+def test_levels_that_are_not_released_are_listed_if_they_may_be_set(tmp_path: Path, unstable: bool) -> None:
+    house = House(tmp_path, unstable__feature__versions__enable=str(unstable).lower()).start()
+    listed = {one.name: (one.min_version, one.max_version) for one in house.api_versions().supported_features}
+    assert listed == supported_features(unstable=unstable)
 
 
 TOPIC, LOGGER = 2, 8

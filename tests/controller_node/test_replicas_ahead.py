@@ -8,12 +8,14 @@ import pytest
 
 from kraftd.cli.doctor.judge_quorum import judge_refused
 from kraftd.controller_node import core_answers
+from kraftd.controller_node.replicas_ahead import REMEDY
 from kraftd.host.checkpointing import MADE, CheckpointOrder, make_checkpoint
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.metrics.health import health
 from kraftd.raft.events import LogStartMoved, SnapshotTaken
+from kraftd.requests.effects import Say
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, uuid_text
 from kraftd.wire.api import ApiKey
 from tests.controller_node.house import CLUSTER_ID, START_MS, House
@@ -106,6 +108,29 @@ def test_a_replica_is_reported_as_ahead_until_it_follows_this_log(house: House, 
     fetch(house, end - behind, -1)
     assert told(house) == []
     assert house.said.count(AHEAD) == 1
+
+
+def test_a_line_and_an_event_name_the_replica_its_client_and_both_logs(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[Say] = []
+    monkeypatch.setattr(house, "hear", lines.append)
+    end = house.node.core.log_end_offset
+    fetch(house, end + 7, end + 5)
+    (event,) = (one for one in house.audited if one.event == "replica ahead")
+    (line,) = (one for one in lines if one.text == AHEAD)
+    assert (line.level, line.fields, event.offset) == ("warning", event.fields, -1)
+    assert event.fields == {
+        "from_node": 7,
+        "host": "127.0.0.1",
+        "client_id": "test",
+        "principal": "User:ANONYMOUS",
+        "same_before": end,
+        "its_high_watermark": end + 5,
+        "its_log_end": end + 7,
+        "remedy": REMEDY,
+        "seen": 1,
+    }
 
 
 def test_a_replica_ahead_of_the_snapshot_that_it_needs_is_reported(house: House) -> None:

@@ -111,8 +111,10 @@ def test_a_call_acts_for_the_principal_of_its_connection() -> None:
 
 
 def test_without_an_authorizer_everything_is_allowed() -> None:
-    (answer,) = Door(well).unregister()
+    door = Door(well)
+    (answer,) = door.unregister()
     assert code_of(answer) == ErrorCode.NONE
+    assert answer.call is door.calls[0] and answer.call.settled
 
 
 def test_an_operation_on_the_cluster_is_authorized_before_its_handler_runs() -> None:

@@ -117,3 +117,11 @@ def test_an_answer_that_many_get_is_framed_like_one_of_its_own(carried: bool) ->
     for code in (42, 42, 0):
         answer = UnregisterBrokerResponse(0, code, "no")
         assert b"".join(made.frame_repeated(answer, memo)) == b"".join(made.frame(answer))
+
+
+def test_a_call_shows_its_api_its_client_and_the_envelope_around_it() -> None:
+    inner = call(ApiKey.FETCH, 12, carried=True)
+    assert inner.envelope is not None
+    assert repr(inner) == "<Call FETCH v12 in Envelope of 'c' at h, User:ANONYMOUS>"
+    assert repr(inner.envelope) == "<Call ENVELOPE v0 of 'broker' at h, User:ANONYMOUS>"
+    assert repr(call(999, 3, carried=False)) == "<Call API 999 v3 of 'c' at h, User:ANONYMOUS>"

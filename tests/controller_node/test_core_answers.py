@@ -1,0 +1,310 @@
+"""Calls at the consensus core: what it is asked, which calls wait for it, and what becomes of its answers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kraftd.controller_node import core_answers
+from kraftd.controller_node.core_answers import CoreAnswers
+from kraftd.controller_node.effects import AnswerRecords, AnswerSnapshot
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.describe_quorum_request import DescribeQuorumRequest
+from kraftd.messages.describe_quorum_response import DescribeQuorumResponse, PartitionData, TopicData
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse
+from kraftd.messages.fetch_response import PartitionData as Fetched
+from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kraftd.messages.vote_request import VoteRequest
+from kraftd.messages.vote_response import VoteResponse
+from kraftd.raft import effects as raft_effects
+from kraftd.raft import events as raft_events
+from kraftd.requests.boundary import Boundary
+from kraftd.requests.call import Call
+from kraftd.requests.effects import Answer, Say
+from kraftd.requests.outbox import Outbox
+from kraftd.requests.registry import ListenerKind, Registry
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.api import ApiKey, response_version
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import parse_response
+
+NOW_MS, LOG_END = 70_000, 40
+DIRECTORY = b"d" * 16
+
+
+class Desk:
+    """The calls in front of a core that notes events and answers each with the effects that a test sets."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.answer: list[Any] = []
+        self.performed: list[Any] = []
+        self.asked_at: list[Any] = []
+        self.core: Any = SimpleNamespace(is_leader=True, log_end_offset=LOG_END, replicas=self._replicas)
+        driver: Any = SimpleNamespace(
+            core=self.core, now_ms=NOW_MS, takers={}, step=self._step, perform=self.performed.extend
+        )
+        appends: Any = SimpleNamespace(
+            flush=lambda: self.events.append("flush"),
+            tell_core=lambda event: self.events.append(("told", event)),
+        )
+        self.outbox = Outbox()
+        self.boundary = Boundary(Registry(ListenerKind.CONTROLLER, []), self.outbox)
+        self.takers: dict[type, Any] = driver.takers
+        self.answers = CoreAnswers(driver, appends, self.boundary, self.outbox)
+
+    def _step(self, event: Any) -> list[Any]:
+        self.events.append(event)
+        return self.answer
+
+    def _replicas(self, now_ms: int) -> list[Any]:
+        self.asked_at.append(now_ms)
+        return []
+
+    def ask(self, call: Call, *answer: Any) -> Call:
+        self.answer = list(answer)
+        self.answers.ask(call)
+        return call
+
+    def take(self, effect: Any) -> list[Any]:
+        """The effects of one of the core's, later."""
+        self.takers[type(effect)](effect)
+        return self.outbox.take()
+
+
+def vote(connection_id: int = 1) -> Call:
+    message = VoteRequest()
+    return Call(connection_id, 4, "QUORUM", "h", ApiKey.VOTE, 2, 9, "c", message, arrived_ns=5)
+
+
+def fetch(version: int = 17, node_id: int = 7, connection_id: int = 1) -> Call:
+    partition = FetchPartition(0, 1, 50, 1, replica_directory_id=DIRECTORY, high_watermark=60)
+    message = FetchRequest(replica_state=ReplicaState(node_id), topics=[FetchTopic(partitions=[partition])])
+    return Call(connection_id, 4, "QUORUM", "h", ApiKey.FETCH, version, 9, "c", message, arrived_ns=5)
+
+
+def fetched(**fields: Any) -> FetchResponse:
+    return FetchResponse(responses=[FetchableTopicResponse(partitions=[Fetched(**fields)])])
+
+
+def opened(answer: Any, key: int, version: int) -> Any:
+    """The message of an answer."""
+    assert isinstance(answer, Answer)
+    assert answer.call is not None
+    header, message = parse_response(key, response_version(key, version), b"".join(answer.parts)[4:])
+    assert header.correlation_id == 9
+    return message
+
+
+def test_a_call_reaches_the_core_behind_all_gathered_records() -> None:
+    desk = Desk()
+    call = desk.ask(vote())
+    assert desk.events == ["flush", raft_events.RequestReceived(call, call.message, 2, "QUORUM")]
+
+
+def test_an_answer_at_once_leaves_nothing_that_waits() -> None:
+    desk = Desk()
+    call = vote()
+    desk.ask(call, raft_effects.Respond(call, VoteResponse(), 2))
+    answer: Any
+    (answer,) = desk.outbox.take()
+    assert opened(answer, ApiKey.VOTE, 2).error_code == 0
+    assert (answer.connection_id, answer.slot, answer.call) == (1, 4, call)
+    assert desk.answers.waiting == {} and not desk.performed
+
+
+def test_calls_wait_by_connection_until_the_core_answers_each_once() -> None:
+    desk = Desk()
+    first, second, third = vote(), vote(), vote(2)
+    parked = raft_effects.SyncLog(50)
+    desk.ask(first, parked)
+    desk.ask(second)
+    desk.ask(third, raft_effects.Respond(first, VoteResponse(), 2))  # of another call
+    assert desk.performed == [parked, raft_effects.Respond(first, VoteResponse(), 2)]
+    assert desk.answers.waiting == {1: {first, second}, 2: {third}}
+    assert repr(desk.answers) == "<CoreAnswers 3 calls wait>"
+    (answer,) = desk.take(raft_effects.Respond(second, VoteResponse(), 2))
+    assert answer.call is second
+    assert desk.answers.waiting == {1: {first}, 2: {third}}
+    assert desk.take(raft_effects.Respond(second, VoteResponse(), 2)) == []
+    assert desk.take(raft_effects.Respond(vote(3), VoteResponse(), 2)) == []
+
+
+def test_the_core_forgets_the_calls_of_a_lost_connection() -> None:
+    desk = Desk()
+    call = desk.ask(vote())
+    desk.ask(vote(2))
+    desk.events.clear()
+    desk.answers.abandon(1)
+    desk.answers.abandon(3)
+    assert desk.events == [("told", raft_events.RequestAbandoned(call))]
+    assert list(desk.answers.waiting) == [2]
+    assert desk.take(raft_effects.Respond(call, VoteResponse(), 2)) == []
+
+
+def test_an_answer_that_cannot_be_written_is_a_fault_of_that_call_alone() -> None:
+    desk = Desk()
+    call = desk.ask(vote())
+    broken: Any = SimpleNamespace()
+    said, answer = desk.take(raft_effects.Respond(call, broken, 2))
+    assert isinstance(said, Say) and said.fields["call"] == repr(call)
+    assert opened(answer, ApiKey.VOTE, 2).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_records_and_pieces_of_snapshots_are_read_for_calls_that_still_wait() -> None:
+    desk = Desk()
+    call = desk.ask(fetch())
+    message, piece = fetched(), FetchSnapshotResponse()
+    records = raft_effects.RespondRecords(call, message, 17, 50, 55, 900)
+    assert desk.take(records) == [AnswerRecords(call, message, 50, 55, 900)]
+    assert desk.take(records) == []
+    other = desk.ask(fetch())
+    snapshot = raft_effects.RespondSnapshot(other, piece, 1, OffsetAndEpoch(30, 2), 60, 800)
+    assert desk.take(snapshot) == [AnswerSnapshot(other, piece, OffsetAndEpoch(30, 2), 60, 800)]
+    assert desk.take(snapshot) == []
+
+
+def test_the_errors_of_an_answer_are_counted_and_a_refused_node_is_logged() -> None:
+    desk = Desk()
+    call = desk.ask(vote())
+    refused = VoteResponse(ErrorCode.INCONSISTENT_CLUSTER_ID)
+    effects = desk.take(raft_effects.Respond(call, refused, 2))
+    assert [one.text for one in effects if isinstance(one, Say)] == ["a node is refused"]
+    assert desk.boundary.stats.by_key[ApiKey.VOTE].errors == {ErrorCode.INCONSISTENT_CLUSTER_ID: 1}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID),
+        FetchResponse(),
+        fetched(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID),
+    ],
+    ids=["refused", "without partitions", "refused partition"],
+)
+def test_a_refused_fetch_tells_nothing_of_its_sender(message: FetchResponse) -> None:
+    desk = Desk()
+    call = desk.ask(fetch(18))
+    desk.take(raft_effects.Respond(call, message, 18))
+    assert repr(desk.answers._fetching) == "<FetchingReplicas of 0 ids>"
+    assert desk.answers.replicas_ahead() == []
+    counted = desk.boundary.stats.by_key
+    assert (counted[ApiKey.FETCH].errors if counted else {}) == (
+        {ErrorCode.INCONSISTENT_CLUSTER_ID: 1} if message != FetchResponse() else {}
+    )
+
+
+@pytest.mark.parametrize("field", ["diverging_epoch", "snapshot_id"])
+@pytest.mark.parametrize(("epoch", "ahead"), [(-1, 0), (0, 1), (3, 1)])
+def test_a_fetch_that_parts_from_the_log_below_its_high_watermark_is_ahead(
+    field: str, epoch: int, ahead: int
+) -> None:
+    desk = Desk()
+    message = fetched()
+    parted = getattr(message.responses[0].partitions[0], field)
+    parted.epoch, parted.end_offset = epoch, 45
+    call = desk.ask(fetch(18))
+    desk.take(raft_effects.Respond(call, message, 18))
+    lines = desk.answers.replicas_ahead()
+    assert len(lines) == ahead and all("offset 45, " in line for line in lines)
+    desk.core.is_leader = False
+    assert desk.answers.replicas_ahead() == []
+
+
+def test_many_fetches_without_news_share_one_answer() -> None:
+    desk = Desk()
+    message = fetched(high_watermark=50)
+    for node_id in (7, 8):
+        desk.boundary.stats.by_key.clear()
+        call = desk.ask(fetch(17, node_id, node_id))
+        (answer,) = desk.take(raft_effects.Respond(call, message, 17))
+        assert opened(answer, ApiKey.FETCH, 17) == message
+    assert repr(desk.answers._fetching) == "<FetchingReplicas of 2 ids>"
+    assert list(desk.answers._empty_fetches._last) == [17]
+
+
+def test_a_node_that_fetches_from_two_directories_is_named_by_a_leader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = Desk()
+    views: list[Any] = []
+
+    def looked(found: Any, now_ms: int) -> dict[int, str]:
+        views.append((found, now_ms))
+        return {}
+
+    monkeypatch.setattr(core_answers, "twins", looked)
+    assert desk.answers.twins(NOW_MS) == []
+    assert views == [([], NOW_MS)] and desk.asked_at == [NOW_MS]
+    monkeypatch.setattr(core_answers, "twins", lambda *_: {9: "nine", 2: "two"})
+    assert desk.answers.twins(NOW_MS) == ["two", "nine"]
+    desk.core.is_leader = False
+    assert desk.answers.twins(NOW_MS) == []
+
+
+@pytest.mark.parametrize(
+    ("offset", "leads", "ahead"),
+    [(LOG_END - 1, True, 0), (LOG_END, True, 1), (LOG_END + 5, True, 1), (LOG_END, False, 0)],
+)
+def test_a_leader_hears_of_what_a_broker_has_applied(offset: int, leads: bool, ahead: int) -> None:
+    desk = Desk()
+    desk.core.is_leader = leads
+    heartbeat = BrokerHeartbeatRequest(7, 5, offset)
+    desk.answers.hear_heartbeat(Call(1, 0, "C", "h", ApiKey.BROKER_HEARTBEAT, 1, 1, "c", heartbeat))
+    desk.core.is_leader = True
+    assert len(desk.answers.replicas_ahead()) == ahead
+
+
+def described(code: int, text: str | None = None) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(topics=[TopicData("t", [PartitionData(0, code, text)])])
+
+
+def quorum() -> Call:
+    message = DescribeQuorumRequest()
+    return Call(1, 4, "QUORUM", "h", ApiKey.DESCRIBE_QUORUM, 2, 9, "c", message, arrived_ns=5)
+
+
+@pytest.mark.parametrize(
+    ("code", "of_partition", "of_all"),
+    [
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, "said\nnobody answers", None),
+        (ErrorCode.NONE, "said", "ahead\ntwin\nwrong address\nrefused"),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "said", None),
+    ],
+)
+def test_a_described_quorum_tells_why_it_has_no_leader_or_what_its_leader_sees(
+    monkeypatch: pytest.MonkeyPatch, code: int, of_partition: str, of_all: str | None
+) -> None:
+    desk = Desk()
+    asked: list[Any] = []
+    desk.answers.troubles = lambda: ["nobody answers"]
+    desk.answers.addresses = lambda: ["wrong address"]
+    monkeypatch.setattr(desk.answers, "replicas_ahead", lambda: ["ahead"])
+
+    def at(line: str) -> Any:
+        def lines(now: int) -> list[str]:
+            asked.append(now)
+            return [line]
+
+        return lines
+
+    monkeypatch.setattr(desk.answers, "twins", at("twin"))
+    monkeypatch.setattr(desk.boundary.refusals, "lines", at("refused"))
+    call = desk.ask(quorum())
+    (answer,) = desk.take(raft_effects.Respond(call, described(code, "said"), 2))
+    message = opened(answer, ApiKey.DESCRIBE_QUORUM, 2)
+    assert message.topics[0].partitions[0].error_message == of_partition
+    assert (message.error_message or None) == of_all
+    assert asked == ([5, NOW_MS] if of_all else [])
+
+
+def test_the_troubles_are_the_lines_behind_the_first_even_if_that_is_empty() -> None:
+    desk = Desk()
+    desk.answers.troubles = lambda: ["nobody answers"]
+    call = desk.ask(quorum())
+    answer = desk.take(raft_effects.Respond(call, described(ErrorCode.NOT_LEADER_OR_FOLLOWER), 2))[-1]
+    text = opened(answer, ApiKey.DESCRIBE_QUORUM, 2).topics[0].partitions[0].error_message
+    assert text == "\nnobody answers"

@@ -1,0 +1,239 @@
+"""Decisions: which are taken at once, which wait, and what their answers wait for."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller_node.decisions import Decisions
+from kraftd.controller_node.long_decisions import MAX_INLINE_RECORDS
+from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraftd.messages.no_op_record import NoOpRecord
+from kraftd.messages.unregister_broker_response import UnregisterBrokerResponse
+from kraftd.requests.boundary import Boundary
+from kraftd.requests.call import Call
+from kraftd.requests.outbox import Outbox
+from kraftd.requests.registry import ListenerKind, Registry
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.record_frame import VersionedRecord
+
+EPOCH, NEXT_OFFSET, DECIDED_END = 5, 40, 38
+RECORD = VersionedRecord(NoOpRecord(), 0)
+ANSWER = UnregisterBrokerResponse()
+
+
+class Desk:
+    """Decisions in front of a log that notes what is appended; a test says which others are under way."""
+
+    def __init__(self) -> None:
+        self.appended: list[Any] = []
+        self.parked: list[Any] = []
+        self.put_off: list[Call] = []
+        self.begun: list[Any] = []
+        self.after: list[int] = []
+        self.checked: list[bool] = []
+        self.waits = False
+        self.ends_leadership = False
+        context: Any = SimpleNamespace(next_offset=0, now_ms=0)
+        standing: Any = SimpleNamespace(
+            active_epoch=EPOCH,
+            stopping=False,
+            check_may_decide=lambda on_standby: self.checked.append(on_standby),
+            not_controller=lambda: Refusal(ErrorCode.NOT_CONTROLLER, "another"),
+        )
+        appends: Any = SimpleNamespace(next_offset=NEXT_OFFSET, decided_end=DECIDED_END, append=self._append)
+        parked: Any = SimpleNamespace(answer=lambda *told: self.parked.append(told))
+        long: Any = SimpleNamespace(
+            busy=False, is_under_way=False, put_off=self._put_off, begin=lambda *told: self.begun.append(told)
+        )
+        self.context, self.standing, self.long = context, standing, long
+        self.boundary = Boundary(Registry(ListenerKind.CONTROLLER, []), Outbox())
+        self.decisions = Decisions(self.boundary, context, standing, appends, parked, long)
+
+    def _append(self, records: list[Any], atomic: bool, call: Call | None = None) -> int:
+        self.appended.append((records, atomic, call))
+        if self.ends_leadership:
+            self.standing.active_epoch = None
+        return NEXT_OFFSET + len(records)
+
+    def _put_off(self, call: Call) -> bool:
+        self.put_off.append(call)
+        return self.waits
+
+    def decide(self, made: Any, call: Call | None = None, **options: Any) -> Call:
+        call = call or unregister()
+        self.decisions.decide(call, lambda *_: made, **options)
+        return call
+
+
+def unregister() -> Call:
+    return Call(1, 0, "C", "h", ApiKey.UNREGISTER_BROKER, 0, 1, "c", object())
+
+
+def heartbeat() -> Call:
+    return Call(1, 0, "C", "h", ApiKey.BROKER_HEARTBEAT, 1, 1, "c", object())
+
+
+def framed(call: Call, answer: Any = ANSWER) -> list[Any]:
+    return call.frame(answer)
+
+
+def decision(count: int = 1, **fields: Any) -> Decision[Any]:
+    return Decision(ANSWER, [RECORD] * count, **fields)
+
+
+def test_a_decision_sees_the_image_the_request_and_its_version() -> None:
+    desk = Desk()
+    call = unregister()
+    seen: list[Any] = []
+
+    def decide(*args: Any) -> Decision[Any]:
+        seen.append((*args, desk.context.next_offset))
+        return Decision(ANSWER)
+
+    desk.decisions.decide(call, decide)
+    assert seen == [(desk.context, call.message, 0, NEXT_OFFSET)]
+    assert desk.checked == []  # an active controller may decide
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_records_are_appended_for_the_call_whose_answer_waits_for_the_last(atomic: bool) -> None:
+    desk = Desk()
+    made = decision(2, atomic=atomic, after=desk.after.append)
+    call = desk.decide(made)
+    assert desk.appended == [(made.records, atomic, call)]
+    assert desk.after == [NEXT_OFFSET + 2]
+    assert desk.parked == [(call, framed(call), NEXT_OFFSET + 2)]
+
+
+@pytest.mark.parametrize(("seen_offset", "waits_for"), [(None, DECIDED_END), (0, 1), (20, 21)])
+def test_an_answer_without_records_waits_for_what_it_may_reflect(
+    seen_offset: int | None, waits_for: int
+) -> None:
+    desk = Desk()
+    call = desk.decide(Decision(ANSWER, seen_offset=seen_offset, after=desk.after.append))
+    assert desk.appended == [] and desk.after == [NEXT_OFFSET]
+    assert desk.parked == [(call, framed(call), waits_for)]
+
+
+def test_a_decision_of_several_turns_that_ends_in_the_first_is_taken_at_once() -> None:
+    def deciding() -> Any:
+        yield from ()
+        return decision()
+
+    desk = Desk()
+    desk.decide(deciding())
+    assert len(desk.appended) == len(desk.parked) == 1 and not desk.begun
+
+
+@pytest.mark.parametrize("under_way", [False, True])
+def test_a_long_decision_begins_or_waits_for_the_one_under_way(under_way: bool) -> None:
+    def deciding() -> Any:
+        yield
+        yield
+
+    for made in (decision(MAX_INLINE_RECORDS + 1), deciding()):
+        desk = Desk()
+        desk.long.is_under_way = under_way
+        call = desk.decide(made, heartbeat())
+        assert desk.begun == ([] if under_way else [(call, made)])
+        assert desk.put_off == ([call] if under_way else [])
+        assert not desk.appended and not desk.parked
+
+
+def test_as_many_records_as_one_turn_may_apply_are_appended_at_once() -> None:
+    desk = Desk()
+    desk.decide(decision(MAX_INLINE_RECORDS))
+    assert len(desk.appended) == 1 and not desk.begun
+
+
+def test_behind_a_long_decision_all_wait_but_heartbeats_without_records() -> None:
+    desk = Desk()
+    desk.long.is_under_way = desk.waits = True
+    call = desk.decide(Decision(ANSWER))
+    assert desk.put_off == [call] and not desk.parked
+    beat = desk.decide(Decision(BrokerHeartbeatResponse()), heartbeat())
+    assert desk.put_off == [call] and len(desk.parked) == 1
+    beat = desk.decide(Decision(BrokerHeartbeatResponse(), [RECORD]), heartbeat())
+    assert desk.put_off == [call, beat] and not desk.appended
+
+
+@pytest.mark.parametrize(("active", "stopping"), [(False, False), (True, True), (False, True)])
+@pytest.mark.parametrize("on_standby", [True, False])
+def test_a_node_that_may_not_decide_is_asked_first(active: bool, stopping: bool, on_standby: bool) -> None:
+    desk = Desk()
+    desk.standing.active_epoch, desk.standing.stopping = EPOCH if active else None, stopping
+    desk.decide(Decision(ANSWER), on_standby=on_standby)
+    assert desk.checked == [on_standby]
+    desk.decide(Decision(ANSWER))
+    assert desk.checked == [on_standby, False]
+
+
+def test_an_append_that_ended_the_leadership_is_refused() -> None:
+    desk = Desk()
+    desk.ends_leadership = True
+    with pytest.raises(Refusal) as refusal:
+        desk.decide(decision(after=desk.after.append))
+    assert (refusal.value.code, refusal.value.message) == (ErrorCode.NOT_CONTROLLER, "another")
+    assert not desk.after and not desk.parked
+
+
+@pytest.mark.parametrize(
+    ("error", "timed_out", "failures"),
+    [
+        (Refusal(ErrorCode.REQUEST_TIMED_OUT), 1, 0),
+        (Refusal(ErrorCode.INVALID_REQUEST), 0, 0),
+        (ZeroDivisionError("planted"), 0, 1),
+    ],
+)
+def test_decisions_that_fail_or_come_too_late_are_counted(
+    error: Exception, timed_out: int, failures: int
+) -> None:
+    def decide(*_: Any) -> Any:
+        raise error
+
+    desk = Desk()
+    assert (desk.decisions.timed_out, desk.decisions.failures) == (0, 0)
+    for count in (1, 2):
+        with pytest.raises(type(error)):
+            desk.decisions.decide(unregister(), decide)
+        assert desk.decisions.timed_out == timed_out * count
+        assert desk.decisions.failures == failures * count
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.STALE_BROKER_EPOCH])
+def test_errors_of_decisions_are_counted_by_api(code: ErrorCode) -> None:
+    desk = Desk()
+    desk.decide(Decision(UnregisterBrokerResponse(error_code=code)))
+    desk.decide(Decision(BrokerHeartbeatResponse(error_code=code)), heartbeat())
+    counted = {key: one.errors for key, one in desk.boundary.stats.by_key.items() if one.errors}
+    expected = {ApiKey.UNREGISTER_BROKER: {code: 1}, ApiKey.BROKER_HEARTBEAT: {code: 1}}
+    assert counted == (expected if code else {})
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_the_nodes_own_decision_is_told_where_it_ends(count: int) -> None:
+    desk = Desk()
+    made = decision(count, atomic=True, after=desk.after.append)
+    seen: list[int] = []
+    assert desk.decisions.decide_alone(lambda ctx: seen.append(ctx.next_offset) or made) is made  # type: ignore[func-returns-value]
+    assert seen == [NEXT_OFFSET]
+    assert desk.after == [NEXT_OFFSET + count]
+    assert desk.appended == ([(made.records, True, None)] if count else [])
+    desk.decisions.decide_alone(lambda _: Decision(ANSWER))
+    assert not desk.parked
+
+
+def test_decisions_are_busy_while_answers_wait_or_a_long_one_is_under_way() -> None:
+    desk = Desk()
+    parked: Any = []
+    desk.decisions.parked = parked
+    seen = []
+    for desk.long.busy, waiting in ((False, []), (True, []), (False, [1])):
+        parked[:] = waiting
+        seen.append(desk.decisions.busy)
+    assert seen == [False, True, True]
