@@ -37,22 +37,21 @@ class Periodic:
         self._decisions = decisions
         self._outbox = outbox
         settings = context.settings
-        self._tasks: dict[str, tuple[int, Task]] = {}
-        self._add(FENCE, max(1, settings.session_timeout_ms // 8), fence_stale_broker)
-        self._add("write a no-op", settings.max_idle_interval_ms, write_no_op)
+        self._tasks: dict[str, tuple[int, Task]] = {  # period 0: never due by itself
+            FENCE: (max(1, settings.session_timeout_ms // 8), fence_stale_broker),
+            LEAVE: (0, leave_partitions),  # see ``hasten``
+            "write a no-op": (settings.max_idle_interval_ms, write_no_op),
+        }
         if settings.leader_rebalance:
-            self._add("balance leaders", settings.leader_imbalance_check_interval_ms, balance_leaders)
-        self._add("elect uncleanly", settings.unclean_election_check_interval_ms, elect_unclean_leaders)
+            interval_ms = settings.leader_imbalance_check_interval_ms
+            self._tasks["balance leaders"] = (interval_ms, balance_leaders)
+        interval_ms = settings.unclean_election_check_interval_ms
+        self._tasks["elect uncleanly"] = (interval_ms, elect_unclean_leaders)
         if settings.tokens.secret_key:
             interval_ms = settings.tokens.expiry_check_interval_ms
-            self._add("sweep expired delegation tokens", interval_ms, sweep_expired_tokens)
-        self._tasks[LEAVE] = (0, leave_partitions)  # due only on demand: see ``hasten``
+            self._tasks["sweep expired delegation tokens"] = (interval_ms, sweep_expired_tokens)
         self._due: dict[str, int] = {}
         self.deadline_ms: int | None = None
-
-    def _add(self, name: str, period_ms: int, task: Task) -> None:
-        if period_ms > 0:
-            self._tasks[name] = (period_ms, task)
 
     def activate(self) -> None:
         """Start: this node decides from now on, and every task is due one period later."""

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
+from kraftd.controller.activation import write_no_op
+from kraftd.controller.brokers.states import fence_stale_broker, leave_partitions
+from kraftd.controller.context import TokenSettings
 from kraftd.controller.decision import Decision
+from kraftd.controller.partitions.election import balance_leaders, elect_unclean_leaders
+from kraftd.controller.tokens.change import sweep_expired_tokens
 from kraftd.controller_node import core_answers, long_decisions
 from kraftd.controller_node.core_answers import _text_of
 from kraftd.controller_node.long_decisions import first_turn, next_records, take_time_off
@@ -235,10 +240,33 @@ def test_a_task_that_the_settings_switch_off_is_never_due(settings: Any, lacking
     nothing: Any = None
     periodic = Periodic(cluster.ctx, nothing, nothing, Outbox())
     all_tasks = {
-        FENCE: max(1, cluster.settings.session_timeout_ms // 8),
-        "write a no-op": cluster.settings.max_idle_interval_ms,
-        "balance leaders": cluster.settings.leader_imbalance_check_interval_ms,
-        "elect uncleanly": cluster.settings.unclean_election_check_interval_ms,
+        FENCE: (max(1, cluster.settings.session_timeout_ms // 8), fence_stale_broker),
+        "write a no-op": (cluster.settings.max_idle_interval_ms, write_no_op),
+        "balance leaders": (cluster.settings.leader_imbalance_check_interval_ms, balance_leaders),
+        "elect uncleanly": (cluster.settings.unclean_election_check_interval_ms, elect_unclean_leaders),
     }
-    periods = {name: period_ms for name, (period_ms, _) in periodic._tasks.items() if period_ms}
-    assert periods == {name: period_ms for name, period_ms in all_tasks.items() if name not in lacking}
+    periodic.activate()
+    due = {
+        name: (due_ms - cluster.ctx.now_ms, periodic._tasks[name][1])
+        for name, due_ms in periodic._due.items()
+    }
+    assert due == {name: task for name, task in all_tasks.items() if name not in lacking}
+    assert repr(periodic) == f"<Periodic {len(due)} tasks, next at {periodic.deadline_ms} ms>"
+
+
+def test_sessions_of_an_odd_length_are_looked_after_at_whole_milliseconds() -> None:
+    cluster = Cluster(session_timeout_ms=9_001)
+    nothing: Any = None
+    periodic = Periodic(cluster.ctx, nothing, nothing, Outbox())
+    assert periodic._tasks[FENCE] == (1_125, fence_stale_broker)
+    assert isinstance(periodic._tasks[FENCE][0], int)
+    shortest = Periodic(Cluster(session_timeout_ms=5).ctx, nothing, nothing, Outbox())
+    assert shortest._tasks[FENCE][0] == 1
+
+
+def test_expired_tokens_are_swept_if_there_can_be_any() -> None:
+    cluster = Cluster(tokens=TokenSettings(secret_key="s", expiry_check_interval_ms=77))
+    nothing: Any = None
+    tasks = Periodic(cluster.ctx, nothing, nothing, Outbox())._tasks
+    assert tasks["sweep expired delegation tokens"] == (77, sweep_expired_tokens)
+    assert tasks["leave partitions"] == (0, leave_partitions)

@@ -1,0 +1,208 @@
+"""Becoming the active controller, and stepping down: in which order, and with which words."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kraftd.controller_node.activation import Leadership
+from kraftd.controller_node.effects import ControllerActivated
+from kraftd.raft.effects import LeadershipChanged
+from kraftd.requests.effects import Say
+from kraftd.requests.outbox import Outbox
+
+NODE_ID, OTHER_ID, EPOCH, LOG_END, HIGH_WATERMARK = 100, 7, 5, 40, 38
+
+
+class Desk:
+    """A leadership whose neighbours note what they are told, in order."""
+
+    def __init__(self) -> None:
+        self.done: list[Any] = []
+        note = self.done.append
+        self.refuses = False
+        core: Any = SimpleNamespace(log_end_offset=LOG_END, high_watermark=HIGH_WATERMARK, kraft_version=1)
+        context: Any = SimpleNamespace(
+            kraft_version=0, image=SimpleNamespace(mark=lambda: note("mark the image"))
+        )
+        standing: Any = Standing()
+        following: Any = SimpleNamespace(
+            replay=SimpleNamespace(complete=True), undo_to=lambda *told: note(("undo to", *told))
+        )
+        decisions: Any = SimpleNamespace(
+            decide_alone=self._decide_alone,
+            appends=SimpleNamespace(flush=self._flush, forget=lambda: note("forget gathered")),
+            parked=SimpleNamespace(abandon=lambda: note("refuse parked")),
+            long=SimpleNamespace(abandon=lambda: note("abandon the long one") or 39),
+        )
+        periodic: Any = SimpleNamespace(
+            activate=lambda: note("start tasks"), deactivate=lambda: note("end tasks")
+        )
+        registration: Any = SimpleNamespace(
+            write=lambda: note("write registration"),
+            attempt=lambda: note("attempt"),
+            look_for_a_twin=lambda: note("look for a twin"),
+        )
+        sayings: Any = SimpleNamespace(forget=lambda: note("forget sayings"))
+        identity: Any = SimpleNamespace(node_id=NODE_ID)
+        self.core, self.context, self.standing, self.following = core, context, standing, following
+        self.outbox = Outbox()
+        self.leadership = Leadership(
+            identity,
+            core,
+            context,
+            standing,
+            following,
+            decisions,
+            periodic,
+            registration,
+            sayings,
+            self.outbox,
+            (),
+        )
+
+    def _decide_alone(self, _: Any) -> None:
+        self.done.append("first records")
+
+    def _flush(self) -> None:
+        self.done.append("flush")
+        if self.refuses:
+            self.standing.active_epoch = None
+
+    def change(self, leader_id: int | None, epoch: int = EPOCH) -> list[Any]:
+        """What is done about it; effects come first."""
+        self.done.clear()
+        self.leadership.changed(LeadershipChanged(epoch, leader_id, leader_id == NODE_ID))
+        return [*self.outbox.take(), *self.done]
+
+    def catch_up(self) -> list[Any]:
+        self.done.clear()
+        self.leadership.caught_up()
+        return [*self.outbox.take(), *self.done]
+
+
+class Standing:
+    stopping = False
+    active_epoch: int | None = None
+
+    @property
+    def active(self) -> bool:
+        return self.active_epoch is not None
+
+
+BECOMES = ["mark the image", "first records", "flush", "write registration", "start tasks"]
+STEPS_DOWN = [
+    "abandon the long one",
+    "forget gathered",
+    ("undo to", HIGH_WATERMARK, 39),
+    "end tasks",
+    "forget sayings",
+    "refuse parked",
+]
+
+
+def active_line(epoch: int = EPOCH) -> Say:
+    return Say("info", "active controller", {"epoch": epoch, "node_id": NODE_ID, "next_offset": LOG_END})
+
+
+def test_a_leader_whose_image_is_complete_becomes_active_at_once() -> None:
+    desk = Desk()
+    assert desk.change(NODE_ID) == [active_line(), ControllerActivated(EPOCH), *BECOMES, "attempt"]
+    assert desk.standing.active_epoch == EPOCH
+    assert desk.context.kraft_version == 1
+    assert repr(desk.leadership) == "<Leadership, epoch none claimed, 1 leaders seen>"
+
+
+def test_a_leader_that_reads_still_becomes_active_once_it_has_caught_up() -> None:
+    desk = Desk()
+    desk.following.replay.complete = False
+    assert desk.change(NODE_ID) == ["attempt"]
+    assert repr(desk.leadership) == "<Leadership, epoch 5 claimed, 1 leaders seen>"
+    desk.following.replay.complete = True
+    assert desk.catch_up() == [
+        active_line(),
+        ControllerActivated(EPOCH),
+        *BECOMES,
+        "look for a twin",
+        "attempt",
+    ]
+    assert desk.catch_up() == ["look for a twin", "attempt"]  # once
+
+
+def test_a_leadership_that_is_lost_before_the_image_is_complete_is_not_claimed() -> None:
+    desk = Desk()
+    desk.following.replay.complete = False
+    desk.change(NODE_ID)
+    desk.change(OTHER_ID, EPOCH + 1)
+    assert desk.catch_up() == ["look for a twin", "attempt"]
+    assert desk.standing.active_epoch is None
+
+
+def test_a_node_that_is_about_to_end_does_not_become_active() -> None:
+    desk = Desk()
+    desk.standing.stopping = True
+    assert desk.change(NODE_ID) == ["attempt"]
+    assert repr(desk.leadership) == "<Leadership, epoch 5 claimed, 1 leaders seen>"
+
+
+def test_a_leadership_that_ends_with_its_first_records_starts_nothing() -> None:
+    desk = Desk()
+    desk.refuses = True
+    assert desk.change(NODE_ID) == [active_line(), "mark the image", "first records", "flush", "attempt"]
+
+
+@pytest.mark.parametrize(
+    ("leader_id", "text", "leader"), [(OTHER_ID, "leader is known", "7"), (None, "no leader", "nobody")]
+)
+def test_another_leader_or_none_is_logged(leader_id: int | None, text: str, leader: str) -> None:
+    desk = Desk()
+    assert desk.change(leader_id) == [Say("info", text, {"leader": leader, "epoch": EPOCH}), "attempt"]
+    assert desk.leadership.last_leader_id == leader_id
+    assert desk.leadership.leaders_seen == (leader_id is not None)
+
+
+def test_leaders_are_counted_and_the_last_one_is_remembered_through_an_election() -> None:
+    desk = Desk()
+    for leader_id in (OTHER_ID, None, 8):
+        desk.change(leader_id)
+    assert (desk.leadership.leaders_seen, desk.leadership.last_leader_id) == (2, 8)
+    desk.change(None)
+    assert (desk.leadership.leaders_seen, desk.leadership.last_leader_id) == (2, 8)
+
+
+@pytest.mark.parametrize("leader_id", [OTHER_ID, None])
+def test_a_lost_leadership_undoes_what_is_not_committed_and_refuses_what_waits(leader_id: int | None) -> None:
+    desk = Desk()
+    desk.change(NODE_ID)
+    down, _, *done = desk.change(leader_id, EPOCH + 1)
+    fields = {"epoch": EPOCH, "new_epoch": EPOCH + 1, "undone_to": HIGH_WATERMARK - 1}
+    assert down == Say("warning", "no longer the active controller", fields)
+    assert done == [*STEPS_DOWN, "attempt"]
+    assert desk.standing.active_epoch is None
+
+
+def test_a_leader_of_a_later_epoch_steps_down_before_it_becomes_active_again() -> None:
+    desk = Desk()
+    desk.change(NODE_ID)
+    assert desk.change(NODE_ID) == [active_line(), ControllerActivated(EPOCH), *BECOMES, "attempt"]
+    down, *effects = desk.change(NODE_ID, EPOCH + 2)
+    assert isinstance(down, Say) and down.fields["new_epoch"] == EPOCH + 2
+    assert effects == [
+        active_line(EPOCH + 2),
+        ControllerActivated(EPOCH + 2),
+        *STEPS_DOWN,
+        *BECOMES,
+        "attempt",
+    ]
+
+
+@pytest.mark.parametrize("high_watermark", [-1, 0])
+def test_without_a_high_watermark_all_is_undone(high_watermark: int) -> None:
+    desk = Desk()
+    desk.change(NODE_ID)
+    desk.core.high_watermark = high_watermark
+    down, *_ = desk.change(None, EPOCH + 1)
+    assert down.fields["undone_to"] == -1
+    assert ("undo to", 0, 39) in desk.done
