@@ -18,6 +18,8 @@ from kraftd.messages.create_delegation_token_request import CreateDelegationToke
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest
 from kraftd.messages.describe_acls_request import DescribeAclsRequest
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
+from kraftd.messages.describe_configs_request import DescribeConfigsRequest
+from kraftd.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
 from kraftd.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
@@ -91,6 +93,8 @@ def test_denied_tokens_have_their_principals_and_no_times__kip373(house: House, 
     [
         ("api_50_describe_user_scram_credentials", DescribeUserScramCredentialsRequest(), 50),
         ("api_29_describe_acls", DescribeAclsRequest(), 29),
+        ("api_32_describe_configs", DescribeConfigsRequest(), 32),
+        ("api_41_describe_delegation_token", DescribeDelegationTokenRequest(), 41),
     ],
 )
 @pytest.mark.parametrize("known", [True, False])
@@ -100,7 +104,8 @@ def test_a_controller_describes_its_image_once_it_is_loaded(
     decided: list[tuple[Any, Any, bool]] = []
     asked: list[Any] = []
     node: Any = SimpleNamespace(
-        boundary=SimpleNamespace(has_authorizer=True),
+        boundary=SimpleNamespace(has_authorizer=True, allows=None),
+        identity=SimpleNamespace(security_protocol=lambda _: 2),
         following=SimpleNamespace(knows_metadata=lambda call: asked.append(call) or known),
         decisions=SimpleNamespace(
             decide=lambda call, decide, on_standby=False: decided.append((call, decide, on_standby))

@@ -88,6 +88,26 @@ def test_answers_are_kept_up_to_a_number_of_bytes_and_answers(
     assert kept(memo, *sizes) == left
 
 
+def test_an_answer_in_pieces_is_kept_whole_without_its_correlation_id() -> None:
+    memo = AnswerMemo([ApiKey.METADATA])
+    memo.keep(call(Place(memo.answers, "key")), [b"size", b"idid", b"ab", b"cd"])
+    assert memo.answers == {"key": (ApiKey.METADATA, 12, b"size", b"abcd")}
+    assert repr(memo) == "<AnswerMemo, 1 answers of 12 bytes>"
+
+
+def test_the_same_request_on_another_listener_is_answered_anew() -> None:
+    key = ApiKey.UNREGISTER_BROKER
+    memo, outbox = AnswerMemo([key]), Outbox()
+    places: list[Place | None] = []
+    route = Route(key, None, None, lambda: lambda call: places.append(call.place))
+    boundary = Boundary(Registry(ListenerKind.CONTROLLER, [route]), outbox, memo=memo)
+    whole = frame(b"one", b"\0" + bytes(4) + b"\0", 0, 7, key)
+    for listener in (LISTENER, "EXTERNAL"):
+        boundary.take_in(FramesReceived(1, 0, [memoryview(whole)], listener, "h"))
+    assert [one and one.key for one in places] == [memo.key(1, one, whole) for one in (LISTENER, "EXTERNAL")]
+    assert all(one is not None and one.answers is memo.answers for one in places)
+
+
 def test_an_answer_to_what_no_longer_holds_or_to_an_envelope_is_not_kept() -> None:
     memo = AnswerMemo([ApiKey.METADATA])
     before = memo.answers
@@ -117,7 +137,10 @@ def test_a_kept_answer_has_the_requests_correlation_id_and_a_call_to_count() -> 
 
     request = b"\0" + bytes(4) + b"\0"  # no tagged fields in the header, the broker id, none behind it
     (first,) = send(1, 0, frame(b"one", request, 0, 7, key))
-    again = send(9, 3, frame(b"another", request, 0, 8, key), frame(None, request, 0, 9, key))
+    again = send(
+        9, 3, *[frame(name, request, 0, 8 + at, key) for at, name in enumerate((b"another", None, b"c"))]
+    )
+    assert len(again) == 3
     for at, answer in enumerate(again):
         expected = b"".join(first.parts)
         assert b"".join(answer.parts) == expected[:4] + struct.pack(">i", 8 + at) + expected[8:]
@@ -136,7 +159,7 @@ def test_a_kept_answer_has_the_requests_correlation_id_and_a_call_to_count() -> 
             "principal": principal,
             "envelope": None,
             "arrived_ns": 5,
-            "size_bytes": [23, 16][at],
+            "size_bytes": [23, 16, 17][at],
             "settled": True,
             "place": None,
         }

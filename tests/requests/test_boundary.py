@@ -9,6 +9,7 @@ import pytest
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.controller.decision import Refusal
+from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.metadata_request import MetadataRequest
 from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
@@ -207,6 +208,35 @@ def test_a_fault_that_leaves_the_node_half_changed_ends_the_process() -> None:
         Door(handle).unregister()
 
 
+def test_a_frame_that_is_no_request_closes_its_connection_and_those_behind_it_are_not_read() -> None:
+    door = Door(well)
+    good = memoryview(
+        b"".join(encode_request(ApiKey.UNREGISTER_BROKER, 0, 7, "c", UnregisterBrokerRequest(1)))
+    )[4:]
+    door.boundary.take_in(FramesReceived(3, 5, [good, memoryview(b"?"), good], "CONTROLLER", "h"))
+    answer, closed = door.outbox.take()
+    assert (answer.connection_id, answer.slot) == (3, 5)
+    assert closed == CloseConnection(3, "RequestHeader at byte 0: 1 bytes are no header")
+    assert door.boundary.failures == 0
+
+
+def test_each_call_has_its_slot_its_size_and_no_place_where_no_answers_are_kept() -> None:
+    door = Door(well)
+    door.send(ApiKey.UNREGISTER_BROKER, 0, *[UnregisterBrokerRequest(1)] * 3)
+    assert [(call.slot, call.size_bytes, call.place) for call in door.calls] == [
+        (slot, 20, None) for slot in range(3)
+    ]
+
+
+def test_a_refused_node_is_named_with_the_text_of_its_refusal() -> None:
+    door = Door(well)
+    request = BrokerRegistrationRequest(7, listeners=[])
+    call = Call(1, 0, "C", "h", ApiKey.BROKER_REGISTRATION, 4, 1, "c", request)
+    door.boundary.refuse(call, ErrorCode.INVALID_REGISTRATION, "no listeners")
+    lines = [one.fields["why"] for one in door.outbox.take() if isinstance(one, Say)]
+    assert lines == ["no listeners"]
+
+
 def test_what_goes_on_after_the_handler_is_guarded_too() -> None:
     door = Door(lambda door, call: None)
     door.unregister()
@@ -223,8 +253,12 @@ def test_a_fault_in_reading_a_request_closes_its_connection(monkeypatch: pytest.
     door = Door(well)
     monkeypatch.setattr(boundary_module, "read_call", read)
     said, closed = door.unregister()
-    assert isinstance(said.fields["exc_info"], ZeroDivisionError)
+    error = said.fields["exc_info"]
+    assert isinstance(error, ZeroDivisionError)
+    fields = {"call": "20 bytes", "error": repr(error), "exc_info": error}
+    assert said == Say("error", "a request could not be read", fields)
     assert closed == CloseConnection(1, "a request could not be read")
+    assert door.boundary.failures == 1
 
 
 def test_a_fault_in_refusing_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +267,10 @@ def test_a_fault_in_refusing_closes_the_connection(monkeypatch: pytest.MonkeyPat
     assert closed == CloseConnection(1, "a request failed")
     assert (first.text, second.text) == ("a request failed", "a refusal could not be written")
     assert first.fields["call"] == second.fields["call"] and "UNREGISTER_BROKER" in second.fields["call"]
-    assert second.fields["error"] == repr(second.fields["exc_info"])
+    error = second.fields["exc_info"]
+    assert isinstance(error, ZeroDivisionError) and error is not first.fields["exc_info"]
+    assert second.fields["error"] == repr(error)
+    assert first.level == second.level == "error"
 
 
 def test_refusals_and_faults_are_counted_by_api_and_error() -> None:

@@ -1,0 +1,102 @@
+"""Events that a node passes on: to the boundary, to its log and to the parts that wait for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.controller_node.events import AnswerNotWritten, DiskFilled, DiskHasRoom
+from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraftd.raft import events as raft_events
+from kraftd.requests.call import Call
+from kraftd.requests.effects import Answer, Say
+from kraftd.requests.events import CallHandedOver
+from kraftd.wire.api import ApiKey, response_version
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import parse_response
+from tests.controller_node.house import House
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path).start()
+
+
+def unregister() -> Call:
+    message = UnregisterBrokerRequest(77)
+    return Call(5, 6, "CLIENTS", "10.0.0.1", ApiKey.UNREGISTER_BROKER, 0, 9, "c", message)
+
+
+def answered(effects: list[Any]) -> list[tuple[int, int, int]]:
+    """Connection, slot and error of each answer."""
+    return [
+        (
+            one.connection_id,
+            one.slot,
+            parse_response(
+                ApiKey.UNREGISTER_BROKER,
+                response_version(ApiKey.UNREGISTER_BROKER, 0),
+                b"".join(one.parts)[4:],
+            )[1].error_code,  # type: ignore[attr-defined]
+        )
+        for one in effects
+        if isinstance(one, Answer)
+    ]
+
+
+def test_a_call_that_another_listener_hands_over_is_handled(house: House) -> None:
+    effects = house.node.step(CallHandedOver(unregister()), house.clock.ms)
+    assert answered(effects) == [(5, 6, ErrorCode.BROKER_ID_NOT_REGISTERED)]
+
+
+def test_an_answer_that_could_not_be_written_is_a_fault_of_its_call(house: House) -> None:
+    call, error = unregister(), ZeroDivisionError("planted")
+    said, *rest = house.node.step(AnswerNotWritten(call, error), house.clock.ms)
+    assert said == Say(
+        "error", "a request failed", {"call": repr(call), "error": repr(error), "exc_info": error}
+    )
+    assert answered(rest) == [(5, 6, ErrorCode.UNKNOWN_SERVER_ERROR)]
+
+
+def test_a_full_disk_is_logged_with_its_error_and_so_is_its_end(house: House) -> None:
+    full = house.node.step(DiskFilled("no space left"), house.clock.ms)
+    text = "the disk is full: no writes until there is room"
+    assert full == [Say("error", text, {"error": "no space left"})]  # a single voter does not resign
+    assert house.node.standing.disk_full and house.node.core.is_leader
+    assert house.node.step(DiskHasRoom(), house.clock.ms) == [
+        Say("info", "the disk has room again: writes go on", {})
+    ]
+    assert house.node.standing.disk_full is False
+
+
+def test_a_node_that_stops_has_no_task_due_and_decides_nothing_of_its_own(house: House) -> None:
+    assert house.node.periodic.deadline_ms is not None
+    house.node.stop()
+    assert house.node.periodic.deadline_ms is None and house.node.standing.stopping is True
+
+
+def test_a_shutdown_is_told_to_the_core_before_the_node_appends_nothing_more(house: House) -> None:
+    assert not house.node.standing.ending
+    house.step(raft_events.ShutdownRequested(0))
+    assert house.node.standing.ending is True
+
+
+def test_faults_of_decisions_long_ones_and_tasks_are_counted_together(house: House) -> None:
+    node = house.node
+    assert node.metadata_errors == 0
+    node.decisions.failures, node.decisions.long.failures, node.periodic.failures = 1, 20, 300
+    assert node.metadata_errors == 321
+
+
+def test_the_deadline_is_the_earliest_of_the_cores_the_tasks_and_the_registrations(house: House) -> None:
+    node = house.node
+    core_ms = node.core.deadline_ms()
+    assert core_ms is None or isinstance(core_ms, int)
+    later = 1 << 60
+    for periodic_ms, registration_ms in ((5, None), (None, 5), (5, later), (later, 5), (5, 6), (6, 5)):
+        node.periodic.deadline_ms, node.registration.deadline_ms = periodic_ms, registration_ms
+        assert node.deadline_ms() == 5
+    node.periodic.deadline_ms = node.registration.deadline_ms = None
+    assert node.deadline_ms() == core_ms
