@@ -54,6 +54,7 @@ LINES = {
     **dict.fromkeys(("another process runs under this node's id", "a periodic task failed"), "error"),
     **dict.fromkeys(("a request failed", "a request could not be read"), "error"),
     **dict.fromkeys(("an answer could not be written", "a refusal could not be written"), "error"),
+    "changes could not be logged or audited": "error",
     "the disk is full: no writes until there is room": "error",
 }
 

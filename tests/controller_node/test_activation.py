@@ -17,7 +17,7 @@ NODE_ID, OTHER_ID, EPOCH, LOG_END, HIGH_WATERMARK = 100, 7, 5, 40, 38
 
 
 class Desk:
-    """A leadership whose neighbours note what they are told, in order."""
+    """A leadership whose neighbours note each call, in order."""
 
     def __init__(self) -> None:
         self.done: list[Any] = []

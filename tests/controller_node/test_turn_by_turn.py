@@ -31,7 +31,7 @@ ANSWER = UnregisterBrokerResponse()
 
 
 class Desk:
-    """A long decision whose neighbours note what they are told, in order."""
+    """A long decision whose neighbours note each call, in order."""
 
     def __init__(self) -> None:
         self.done: list[Any] = []
@@ -267,7 +267,7 @@ def test_with_the_leadership_it_ends_answered_only_if_all_is_committed(
     assert len(desk.done) == 1
 
 
-def test_with_the_leadership_a_decision_without_an_append_and_all_behind_it_are_refused() -> None:
+def test_a_lost_leadership_refuses_a_decision_that_is_not_appended_and_all_behind_it() -> None:
     desk = Desk()
     desk.core.high_watermark = None
     call = desk.begin(decision(4))

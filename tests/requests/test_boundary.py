@@ -208,7 +208,7 @@ def test_a_fault_that_leaves_the_node_half_changed_ends_the_process() -> None:
         Door(handle).unregister()
 
 
-def test_a_frame_that_is_no_request_closes_its_connection_and_those_behind_it_are_not_read() -> None:
+def test_a_frame_that_is_no_request_closes_its_connection_before_later_frames() -> None:
     door = Door(well)
     good = memoryview(
         b"".join(encode_request(ApiKey.UNREGISTER_BROKER, 0, 7, "c", UnregisterBrokerRequest(1)))
