@@ -49,10 +49,8 @@ class ReplicasAhead:
         self._tell(call, parted_at, asked.high_watermark, asked.fetch_offset)
 
     def hear(self, call: Call, log_end: int) -> None:
-        """Note a BrokerHeartbeat that arrived at the leader, whose log ends at `log_end`."""
-        applied_end = call.message.current_metadata_offset + 1
-        if applied_end > log_end:
-            self._tell(call, log_end, applied_end, None)
+        """Note a BrokerHeartbeat of a broker that has applied records behind the leader's log end."""
+        self._tell(call, log_end, call.message.current_metadata_offset + 1, None)
 
     def _tell(self, call: Call, parted_at: int, applied_end: int, log_end: int | None) -> None:
         node_id = node_id_of(call)

@@ -49,7 +49,7 @@ def read_call(
     try:
         key, version, correlation_id, length = _HEADER.unpack_from(frame)
         at = 10 + length if length > 0 else 10
-        client_id = frame[10:at].decode() if length > 0 else ""
+        client_id = frame[10:at].decode()
         route = routes.get(key)
         if route is not None and length >= -1 and route.first <= version <= route.last:
             if version >= route.flexible:

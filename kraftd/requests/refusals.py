@@ -199,8 +199,5 @@ def _copied_fields(source: type | None, target: type) -> tuple[str, ...]:
     return tuple(
         name
         for name, annotation in _types(target).items()
-        if name in theirs
-        and name not in _NOT_NAMES
-        and annotation in (theirs[name], theirs[name] | None)
-        and _element_class(annotation) is None
+        if name in theirs and name not in _NOT_NAMES and annotation in (theirs[name], theirs[name] | None)
     )

@@ -13,7 +13,7 @@ MAX_PEERS = 1_000  # to remember; above it, the one whose line is the oldest is 
 class _Seen(Struct):
     logged_ns: int
     count: int
-    last_ns: int
+    last_ns: int = 0
     text: str = ""
 
 
@@ -27,7 +27,7 @@ class Repeats:
         """Count the key once more; returns the count since its last line, 0 while no line is due."""
         seen = self._seen.pop(key, None)
         if seen is None:
-            seen = _Seen(now_ns - REPEAT_NS, 0, now_ns)
+            seen = _Seen(now_ns - REPEAT_NS, 0)
             if len(self._seen) >= MAX_PEERS:
                 del self._seen[next(iter(self._seen))]
         self._seen[key] = seen
