@@ -470,3 +470,26 @@ def test_an_event_names_the_sender_of_the_request() -> None:
     ):
         ((name, fields),) = told(cluster, record, call=call)
         assert name == event and fields.items() >= party.items()
+
+
+def test_changes_of_partitions_are_summed_over_topics() -> None:
+    cluster = Cluster().brokers(1, 2)
+    records = []
+    for name in ("a", "b"):
+        topic = cluster.topic(name, (1, 2), (1, 2))
+        records += [PartitionChangeRecord(index, topic.id, leader=-1) for index in (0, 1)]
+    moved = {"leaders_moved": 4, "without_leader": 4}
+    assert told(cluster, *records) == [("partitions changed", moved)]
+    unknown = PartitionChangeRecord(0, bytes(15) + b"?", leader=-1)
+    assert told(cluster, records[0], unknown, records[1]) == [
+        ("partitions changed", {"leaders_moved": 2, "without_leader": 2})
+    ]
+
+
+def test_configs_of_a_new_topic_are_audited_beside_it() -> None:
+    topic = TopicRecord("a", bytes(15) + b"a")
+    config = ConfigRecord(2, "a", "retention.ms", "1")
+    assert told(Cluster(), topic, config) == [
+        ("topics created", {"count": 1, "topics": "a"}),
+        ("configs changed", {"resource": "topic a", "set": ["retention.ms"]}),
+    ]

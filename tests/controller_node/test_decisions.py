@@ -237,3 +237,43 @@ def test_decisions_are_busy_while_answers_wait_or_a_long_one_is_under_way() -> N
         parked[:] = waiting
         seen.append(desk.decisions.busy)
     assert seen == [False, True, True]
+
+
+@pytest.mark.parametrize(("active", "stopping"), [(True, False), (False, False), (True, True), (False, True)])
+def test_a_heartbeat_that_changes_nothing_is_answered_by_a_node_that_decides(
+    active: bool, stopping: bool
+) -> None:
+    desk = Desk()
+    desk.standing.active_epoch, desk.standing.stopping = EPOCH if active else None, stopping
+    call, answer = heartbeat(), BrokerHeartbeatResponse(is_fenced=False)
+    asked: list[Any] = []
+
+    def find(*told: Any) -> Any:
+        asked.append(told)
+        return answer, 20
+
+    decides = active and not stopping
+    assert desk.decisions.answer_unchanged(call, find) is decides
+    assert asked == ([(desk.context, call.message)] if decides else [])
+    assert desk.parked == ([(call, [b"".join(call.frame(answer))], 21)] if decides else [])
+
+
+def test_other_heartbeats_need_a_decision_and_faults_in_the_search_are_counted() -> None:
+    def find(*_: Any) -> Any:
+        raise ZeroDivisionError("planted")
+
+    desk = Desk()
+    assert desk.decisions.answer_unchanged(heartbeat(), lambda *_: None) is False
+    assert not desk.parked and desk.decisions.failures == 0
+    for count in (1, 2):
+        with pytest.raises(ZeroDivisionError):
+            desk.decisions.answer_unchanged(heartbeat(), find)
+        assert desk.decisions.failures == count
+
+
+def test_equal_answers_to_heartbeats_are_encoded_once() -> None:
+    desk = Desk()
+    answer = BrokerHeartbeatResponse()
+    for _ in range(2):
+        desk.decisions.answer_unchanged(heartbeat(), lambda *_: (answer, 20))
+    assert desk.decisions._unchanged._last[1][0] is answer

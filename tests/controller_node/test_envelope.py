@@ -39,10 +39,15 @@ def opened(envelope: EnvelopeRequest, *routes: int) -> tuple[list[Call], list[tu
     """The calls that are handled, and the refusals: whether of the carried request, and the code."""
     handled: list[Call] = []
     refused: list[tuple[bool, ErrorCode]] = []
+
+    def refuse(call: Call, code: ErrorCode) -> None:
+        assert call is outer or call.envelope is outer
+        refused.append((call is not outer, code))
+
     boundary = SimpleNamespace(
         registry=SimpleNamespace(routes=dict.fromkeys(routes or (ApiKey.ELECT_LEADERS,))),
         handle=handled.append,
-        refuse=lambda call, code: refused.append((call is not outer, code)),
+        refuse=refuse,
     )
     outer = Call(1, 0, "C", "broker", ApiKey.ENVELOPE, 0, 1, "broker", envelope)
     node: Any = SimpleNamespace(boundary=boundary)
@@ -104,6 +109,9 @@ def test_an_invalid_principal_is_refused_with_the_reason() -> None:
     with pytest.raises(ProtocolError) as error:
         read_principal(b"\0")
     assert str(error.value) == "DefaultPrincipalData.version at byte 0: 1 bytes are no principal"
+    with pytest.raises(ProtocolError) as error:
+        read_principal(b"\0\0")  # a version, and nothing of it
+    assert "no principal" not in str(error.value)
 
 
 @pytest.mark.parametrize(

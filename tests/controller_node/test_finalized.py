@@ -25,6 +25,7 @@ def image() -> Image:
 
 def test_before_the_first_commit_the_lowest_metadata_version_is_in_force(image: Image) -> None:
     finalized = FinalizedFeatures()
+    assert finalized.kraft_version == 0
     assert (finalized.metadata_version, finalized.epoch, finalized.levels) == (7, -1, {"metadata.version": 7})
     assert not finalized.committed(Image(), 5)
     finalized.applied(image)

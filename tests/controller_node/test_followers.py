@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.controller_node.events import DiskFilled
 from kraftd.controller_node.registration import AskController, ControllerAnswered
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.api_versions_request import ApiVersionsRequest
@@ -331,3 +332,10 @@ def test_the_last_leader_is_named_until_another_is_known(two: Two) -> None:
     assert leader.node.core.leader_id is None
     cluster = leader.ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2))
     assert cluster.controller_id == leader.node.leadership.last_leader_id is not None
+
+
+def test_a_leader_whose_disk_is_full_resigns_in_favour_of_the_other_voter(two: Two) -> None:
+    leader, follower = two.leader, two.follower
+    leader.step(DiskFilled("no space left"))
+    two.wait(1_000)
+    assert two.leader is follower and not leader.node.active

@@ -37,7 +37,7 @@ def batch(base_offset: int, *messages: Message) -> bytes:
 class Desk:
     """Following of an empty log; `handled` are calls that waited for the metadata."""
 
-    def __init__(self, snapshot: Any = None) -> None:
+    def __init__(self, snapshot: Any = None, authorizer: Any = None) -> None:
         self.context: Any = SimpleNamespace(image=Image(), now_ms=1_000)
         self.core: Any = SimpleNamespace(high_watermark=None)
         self.handled: list[Any] = []
@@ -45,7 +45,9 @@ class Desk:
         self.outbox = Outbox()
         boundary: Any = SimpleNamespace(handle=self.handled.append)
         turns = Turns(self.outbox)
-        self.following = Following(self.context, self.core, boundary, turns, self.outbox, snapshot, None)
+        self.following = Following(
+            self.context, self.core, boundary, turns, self.outbox, snapshot, authorizer
+        )
 
     def read(self, offset: int, *messages: Message, high_watermark: int) -> list[Any]:
         self.core.high_watermark = high_watermark
@@ -146,3 +148,13 @@ def test_without_an_authorizer_an_image_notes_no_changes() -> None:
     image.apply(acl(1), 0, 1)
     publisher.publish(image, 9)
     assert not image.acl_changes
+
+
+def test_acls_that_are_read_reach_the_authorizer_and_are_in_force_once_all_is_read() -> None:
+    authorizer: Any = Told()
+    desk = Desk(authorizer=authorizer)
+    desk.read(0, LEVEL, acl(1), acl(2), high_watermark=4)
+    assert authorizer.calls == ["begin", ([], ["t1", "t2"])]
+    desk.following.take_batches(CommittedRead(3, batch(3, acl(3))))
+    desk.following.replay_some(desk._catch_up)
+    assert authorizer.calls == ["begin", ([], ["t1", "t2"]), ([], ["t3"]), "end"]

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.decision import Refusal
+from kraftd.controller.topics.names import everything
 from kraftd.controller_node.events import ConnectionClosed
+from kraftd.controller_node.mutation_quota import charge_of
 from kraftd.controller_node.token_requests import PLAINTEXT, SSL, may_ask_for_tokens
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import incremental_alter_configs_request as incremental
@@ -260,3 +263,151 @@ def test_decisions_know_the_next_offset_and_the_quorums_level(house: House) -> N
 
     house.node.decisions.decide_alone(decide)
     assert seen == [house.storage.log.log_end] * 2
+
+
+def test_an_owner_without_a_type_is_answered_with_an_empty_one__kip373(house: House) -> None:
+    request = CreateDelegationTokenRequest(None, "bob")
+    made = house.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, request)
+    assert (made.error_code, made.principal_type, made.principal_name) == (NOT_ALLOWED, "", "bob")
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+@pytest.mark.parametrize("error", [None, ErrorCode.UNSUPPORTED_VERSION])
+def test_the_quorum_decides_on_another_kraft_version__kip853(
+    house: House, monkeypatch: pytest.MonkeyPatch, validate_only: bool, error: ErrorCode | None
+) -> None:
+    asked: list[Any] = []
+
+    def upgrade(*told: Any) -> ErrorCode | None:
+        asked.append(told)
+        return error
+
+    monkeypatch.setattr(house.node.decisions.appends, "upgrade_kraft_version", upgrade)
+    house.node.context.kraft_version = 0
+    update = FeatureUpdateKey("kraft.version", 1, upgrade_type=1)
+    request = UpdateFeaturesRequest(1_000, [update], validate_only)
+    answer = house.ask(ApiKey.UPDATE_FEATURES, 2, request)
+    assert asked == [(1, validate_only)]
+    assert answer.error_code == (error or ErrorCode.NONE)
+    assert (answer.error_message or "").endswith("" if error is None else error.message)
+    assert bool(answer.error_message) is (error is not None)
+
+
+def guarded(house: House, *acls: AclState) -> None:
+    authorizer = StandardAuthorizer(AuthorizerSettings())
+    authorizer.change([], acls)
+    authorizer.end_load()
+    house.node.boundary._authorizer = authorizer
+
+
+def test_a_permission_on_the_cluster_deletes_topics(house: House) -> None:
+    house.unfenced()
+    house.create("a")
+    guarded(house, AclState(4, "kafka-cluster", 3, "User:ANONYMOUS", "*", 6, 3))  # DELETE
+    request = DeleteTopicsRequest(topic_names=("a",), timeout_ms=1_000)
+    assert house.ask(ApiKey.DELETE_TOPICS, 5, request).responses[0].error_code == 0
+
+
+def test_hidden_configs_of_created_topics_are_not_audited_as_denied(house: House) -> None:
+    house.unfenced()
+    guarded(house, AclState(TOPIC, "a", 3, "User:ANONYMOUS", "*", 5, 3))  # CREATE
+    house.create("a", "b")
+    denied = [
+        (one.fields["operation"], one.fields["resource"])
+        for one in house.audited
+        if one.event == "authorization denied"
+    ]
+    assert len(denied) == 1 and denied[0][0] == "CREATE"
+
+
+def test_a_cluster_that_may_not_be_described_is_denied_in_words(house: House) -> None:
+    guarded(house)
+    answer = house.ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2))
+    denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert (answer.error_code, answer.error_message) == (denied, denied.message)
+
+
+@pytest.mark.parametrize(
+    ("token", "owner", "asked", "shown"),
+    [
+        (True, False, [(6, 6, "id")], True),
+        (False, True, [(6, 6, "id"), (8, 7, "User:bob")], True),
+        (False, False, [(6, 6, "id"), (8, 7, "User:bob")], False),
+    ],
+)
+def test_tokens_of_others_need_a_permission_on_the_token_or_its_owner__kip373(
+    monkeypatch: pytest.MonkeyPatch, token: bool, owner: bool, asked: list[Any], shown: bool
+) -> None:
+    module = import_module("kraftd.controller_node.api_41_describe_delegation_token")
+    seen: list[Any] = []
+
+    def allows(_: Any, operation: int, type: int, name: str) -> bool:
+        seen.append((type, operation, name))
+        return token if name == "id" else owner
+
+    made: list[Any] = []
+    node: Any = SimpleNamespace(
+        boundary=SimpleNamespace(allows=allows),
+        identity=SimpleNamespace(security_protocol=lambda _: 2),
+        following=SimpleNamespace(knows_metadata=lambda _: True),
+        decisions=SimpleNamespace(decide=lambda _, decide, on_standby: made.append(decide)),
+    )
+    monkeypatch.setattr(module.describe_delegation_tokens, "begin", lambda *told: told)
+    call = Call(1, 0, "C", "h", 41, 3, 1, "c", DescribeDelegationTokenRequest(), ALICE)
+    module.handle(node, call)
+    context, request, version, requester, may_describe = made[0]("ctx", call.message, 3)
+    assert (context, request, version, requester) == ("ctx", call.message, 3, "User:alice")
+    assert may_describe("id", "User:bob") is shown
+    assert [(operation, type, name) for type, operation, name in seen] == [
+        (AclOperation.DESCRIBE, AclResourceType.DELEGATION_TOKEN, "id"),
+        (AclOperation.DESCRIBE_TOKENS, AclResourceType.USER, "User:bob"),
+    ][: len(asked)]
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "strict"),
+    [(19, 5, False), (19, 6, True), (20, 4, False), (20, 5, True), (37, 2, False), (37, 3, True)],
+)
+def test_clients_that_know_the_error_are_refused_above_their_quota__kip599(
+    key: int, version: int, strict: bool
+) -> None:
+    charged: list[Any] = []
+    ctx: Any = SimpleNamespace(
+        image=SimpleNamespace(quotas="quotas"),
+        now_ms=7,
+        mutations=SimpleNamespace(charge=lambda *told, strict: charged.append((*told, strict))),
+    )
+    charge_of(ctx, Call(1, 0, "C", "h", key, version, 1, "c", None, ALICE))
+    assert charged == [("quotas", "alice", "c", 7, strict)]
+
+
+@pytest.mark.parametrize("file", ["19_create_topics", "20_delete_topics", "37_create_partitions"])
+def test_requests_about_topics_are_charged_and_filtered(monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    module = import_module(f"kraftd.controller_node.api_{file}")
+    decided: list[Any] = []
+    node: Any = SimpleNamespace(
+        boundary=SimpleNamespace(has_authorizer=False),
+        standing=SimpleNamespace(active=True),
+        decisions=SimpleNamespace(
+            decide=lambda _, decide, on_standby=False: decided.append((decide, on_standby))
+        ),
+    )
+    monkeypatch.setattr(module, "charge_of", lambda ctx, call: ("charge", ctx, call))
+    subject = getattr(module, file[3:])
+    monkeypatch.setattr(subject, "begin", lambda *told, **options: (told, options))
+    call = Call(1, 0, "C", "h", int(file[:2]), 3, 1, "c", SimpleNamespace(topics=[]))
+    module.handle(node, call)
+    ((decide, on_standby),) = decided
+    told, options = decide("ctx", "request", 3)
+    assert on_standby is False
+    assert told == ("ctx", "request", 3)
+    assert options.pop("charge") == ("charge", "ctx", call)
+    assert set(options.values()) == {everything}
+    assert (
+        set(options)
+        == {
+            "19_create_topics": {"creatable", "describable"},
+            "20_delete_topics": {"deletable", "describable"},
+            "37_create_partitions": {"alterable"},
+        }[file]
+    )

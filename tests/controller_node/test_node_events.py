@@ -83,6 +83,14 @@ def test_a_shutdown_is_told_to_the_core_before_the_node_appends_nothing_more(hou
     assert house.node.standing.ending is True
 
 
+def test_the_log_of_refusals_knows_this_node_and_whether_it_leads(house: House) -> None:
+    refusals, core = house.node.boundary.refusals, house.node.core
+    assert (refusals.own_id, refusals.own_directory) == (100, core.key.directory_id)
+    assert refusals.leads() is True
+    house.one_step(raft_events.ResignRequested(core.epoch))
+    assert refusals.leads() is False
+
+
 def test_faults_of_decisions_long_ones_and_tasks_are_counted_together(house: House) -> None:
     node = house.node
     assert node.metadata_errors == 0

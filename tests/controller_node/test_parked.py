@@ -103,3 +103,35 @@ def test_answers_that_wait_for_an_aborted_append_become_refusals() -> None:
     assert desk.refused == ["a", "gathered"] and not desk.parked
     desk.commit(2, 14)
     assert not desk.sent
+
+
+def test_an_answer_waits_for_the_first_offset_of_an_empty_log() -> None:
+    desk = Desk(high_watermark=0)
+    desk.parked.expect(1, 1)
+    desk.answer("a", 1)
+    assert not desk.sent and len(desk.parked) == 1
+    assert repr(desk.parked) == "<ParkedAnswers 1, offsets 1 to 1>"
+
+
+def test_what_an_append_has_settled_is_answered_though_the_core_says_so_later() -> None:
+    desk = Desk()
+    desk.parked.expect(1, 14)
+    desk.parked.committed(AppendCommitted(1, 14))
+    for number, expected in ((14, ["a"]), (13, ["a", "a"])):
+        desk.answer("a", number)
+        assert desk.sent == expected
+    desk.parked.abandon()
+    desk.parked.expect(2, 14)
+    desk.answer("again", 14)  # in another epoch it is settled anew
+    assert desk.sent == ["a", "a"]
+
+
+def test_an_answer_waits_with_the_first_of_two_or_three_appends_that_reaches_it() -> None:
+    desk = Desk()
+    desk.parked.expect(1, 12)
+    desk.parked.expect(2, 14)
+    desk.answer("first", 12)
+    desk.parked.expect(3, 16)
+    desk.answer("second", 14)
+    assert repr(desk.parked) == "<ParkedAnswers 2, offsets 12 to 16>"
+    assert [len(one.answers) for one in desk.parked._under_way] == [1, 1, 0]

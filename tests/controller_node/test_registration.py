@@ -18,6 +18,7 @@ from kraftd.controller_node.registration import (
     ControllerAnswered,
     Registration,
 )
+from kraftd.controller_node.twins import REMEDY
 from kraftd.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftd.messages.register_controller_record import ControllerEndpoint, RegisterControllerRecord
 from kraftd.raft.effects import Destination
@@ -227,3 +228,41 @@ def test_a_forgotten_or_uncommitted_record_shows_no_second_process(case: str) ->
         desk.know(ANOTHER, *([] if case == "forgotten" else [ENDPOINT]))
     desk.standing.active = case == "active"
     assert looked(desk) == [] and desk.registration.twin() == []
+
+
+def test_a_second_process_is_logged_once_a_minute_with_a_count() -> None:
+    desk = Desk()
+
+    def replaced(later_ms: int) -> list[Any]:
+        desk.know(THIS_RUN, ENDPOINT)
+        looked(desk)
+        desk.context.now_ms += later_ms
+        desk.know(ANOTHER, ENDPOINT)
+        desk.registration.look_for_a_twin()
+        return desk.outbox.take()
+
+    (first,) = replaced(0)
+    fields = {"its_listeners": "C://other:9093", "remedy": REMEDY, "seen": 1}
+    assert first == Say("error", "another process runs under this node's id", fields)
+    assert replaced(59_999) == []
+    (second,) = replaced(1)
+    assert second == Say("error", first.text, {**fields, "seen": 2})
+
+
+def test_a_process_is_reported_with_all_its_listeners() -> None:
+    desk = Desk()
+    desk.know(THIS_RUN, ENDPOINT)
+    looked(desk)
+    desk.know(ANOTHER, ENDPOINT, ControllerEndpoint("D", "third", 9094, 0))
+    (said,) = looked(desk)
+    assert said["its_listeners"] == "C://other:9093, D://third:9094"
+    node = "node 100 runs more than once, here and with the listeners"
+    assert desk.registration.twin() == [f"{node} C://other:9093, D://third:9094; {REMEDY}"]
+
+
+def test_before_any_request_no_answer_is_expected() -> None:
+    desk = Desk()
+    desk.core.epoch, desk.core.leader_id = -1, None  # as before the first election
+    assert desk.answer(0, DONE) == []
+    assert desk.registration.deadline_ms is None
+    assert repr(desk.registration) == "<Registration idle, next at None ms>"

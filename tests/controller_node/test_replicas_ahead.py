@@ -8,7 +8,7 @@ import pytest
 
 from kraftd.cli.doctor.judge_quorum import judge_refused
 from kraftd.controller_node import core_answers
-from kraftd.controller_node.replicas_ahead import REMEDY
+from kraftd.controller_node.replicas_ahead import REMEDY, UNKNOWN
 from kraftd.host.checkpointing import MADE, CheckpointOrder, make_checkpoint
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
@@ -238,3 +238,18 @@ def test_a_node_that_reconnects_or_asks_a_bootstrap_server_is_no_twin(
         house.clock.ms += every_ms
     assert told(house) == []
     assert TWINS not in house.said
+
+
+def test_replicas_ahead_are_listed_in_the_order_of_their_last_fetches(house: House) -> None:
+    end = house.node.core.log_end_offset
+    for node_id in (7, 8, 7):
+        fetch(house, end + 7, end + 5, node_id=node_id)
+    assert [line.split(" at ")[0] for line in told(house)] == ["node 8", "node 7"]
+
+
+def test_an_unknown_high_watermark_is_not_ahead__kip1166(house: House) -> None:
+    end = house.node.core.log_end_offset
+    fetch(house, end + 7, UNKNOWN)
+    assert told(house) == []
+    fetch(house, end + 7, UNKNOWN - 1)
+    assert len(told(house)) == 1

@@ -8,6 +8,7 @@ import pytest
 
 from kraftd.controller_node.acl_publisher import AclPublisher
 from kraftd.controller_node.events import CommittedRead
+from kraftd.controller_node.loading import Loading
 from kraftd.requests.effects import Answer, AuditLine
 from kraftd.requests.events import FramesReceived
 from tests.controller_node.house import House
@@ -96,6 +97,20 @@ def test_parts_with_work_under_way_show_it(house: House) -> None:
     )
     assert repr(first) == f"<AppendUnderWay {first.append_id} to {first.end_offset}, 1 answers>"
     assert repr(node._sayings) == "<Sayings 2 wait>"
+
+
+def test_a_turn_that_is_asked_for_and_a_replay_behind_its_log_show_it(house: House) -> None:
+    node = house.node
+    node._turns.ask()
+    assert repr(node._turns) == "<Turns, one asked for>"
+    node.following.replay.complete = False
+    assert repr(node.following.replay) == "<Replay at 13, behind>"
+    node.registration._in_flight = True
+    assert repr(node.registration) == "<Registration asked, next at None ms>"
+    loading = Loading()
+    loading.records = 5
+    assert loading.snapshot_records_so_far == 5
+    assert repr(loading) == "<Loading 5 records, 0 snapshots>"
 
 
 def test_effects_and_events_show_how_large_they_are(house: House) -> None:

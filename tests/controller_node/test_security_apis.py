@@ -85,7 +85,7 @@ def test_without_an_authorizer_acls_are_refused_as_disabled(house: House) -> Non
     (refused,) = house.ask(
         ApiKey.DELETE_ACLS, 3, DeleteAclsRequest([DeleteAclsFilter(*ANYTHING)])
     ).filter_results
-    assert refused.error_code == disabled
+    assert (refused.error_code, refused.error_message) == (disabled, "No Authorizer is configured.")
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

@@ -313,7 +313,9 @@ def test_waiting_calls_are_handled_a_few_a_turn_with_less_time_left() -> None:
     desk.context.now_ms += 30
     assert desk.turn() == [("handle", call) for call in calls[:-1]]
     assert [call.message.timeout_ms for call in calls] == [470] * WAITING_CALLS_PER_CALLBACK + [500]
-    assert desk.turn() == [("handle", calls[-1])]
+    late = unregister(99)
+    assert desk.long.put_off(late) is True
+    assert desk.turn() == [("handle", calls[-1]), ("handle", late)]
 
 
 def test_a_waiting_call_that_needs_many_turns_stops_those_behind_it() -> None:

@@ -195,3 +195,16 @@ def test_fetches_of_tools_and_of_replicas_before_v15_are_distinguished() -> None
         request = FetchRequest(replica_id=replica_id, topics=topics)
         leader.fetching.note(Call(1, 0, "C", "h", ApiKey.FETCH, 12, 1, "c", request), NOW_MS)
     assert leader.fetching._fetchers.keys() == {0, 5}
+
+
+@pytest.mark.parametrize(("pause_ms", "found"), [(LIVE_MS - 1, True), (LIVE_MS, False)])
+def test_a_connection_returns_only_if_it_fetched_just_before(pause_ms: int, found: bool) -> None:
+    leader = Leader()
+    for _ in range(MIN_RETURNS):
+        leader.fetch(1, A)
+        leader.fetch(2, A)
+    one = leader.fetching._fetchers[7]
+    before = one.returns
+    one.seen[1, A] = (NOW_MS - pause_ms, "host1")
+    leader.fetch(1, A)
+    assert (one.returns > before) is found

@@ -16,6 +16,7 @@ from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.messages.unregister_broker_response import UnregisterBrokerResponse
 from kraftd.messages.vote_request import VoteRequest
 from kraftd.requests import boundary as boundary_module
+from kraftd.requests.answer_memo import AnswerMemo
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, AuditLine, CloseConnection, Say
@@ -333,3 +334,18 @@ def test_requests_of_versions_that_are_not_served_are_counted() -> None:
     for count in (1, 2):
         door.send(ApiKey.METADATA, 12, MetadataRequest([]))
         assert door.boundary.stats.not_served == count
+
+
+def test_answers_are_kept_only_where_everything_is_allowed() -> None:
+    registry, memo = Registry(ListenerKind.CONTROLLER, []), AnswerMemo([])
+    allowing: Any = Only(ALICE)
+    assert Boundary(registry, Outbox(), memo=memo).memo is memo
+    assert Boundary(registry, Outbox(), authorizer=allowing, memo=memo).memo is None
+    assert Boundary(registry, Outbox()).memo is None
+
+
+def test_a_call_has_the_listener_and_the_address_of_its_connection() -> None:
+    door = Door(well)
+    door.unregister()
+    (call,) = door.calls
+    assert (call.connection_id, call.listener, call.host) == (1, "CONTROLLER", "10.0.0.1")

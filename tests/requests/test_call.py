@@ -13,6 +13,7 @@ from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.messages.envelope_response import EnvelopeResponse
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraftd.messages.unregister_broker_response import UnregisterBrokerResponse
+from kraftd.requests import call as call_module
 from kraftd.requests.call import Call, FrameMemo
 from kraftd.requests.effects import AnswerRecords
 from kraftd.wire.api import ApiKey, response_version
@@ -125,3 +126,25 @@ def test_a_call_shows_its_api_its_client_and_the_envelope_around_it() -> None:
     assert repr(inner) == "<Call FETCH v12 in Envelope of 'c' at h, User:ANONYMOUS>"
     assert repr(inner.envelope) == "<Call ENVELOPE v0 of 'broker' at h, User:ANONYMOUS>"
     assert repr(call(999, 3, carried=False)) == "<Call API 999 v3 of 'c' at h, User:ANONYMOUS>"
+
+
+def test_an_answer_that_many_get_is_encoded_once_for_each_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    memo = FrameMemo()
+    encoded: list[int] = []
+
+    def encode(key: int, version: int, correlation_id: int, response: Message) -> Any:
+        encoded.append(version)
+        return encode_response(key, version, correlation_id, response)
+
+    monkeypatch.setattr(call_module, "encode_response", encode)
+    first, equal, other = fetched(b"ab"), fetched(b"ab"), fetched(b"cd")
+    for version, response in ((12, first), (12, first), (12, equal), (11, first), (12, equal), (12, other)):
+        whole = memo.frame(ApiKey.FETCH, version, 5, response)
+        assert whole == b"".join(encode_response(ApiKey.FETCH, version, 5, response))
+    assert encoded == [12, 11, 12]
+
+
+def test_an_envelope_around_an_answer_in_turns_says_that_it_was_handled__kip590() -> None:
+    made = call(ApiKey.UNREGISTER_BROKER, 0, carried=True)
+    whole = b"".join(last(made.frame_in_turns(UnregisterBrokerResponse(0, 42, "no"))))
+    assert opened(whole).error_code == ErrorCode.NONE

@@ -93,3 +93,14 @@ def test_a_carried_request_is_a_call_at_the_envelopes_place__kip590(client_id: s
     assert (call.key, call.version, call.correlation_id) == (ApiKey.DELETE_TOPICS, 5, 7)
     assert (call.client_id, call.message) == (client_id or "", request)
     assert (call.arrived_ns, call.size_bytes) == (5, len(frame))
+
+
+def test_a_client_id_of_a_negative_length_is_no_request() -> None:
+    frame = struct.pack(">hhih", ApiKey.API_VERSIONS, 1, 7, -2) + b"ab"
+    with pytest.raises(ProtocolError):
+        read_call(ROUTES, 1, 2, "C", "h", frame)
+
+
+def test_an_answer_to_what_is_not_served_is_an_exception_with_a_text() -> None:
+    error = NotServed([b"ab"])
+    assert (str(error), error.parts) == ("not served", [b"ab"])

@@ -143,3 +143,8 @@ def test_a_refusal_as_a_whole_has_its_text_and_names_no_elements(text: str | Non
     partitions = AlterPartitionRequest(1, 2, [TopicData(bytes(16))])
     whole: Any = refuse(ApiKey.ALTER_PARTITION, 3, partitions, DENIED, text)
     assert (whole.error_code, whole.topics) == (DENIED, [])
+
+
+def test_refused_descriptions_of_quotas_have_no_list_at_all() -> None:
+    answer: Any = refuse(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, None, DENIED)
+    assert (answer.error_code, answer.entries) == (DENIED, None)

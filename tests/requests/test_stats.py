@@ -107,9 +107,10 @@ def partitions(*codes: int) -> FetchableTopicResponse:
         (FetchResponse(error_code=70, responses=[partitions(3)]), [70, 3], (0, 0)),
         (FetchResponse(), [], (0, 0)),
         (UpdateFeaturesResponse(0, 0, "", [UpdatableFeatureResult("a", 42, "")]), [42], (0, 0)),
+        (UpdateFeaturesResponse(0, 41, "", [UpdatableFeatureResult("a", 42, "")]), [41, 42], (0, 0)),
         (CreateTopicsResponse(topics=CREATED), [1] * 4, (8, 2)),
     ],
-    ids=["partitions", "whole", "none", "feature", "topics"],
+    ids=["partitions", "whole", "none", "feature", "whole and feature", "topics"],
 )
 @pytest.mark.parametrize("structs", [1, 4, 2_000])
 def test_errors_counted_in_turns_are_those_counted_at_once(
