@@ -21,12 +21,20 @@ _LINES_SHOWN = 15
 
 # Below Linux's ephemeral range, so that no outgoing connection takes a stopped node's port before it is back.
 _PORTS = range(20000, 32000)
+# Each pytest-xdist worker draws from every eighth port, for the same reason: other workers leave them alone.
+_WORKERS = 8
 _taken: set[int] = set()
+
+
+def _own_ports() -> range:
+    """The ports that this process may hand out: all of them, or those of its pytest-xdist worker."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    return _PORTS[int(worker[2:]) % _WORKERS :: _WORKERS] if worker.startswith("gw") else _PORTS
 
 
 def free_port() -> int:
     """A loopback port that nothing listens on and that this process has not handed out before."""
-    for port in random.SystemRandom().sample(_PORTS, 200):
+    for port in random.SystemRandom().sample(_own_ports(), 200):
         with socket.socket() as probe:
             try:
                 probe.bind((HOST, port))
