@@ -47,7 +47,7 @@ class _Inode:
     """A file's bytes as the process sees them, its durable bytes, and the changes between the two."""
 
     data: bytearray = field(default_factory=bytearray)
-    durable: bytes = b""
+    durable: bytearray = field(default_factory=bytearray)
     unsynced: list[tuple[int, bytes | None]] = field(default_factory=list)  # (position, data) or (size, None)
     rotten: list[int] = field(default_factory=list)  # positions of flipped bits
     durably_rotten: list[int] = field(default_factory=list)
@@ -94,9 +94,14 @@ class MemoryFile:
 
     def sync(self) -> None:
         self._disk.step("sync", self.path)
-        self._inode.durable = bytes(self._inode.data)
-        self._inode.unsynced.clear()
-        self._inode.durably_rotten = self._inode.rotten
+        inode = self._inode
+        if inode.rotten:  # bits that flipped under unsynced bytes are in no change
+            inode.durable[:] = inode.data
+        else:  # long files grow by small changes: only those are copied
+            for position, change in inode.unsynced:
+                _apply(inode.durable, position, change)
+        inode.unsynced.clear()
+        inode.durably_rotten = inode.rotten
 
     def close(self) -> None:
         pass
@@ -146,15 +151,13 @@ class MemoryDisk:
 
     def durable_bytes(self, path: str) -> bytes:
         """The bytes of a file that survive any loss of power."""
-        return self._names[path].durable
+        return bytes(self._names[path].durable)
 
     def flip_bit(self, path: str, position: int, bit: int) -> None:
         """Bit rot: silently change a durable byte."""
         inode = self._names[path]
         inode.data[position] ^= 1 << bit
-        durable = bytearray(inode.durable)
-        durable[position] ^= 1 << bit
-        inode.durable = bytes(durable)
+        inode.durable[position] ^= 1 << bit
         inode.rotten = [*inode.rotten, position]
         inode.durably_rotten = [*inode.durably_rotten, position]
 
@@ -195,7 +198,7 @@ class MemoryDisk:
                             if choose(4) == 1:
                                 _apply(data, max(len(data), position + len(written)), None)
                 rotten = inode.durably_rotten
-                inodes[id(inode)] = _Inode(data, bytes(data), rotten=rotten, durably_rotten=rotten)
+                inodes[id(inode)] = _Inode(data, bytearray(data), rotten=rotten, durably_rotten=rotten)
             survivor._names[path] = inodes[id(inode)]
         survivor._durable_names = dict(survivor._names)
         return survivor
@@ -223,7 +226,11 @@ class MemoryDisk:
 
     def list_names(self, directory: str) -> list[str]:
         self.check_alive()
-        return sorted(os.path.basename(path) for path in self._names if os.path.dirname(path) == directory)
+        prefix = f"{directory}/"
+        start = len(prefix)
+        return sorted(
+            path[start:] for path in self._names if path.startswith(prefix) and path.find("/", start) < 0
+        )
 
     def list_others(self, directory: str) -> dict[str, str]:
         return {}
