@@ -152,7 +152,7 @@ class RaftCore:
 
     @property
     def is_leader(self) -> bool:
-        return self._replica.state is State.LEADER
+        return isinstance(self._replica.role, Leader)
 
     @property
     def hears_leader(self) -> bool:

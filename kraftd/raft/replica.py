@@ -94,6 +94,7 @@ class Replica:
         self._sync_limit: int | None = None  # of the sync under way, if the log was truncated meanwhile
         self._persisted: tuple[QuorumStateData, int] | None = None
         self._announced: tuple[int, int | None, bool] | None = None
+        self._bootstrap: tuple[VoterSet, RaftConfig, list[Destination]] | None = None
         if durable.election is not None:
             election = durable.election
             self.epoch = max(0, election.leader_epoch)
@@ -156,8 +157,10 @@ class Replica:
 
     def leader_destination(self) -> Destination | None:
         """The leader's endpoint on the quorum's listener."""
+        if self.leader_id is None:
+            return None
         endpoint = listener_endpoint(self.leader_listeners, self.config.listener_name)
-        if self.leader_id is None or endpoint is None:
+        if endpoint is None:
             return None
         return Destination(self.leader_id, endpoint.host, endpoint.port)
 
@@ -169,6 +172,13 @@ class Replica:
         """The nodes that may know the leader: the configured bootstrap servers, else the static voters, and
         the voters of the log, among which none of the former may be left. Never this node.
         """
+        voters, config, known = self.voters, self.config, self._bootstrap
+        if known is None or known[0] is not voters or known[1] is not config:
+            # Every step of a replica without a leader asks for them.
+            known = self._bootstrap = voters, config, self._find_bootstrap(voters)
+        return known[2]
+
+    def _find_bootstrap(self, voters: VoterSet) -> list[Destination]:
         own = {(one.host, one.port) for one in self.config.listeners}
         if self.config.bootstrap_servers:
             found = [Destination(-2 - i, *one) for i, one in enumerate(self.config.bootstrap_servers)]
@@ -178,7 +188,7 @@ class Replica:
                 for voter in self.history.static_voters
                 if voter.key.id != self.config.node_id
             ]
-        found += [one for voter in self.voters if (one := self.voter_destination(voter.key.id)) is not None]
+        found += [one for voter in voters if (one := self.voter_destination(voter.key.id)) is not None]
         return list({at: one for one in found if (at := (one.host, one.port)) not in own}.values())
 
     # --- acting ---
