@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
@@ -14,13 +15,14 @@ from kraftd.controller_node import effects as server
 from kraftd.controller_node.identity import Identity
 from kraftd.controller_node.node import Node
 from kraftd.controller_node.registration import AskController, ControllerAnswered
+from kraftd.fetch.purgatory import Purgatory
 from kraftd.host.executor import EffectExecutor
 from kraftd.host.node_executor import NodeExecutor
 from kraftd.log.errors import DiskFull
 from kraftd.metadata.features import default_bootstrap_records
 from kraftd.metadata.image import Image
 from kraftd.raft import effects as raft
-from kraftd.raft.config import RaftConfig
+from kraftd.raft.config import Dice, DurableState, RaftConfig
 from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import Effect
 from kraftd.raft.events import Event, RequestAbandoned, RequestReceived, ShutdownRequested
@@ -53,27 +55,24 @@ def api_of(message: Message) -> int:
     return key
 
 
-class WatchedCore:
+class WatchedCore(RaftCore):
     """The consensus core, with the checkers watching each event and the effects that stay in the node."""
 
-    def __init__(self, core: RaftCore, process: ControllerProcess) -> None:
-        self._core = core
-        self._process = process
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._core, name)
+    process: ControllerProcess
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
-        process, core = self._process, self._core
+        process = self.process
         checks, trace = process.world.checks, process.world.trace
         process.core_stepped = True
-        process.led_before = core.epoch if core.is_leader else -1
+        process.led_before = self.epoch if self.is_leader else -1
         if type(event) is RequestReceived:
             process.requests[event.request_id] = None
         elif type(event) is RequestAbandoned:
             process.requests.pop(event.request_id, None)
         checks.before_step(process, event)
-        made = core.step(event, now_ms)
+        made = super().step(event, now_ms)
+        if not made:
+            return made
         reset = any(type(effect) is raft.ResetLog for effect in made)  # the log is another once that is done
         for effect in made:
             if trace.tell is not None:
@@ -109,6 +108,11 @@ class ControllerProcess(Process):
         self.node: Node
         super().__init__(world, host, config, files)
 
+    def _make_core(self, durable: DurableState, dice: Dice) -> RaftCore:
+        core = WatchedCore(self.config, durable, dice, Purgatory(), Purgatory())
+        core.process = self
+        return core
+
     def _make_node(self) -> Node:
         world, host, config, files = self.world, self.host, self.config, self.files
         dice = world.dice("node", host.id, host.starts)
@@ -126,9 +130,8 @@ class ControllerProcess(Process):
         listeners = tuple(one._replace(security_protocol=SASL_PLAINTEXT) for one in config.listeners)
         identity = Identity(host.id, CLUSTER_ID, dice.uuid(), listeners)
         bootstrap = files.storage.bootstrap or default_bootstrap_records()
-        watched: Any = WatchedCore(self.core, self)
         self.authorizer = StandardAuthorizer(EVERYBODY)
-        return Node(identity, watched, context, bootstrap, files.storage.snapshot(), self.authorizer)
+        return Node(identity, self.core, context, bootstrap, files.storage.snapshot(), self.authorizer)
 
     def __repr__(self) -> str:
         return f"<ControllerProcess {self.host.starts} of {self.node!r}, {self.core!r}>"
@@ -157,7 +160,7 @@ class ControllerProcess(Process):
 
     def step_node(self, event: Any, now_ms: int) -> list[Effect]:
         """Step the node with an event, watched by the checkers."""
-        return self._watched(event, code_of(type(event)), lambda: self.node.step(event, now_ms), now_ms)
+        return self._watched(event, code_of(type(event)), partial(self.node.step, event, now_ms), now_ms)
 
     def _watched(self, event: Any, code: int, step: Callable[[], list[Effect]], now_ms: int) -> list[Effect]:
         world, core = self.world, self.core

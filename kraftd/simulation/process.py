@@ -21,7 +21,7 @@ from kraftd.log.memory_disk import SimulatedCrash
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from kraftd.raft import effects as raft
-from kraftd.raft.config import RaftConfig
+from kraftd.raft.config import Dice, DurableState, RaftConfig
 from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import Destination, Effect
 from kraftd.raft.events import (
@@ -89,7 +89,7 @@ class Process:
         self._guards = 0
         durable = files.storage.durable_state(host.static_voters)
         dice = world.dice("core", host.id, host.starts)
-        self.core = RaftCore(config, durable, dice, Purgatory(), Purgatory())
+        self.core = self._make_core(durable, dice)
         self.executor = self._make_executor()
         self.executor.before_effect = self._before_effect
         self.executor.after_step = self._after_step
@@ -108,6 +108,9 @@ class Process:
 
     def _make_state(self) -> Registers | Metadata:
         return Registers(self.files)
+
+    def _make_core(self, durable: DurableState, dice: Dice) -> RaftCore:
+        return RaftCore(self.config, durable, dice, Purgatory(), Purgatory())
 
     def _make_executor(self) -> EffectExecutor:
         return CoreExecutor(self)
@@ -140,10 +143,10 @@ class Process:
     def note_snapshots(self, event: Event) -> None:
         """Note that the disk has changed, before the core is notified."""
         kind = type(event)
-        if isinstance(event, SnapshotTaken | SnapshotFinished):
+        if kind is SnapshotTaken or kind is SnapshotFinished:
             if kind is SnapshotFinished:
                 self.world.trace.kinds["download finished"] += 1
-            self.world.checks.snapshot_named(self, event.snapshot_id)
+            self.world.checks.snapshot_named(self, event.snapshot_id)  # type: ignore[attr-defined]
         elif kind is LogStartMoved:
             self.host.mirror.start_at(self.files.log.log_start)
             self.world.checks.log_start_moved(self)
@@ -222,11 +225,8 @@ class Process:
         checks.before_step(self, event)
         self._stepped_ms = now_ms
         effects = core.step(event, now_ms)
-        code = CODES.get(kind)
-        if code is None:
-            code = CODES[kind] = code_of(kind)
         world.trace.step(
-            now_us, self.id, code, core.epoch, core.log_end_offset, core.high_watermark, len(effects)
+            now_us, self.id, code_of(kind), core.epoch, core.log_end_offset, core.high_watermark, len(effects)
         )
         return effects
 
@@ -405,4 +405,7 @@ class Process:
 
 def code_of(kind: type) -> int:
     """The number of an event type in the trace."""
-    return sum(kind.__name__.encode())
+    code = CODES.get(kind)
+    if code is None:
+        code = CODES[kind] = sum(kind.__name__.encode())
+    return code
