@@ -5,6 +5,7 @@ Tests marked ``kafka`` need Java and Apache Kafka's jars. Those marked ``contain
 Where something is missing they are skipped and one line of the summary says so; with CI=true that fails.
 
 With pytest-xdist (``-n``) a folder under ``tests/kafka`` goes to one worker whole: its tests share a cluster.
+So does ``tests/container``, whose tests share an image.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from tests.wire import sanitized
 
 _NOT_RUN = "not run: "
 _NEEDS = ("kafka", "container", "compiler", "browser", "promtool")
+_LONG = ("kafka", "container", "compiler")
+_SHARED = ("tests/kafka/", "tests/container/")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,7 +62,7 @@ def missing_for(marker: str) -> str | None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # The long ones first, so that no worker is left alone with them at the end.
-    items.sort(key=lambda item: item.get_closest_marker("kafka") is None)
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, _LONG)))
     for item in items:
         for marker in _NEEDS:
             if item.get_closest_marker(marker) and (lack := missing_for(marker)):
@@ -99,7 +102,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     class SharedClusters(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            return file.rpartition("/")[0] if "tests/kafka/" in file else file
+            return file.rpartition("/")[0] if any(folder in file for folder in _SHARED) else file
 
     config.option.loadscopereorder = False
     return SharedClusters(config, log)
