@@ -18,7 +18,7 @@ from kraftd.host.cluster_view import NodeView
 from kraftd.log.errors import CorruptStorage
 from kraftd.metadata.image import Image
 from kraftd.raft.events import DeadlineReached, Event
-from kraftd.requests.effects import Answer, CloseConnection
+from kraftd.requests.effects import Answer, CloseConnection, Say
 from kraftd.requests.events import ConnectionClosed, FramesReceived, TurnCame
 from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.files import CLUSTER_ID, LISTENER
@@ -122,6 +122,8 @@ class ClientSide:
                 readers.hung_up(effect.call.connection_id)
             else:
                 readers.answered(self, effect.call.slot, effect.fill(data))
+        elif kind is Say:
+            getattr(self.process.ports.log, effect.level)(effect.text, **effect.fields)
         elif kind is TakeClientTurn:
             self._timer.call_soon(self._step, TurnCame())
         elif kind is CloseConnection:

@@ -37,6 +37,9 @@ class Operator:
 
     def error(self, text: str, **fields: Any) -> None:
         self._read(text, fields)
+        fault = fields.get("exc_info")
+        if isinstance(fault, Exception):
+            raise fault  # a bug that the node has survived is one all the same
 
     def _read(self, text: str, fields: dict[str, Any]) -> None:
         process = self._process

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gc
+import itertools
+from typing import Any
 
 import pytest
 
+from kraftd.client_node.log_source import LogSource
+from kraftd.controller_node.decisions import Decisions
 from kraftd.simulation.cluster import Host
 from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.options import draw_options
@@ -66,3 +70,20 @@ def test_a_clock_says_when_it_will_show_a_time(rate_ppm: int) -> None:
     due_ms = clock.now_ms(5_000_000) + 1_234
     moment_us = clock.when_us(due_ms)
     assert clock.now_ms(moment_us) >= due_ms > clock.now_ms(moment_us - 2)
+
+
+@pytest.mark.parametrize("broken", ["controller", "client side"])
+def test_a_fault_that_a_node_survives_fails_its_world(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    owner: Any = Decisions if broken == "controller" else LogSource
+    name = "decide" if broken == "controller" else "read"
+    real, calls = getattr(owner, name), itertools.count()
+
+    def sometimes(*arguments: Any, **more: Any) -> Any:
+        if next(calls) == 20:
+            raise ZeroDivisionError("planted")
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(owner, name, sometimes)
+    outcome = run_seed(15 if broken == "controller" else 0, short=True)
+    assert next(calls) > 20
+    assert (outcome.invariant, outcome.text) == ("error", "ZeroDivisionError: planted")
