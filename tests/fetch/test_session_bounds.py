@@ -7,7 +7,9 @@ import pytest
 from kraftd.fetch.session_cache import EVICTION_MS, CacheLimits
 from kraftd.fetch.sessions import named_partitions
 from kraftd.fetch.slots import SLOT_BYTES, slot_bytes
+from kraftd.fetch.source import Reader
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from kraftd.messages.fetch_response import FetchResponse
 from kraftd.wire.error_code import ErrorCode
 from tests.fetch.test_sessions import House, asking, told
 
@@ -193,3 +195,128 @@ def test_partitions_with_records_may_be_forgotten_before_they_are_read() -> None
     second = house.fetch(asking(first.session_id, 1, {}, forgotten=((topic, 0), (topic, 1), (topic, 3))))
     assert second is not None
     assert {key[1]: len(data.records or b"") for key, data in told(second).items()} == {2: 100, 4: 100}
+
+
+def test_the_longest_idle_session_goes_first() -> None:
+    house = House(limits=CacheLimits(slots=3))
+    ids = []
+    for now_ms in (0, 0, 10):
+        house.now_ms = now_ms
+        ids.append(session_of(house, 1))
+    for now_ms in (EVICTION_MS + 1, EVICTION_MS + 2):
+        house.now_ms = now_ms
+        ids.append(session_of(house, 1))
+    assert all(ids)
+    assert {one.id for one in house.sessions.cache} == {ids[2], *ids[3:]}
+    house.now_ms = EVICTION_MS + 11
+    assert session_of(house, 1)
+    assert ids[2] not in {one.id for one in house.sessions.cache}
+
+
+def test_of_sessions_that_are_idle_as_long_the_lowest_id_goes() -> None:
+    house = House(limits=CacheLimits(slots=2))
+    ids = [session_of(house, 1), session_of(house, 1)]
+    house.now_ms = EVICTION_MS + 1
+    assert session_of(house, 1)
+    assert min(ids) not in {one.id for one in house.sessions.cache}
+
+
+def test_a_session_that_forgets_its_partitions_takes_less_room_and_in_the_end_none() -> None:
+    house = House()
+    one, _ = house.world.source.topics["a"]
+    size_bytes, cache = slot_bytes((one, 0)), house.sessions.cache
+    first = session_of(house, 3)
+    assert (cache.partitions, cache.size_bytes) == (3, 3 * size_bytes)
+    house.fetch(asking(first, 1, {}, forgotten=((one, 1), (one, 77))))
+    assert (cache.partitions, cache.size_bytes) == (2, 2 * size_bytes)
+    assert len(house.sessions.watchers) == 2
+    last = house.fetch(asking(first, 2, {}, forgotten=((one, 0), (one, 2))))
+    assert last is not None and (last.error_code, last.session_id, last.responses) == (0, 0, [])
+    assert (len(cache), cache.partitions, cache.size_bytes) == (0, 0, 0)
+
+
+def test_a_parked_fetch_that_the_next_displaces_is_refused_under_its_session() -> None:
+    house = House()
+    first = session_of(house, 1)
+    assert house.fetch(asking(first, 1, {}, max_wait_ms=500), "displaced") is None
+    assert house.fetch(asking(first, 2, {}), "next") is not None
+    (displaced,) = house.completed
+    assert displaced.fetch_id == "displaced"
+    assert displaced.response == FetchResponse(
+        error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=first
+    )
+
+
+def test_a_session_that_is_closed_answers_its_parked_fetch() -> None:
+    house = House()
+    assert house.parked is not None
+    first, second = session_of(house, 1), session_of(house, 1)
+    assert house.fetch(asking(first, 1, {}, max_wait_ms=500), "parked") is None
+    assert house.parked.close_session(first + second, 0) == []
+    (closed,) = house.parked.close_session(first, 0)
+    assert closed.fetch_id == "parked"
+    assert closed.response == FetchResponse(session_id=first)
+    assert house.parked.close_session(second, 0) == []
+    assert not len(house.sessions.cache) and not len(house.sessions.watchers)
+
+
+def test_a_session_that_another_identity_continues_is_examined_anew() -> None:
+    house = House()
+    first = session_of(house, 3)
+    for epoch, identity, looks in ((1, "me", 3), (2, "me", 0), (3, "you", 3)):
+        before = house.world.source.looks
+        context = house.sessions.begin(asking(first, epoch, {}), 17, 0, identity)
+        assert context.subscription.reader == Reader(-1, 0, identity)
+        assert house.world.source.looks - before == looks
+        house.sessions.answer(context, 0)
+
+
+def test_a_reader_has_the_isolation_level_of_its_request() -> None:
+    request = asking(0, 0, {})
+    request.isolation_level = 1
+    assert House().sessions.begin(request, 17, 0, "me").subscription.reader == Reader(-1, 1, "me")
+
+
+def test_partitions_of_deleted_and_of_unknown_topics_are_refused_in_each_answer() -> None:
+    house = House()
+    deleted, unknown = house.world.source.topics["a"][0], bytes(15) + b"\x99"
+    first = house.fetch(asking(0, 0, {(unknown, 1): 0, (deleted, 0): 0, (deleted, 1): 0, (unknown, 0): 0}))
+    assert first is not None
+    house.world.delete("a")
+    for epoch in (1, 2):
+        answer = house.fetch(asking(first.session_id, epoch, {}))
+        assert answer is not None
+        assert {key: data.error_code for key, data in told(answer).items()} == {
+            (deleted, 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            (deleted, 1): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            (unknown, 0): ErrorCode.UNKNOWN_TOPIC_ID,
+            (unknown, 1): ErrorCode.UNKNOWN_TOPIC_ID,
+        }
+        assert {one.topic for one in answer.responses if one.topic_id == unknown} == {""}
+
+
+def test_a_follower_that_never_had_everything_was_never_caught_up() -> None:
+    house = House()
+    one, partitions = house.world.source.topics["a"]
+    partitions[0].append(100)
+    house.now_ms = 5
+    first = house.fetch(asking(0, 0, {(one, 0): 0}, replica_id=3))
+    assert first is not None
+    (session,) = house.sessions.cache
+    assert session.subscription.caught_up_ms((one, 0)) == -1
+
+
+def test_a_fetch_gives_up_when_many_first_batches_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kraftd.fetch.subscription.MAX_MISSES_PER_FETCH", 3)
+    house, topic = House(), bytes(15) + b"\x77"
+    for index, partition in enumerate(house.world.source.create("many", topic, 9)):
+        partition.append(100 if index < 2 else 400)
+        partition.high_watermark = 1
+    first = house.fetch(asking(0, 0, {(topic, index): 0 for index in range(9)}, max_bytes=0))
+    assert first is not None
+    for epoch, max_bytes, reads in ((1, 100, 1), (2, 200, 1 + 3)):
+        before = house.world.source.reads
+        answer = house.fetch(asking(first.session_id, epoch, {}, max_bytes=max_bytes))
+        assert answer is not None
+        assert [len(data.records or b"") for data in told(answer).values()] == [100]
+        assert house.world.source.reads - before == reads

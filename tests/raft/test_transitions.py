@@ -68,4 +68,4 @@ def test_no_state_is_a_dead_end(state: State) -> None:
 
 def test_diagram_in_the_docs_is_drawn_from_the_table() -> None:
     page = Path(__file__).parents[2] / "docs" / "raft.md"
-    assert diagram() in page.read_text()
+    assert f"```mermaid\n{diagram()}\n```" in page.read_text()

@@ -1,0 +1,188 @@
+"""The texts of errors that end the process, and of those that are sent to an operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftd.messages.add_raft_voter_response import AddRaftVoterResponse
+from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraftd.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from kraftd.raft.effects import AppendAccepted, AppendRefused
+from kraftd.raft.events import AppendRequested, KRaftVersionUpgradeRequested, SnapshotFinished
+from kraftd.raft.log_view import LogView
+from kraftd.raft.quorum.voters import VoterSet
+from kraftd.raft.replica import CommittedIsLost, ConsensusBroken
+from kraftd.raft.transitions import Cause, IllegalTransition, State, check
+from kraftd.types import METADATA_TOPIC, OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode
+from tests.raft.lone import EPOCH, Lone, fetch, fetch_answer
+from tests.raft.test_membership import add_of
+from tests.raft.world import bootstrap_batch, key_of, node_config
+
+LEADS = EPOCH + 1
+END = 11
+RECOVERED = (
+    ", below its high watermark 10: the quorum was recovered, or restored, without records that this "
+    "node knows as committed. Format its directory anew and let it join"
+)
+
+
+def with_everything_committed() -> Lone:
+    lone = Lone().follow()
+    lone.tell(lone.sent("Fetch")[0], fetch_answer(EPOCH, high_watermark=10))
+    assert lone.core.high_watermark == 10
+    return lone
+
+
+def test_a_replica_that_is_to_lose_committed_records_says_what_became_of_the_quorum() -> None:
+    lone = with_everything_committed()
+    who = repr(lone.core._replica)
+    with pytest.raises(CommittedIsLost) as cut:
+        lone.tell(lone.sent("Fetch")[0], fetch_answer(EPOCH, diverging=OffsetAndEpoch(5, 3)))
+    assert str(cut.value) == f"{who} is asked to truncate to 0{RECOVERED}"
+    lone = with_everything_committed()
+    with pytest.raises(CommittedIsLost) as replaced:
+        lone.tell(lone.sent("Fetch")[0], fetch_answer(EPOCH, snapshot=OffsetAndEpoch(8, 2)))
+    assert str(replaced.value) == f"{who} is to go on from snapshot 8@2 of another log{RECOVERED}"
+
+
+def test_a_log_that_ends_before_its_snapshot_is_not_started_with() -> None:
+    with pytest.raises(ConsensusBroken, match=r"has snapshot 20@4, later than the end of its log$"):
+        Lone(snapshots={OffsetAndEpoch(20, 4): 100})
+
+
+def test_a_step_that_fails_half_way_ends_the_process() -> None:
+    lone = Lone().lead()
+    values: Any = [None]
+    with pytest.raises(TypeError):
+        lone.step(AppendRequested("nothing", values, LEADS))
+    values = ["text, not bytes"]
+    with pytest.raises(ConsensusBroken, match="a step broke off half way: TypeError"):
+        lone.step(AppendRequested("half", values, LEADS))
+
+
+def test_an_illegal_transition_names_state_cause_and_epochs() -> None:
+    with pytest.raises(IllegalTransition) as no_way:
+        check(State.LEADER, Cause.VOTES_WON, 5, 5)
+    assert str(no_way.value) == f"leader has no way out by {Cause.VOTES_WON.value!r}"
+    with pytest.raises(IllegalTransition) as raised:
+        check(State.CANDIDATE, Cause.VOTES_WON, 5, 6)
+    assert str(raised.value) == f"{Cause.VOTES_WON.value!r} must stay in epoch 5, not go to 6"
+    with pytest.raises(IllegalTransition) as kept:
+        check(State.PROSPECTIVE, Cause.PRE_VOTES_WON, 5, 5)
+    assert str(kept.value) == f"{Cause.PRE_VOTES_WON.value!r} must raise epoch 5, not set 5"
+
+
+def test_batches_that_do_not_continue_a_log_are_described() -> None:
+    log = LogView(0, 10, [(4, 0)])
+    with pytest.raises(ValueError, match=r"^batch 9\.\.12 does not continue a log that ends at 10$"):
+        log.append(4, 9, 12)
+    with pytest.raises(ValueError, match=r"^batch 10\.\.10 does not continue a log that ends at 10$"):
+        log.append(4, 10, 10)
+    with pytest.raises(ValueError, match=r"^batch of epoch 3 behind epoch 4$"):
+        log.append(3, 10, 11)
+
+
+def test_a_replica_that_does_not_lead_describes_no_quorum_and_says_so() -> None:
+    lone = Lone()
+    asked = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
+    (told,) = lone.ask(asked, 2).topics[0].partitions
+    error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (told.partition_index, told.error_code, told.error_message) == (0, error, error.message)
+    other = DescribeQuorumRequest([TopicData("other", [PartitionData(3)])])
+    (told,) = lone.ask(other, 2).topics[0].partitions
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert (told.partition_index, told.error_code, told.error_message) == (3, error, error.message)
+
+
+def test_a_leader_describes_the_endpoints_of_the_voters() -> None:
+    lone = Lone().lead()
+    asked = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
+    nodes = lone.ask(asked, 2).nodes
+    told = [(one.node_id, at.name, at.host, at.port) for one in nodes for at in one.listeners]
+    assert told == [(one, "CONTROLLER", f"n{one}", 9000 + one) for one in (1, 2, 3)]
+
+
+# --- changes of the voters ----------------------------------------------------------------------------
+
+
+def leader() -> Lone:
+    lone = Lone().lead()
+    lone.sync()
+    lone.ask(fetch(2, LEADS, END, LEADS))
+    return lone
+
+
+def test_a_refused_addition_says_why() -> None:
+    voters = f"{key_of(1)}, {key_of(2)}, {key_of(3)}"
+    nameless = add_of(4)
+    nameless.voter_directory_id = bytes(16)
+    elsewhere = add_of(4)
+    elsewhere.listeners[0].name = "OTHER"
+    foreign = add_of(4)
+    foreign.cluster_id = "other"
+    no_key = "the request names no voter with a directory id"
+    no_endpoint = "the new voter has no endpoint on listener CONTROLLER"
+    for message, error, text in (
+        (add_of(3), ErrorCode.DUPLICATE_VOTER, f"3 is one of the voters {voters}"),
+        (nameless, ErrorCode.INVALID_REQUEST, no_key),
+        (elsewhere, ErrorCode.INVALID_REQUEST, no_endpoint),
+        (foreign, ErrorCode.INCONSISTENT_CLUSTER_ID, "the cluster id is cluster, not other"),
+    ):
+        assert leader().ask(message) == AddRaftVoterResponse(0, error, text)
+
+
+def test_a_refused_removal_says_why() -> None:
+    voters = f"{key_of(1)}, {key_of(2)}, {key_of(3)}"
+    for message, error, text in (
+        (
+            RemoveRaftVoterRequest("cluster", 9, key_of(9).directory_id or b""),
+            ErrorCode.VOTER_NOT_FOUND,
+            f"{key_of(9)} is not one of the voters {voters}",
+        ),
+        (
+            RemoveRaftVoterRequest("cluster", 3, bytes(16)),
+            ErrorCode.INVALID_REQUEST,
+            "the request names no voter with a directory id",
+        ),
+    ):
+        assert leader().ask(message) == RemoveRaftVoterResponse(0, error, text)
+    alone = Lone(voters=[1])
+    alone.sync()
+    told = alone.ask(RemoveRaftVoterRequest("cluster", 1, key_of(1).directory_id or b""))
+    assert told.error_message == f"{key_of(1)} is the last voter"
+
+
+def test_a_change_that_cannot_begin_yet_says_what_it_waits_for() -> None:
+    early = Lone().lead()
+    assert early.ask(add_of(4)).error_message == "nothing of this epoch is committed yet"
+    busy = leader()
+    busy.ask(fetch(4, LEADS, END, LEADS))
+    busy.ask(add_of(4))
+    assert busy.ask(add_of(5)).error_message == "another change of the voters is under way"
+    static = Lone(static=True).lead()
+    static.sync()
+    static.ask(fetch(2, LEADS, END, LEADS))
+    told = static.ask(add_of(4))
+    assert told.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert told.error_message == "voters cannot change while kraft.version is 0"
+
+
+def test_an_upgrade_is_accepted_with_its_offsets_or_refused() -> None:
+    lone = leader()
+    lone.step(KRaftVersionUpgradeRequested("up", 1, LEADS))
+    assert AppendAccepted("up", END, END, LEADS) in lone.effects
+    follower = Lone().follow()
+    follower.step(KRaftVersionUpgradeRequested("up", 1, EPOCH))
+    assert follower.effects == [AppendRefused("up", ErrorCode.NOT_CONTROLLER)]
+
+
+def test_voters_of_a_snapshot_are_in_force_at_its_last_offset() -> None:
+    lone = Lone().follow()
+    voters = VoterSet.of(*(node_config(one).voter_node for one in (1, 2, 3, 4)))
+    lone.step(SnapshotFinished(OffsetAndEpoch(20, EPOCH), 100, (bootstrap_batch(voters),)))
+    assert lone.core._replica.history.voters_offset == 19
+    assert lone.core.voters_at(19) == voters
