@@ -411,3 +411,16 @@ def test_requests_about_topics_are_charged_and_filtered(monkeypatch: pytest.Monk
             "37_create_partitions": {"alterable"},
         }[file]
     )
+
+
+def test_a_described_cluster_lists_the_operations_if_it_is_asked_to__kip430(house: House) -> None:
+    for asked, bits in ((False, -(1 << 31)), (True, 0b1111110100000)):
+        request = DescribeClusterRequest(asked, endpoint_type=2)
+        assert house.ask(ApiKey.DESCRIBE_CLUSTER, 2, request).cluster_authorized_operations == bits
+
+
+def test_a_permission_to_create_on_the_cluster_creates_topics(house: House) -> None:
+    house.unfenced()
+    guarded(house, AclState(4, "kafka-cluster", 3, "User:ANONYMOUS", "*", 5, 3))  # CREATE
+    answer = house.answer(house.create("a"))
+    assert [one.error_code for one in answer.topics] == [0]

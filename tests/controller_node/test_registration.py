@@ -266,3 +266,13 @@ def test_before_any_request_no_answer_is_expected() -> None:
     assert desk.answer(0, DONE) == []
     assert desk.registration.deadline_ms is None
     assert repr(desk.registration) == "<Registration idle, next at None ms>"
+
+
+def test_each_answer_ends_the_wait_for_every_earlier_one() -> None:
+    desk = Desk()
+    asked = [desk.asks().ask_id]
+    for _ in range(2):
+        desk.answer(asked[-1], None)
+        asked.append(desk.asks(LONGEST_BACKOFF_MS).ask_id)
+    assert len(set(asked)) == len(asked)
+    assert asked == sorted(asked)

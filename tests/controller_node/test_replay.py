@@ -10,6 +10,7 @@ from kraftd.controller_node import replay as replay_module
 from kraftd.controller_node.effects import ReadCommitted, TakeTurn
 from kraftd.controller_node.loading import Loading
 from kraftd.controller_node.replay import READ_BYTES, Replay
+from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
@@ -165,3 +166,21 @@ def test_a_snapshots_records_and_load_time_are_counted() -> None:
     loading.end_snapshot(2_001)
     assert (loading.snapshots, loading.snapshot_records) == (2, 1)
     assert (loading.snapshot_times.count, loading.snapshot_times.total) == (2, 21_000_000)
+
+
+def test_a_run_behind_another_of_its_batch_is_applied_where_that_one_ends() -> None:
+    replay = Replay(Image())
+    replay.more(9)
+    mixed = [*topics(0, 2), NoOpRecord(), *topics(3, 5)]
+    replay.begin(4, b"")
+    replay.begin(0, batch(0, mixed) + batch(5, topics(5, 9)))
+    while replay.turn(9) is not None:
+        pass
+    assert (replay.next_offset, replay.image.offset, replay.loading.records) == (9, 8, 9)
+    assert names(replay.image) == {f"t{number}" for number in (0, 1, 3, 4, 5, 6, 7, 8)}
+
+
+def test_a_replay_of_an_empty_log_neither_is_complete_nor_loads_a_snapshot() -> None:
+    replay = Replay(Image())
+    assert replay.complete is False and replay.loads_snapshot is False
+    assert (replay.snapshot_end, replay.next_offset) == (0, 0)

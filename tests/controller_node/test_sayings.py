@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from kraftd.controller_node import sayings as sayings_module
 from kraftd.controller_node.sayings import Sayings
 from kraftd.messages.fence_broker_record import FenceBrokerRecord
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
+from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine, Say
 from kraftd.requests.outbox import Outbox
+from kraftd.wire.api import ApiKey
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord
 from tests.controller.cluster import Cluster
@@ -105,3 +110,32 @@ def test_changes_that_a_lost_leadership_undoes_are_never_logged() -> None:
     desk.note(5, *created("a"))
     desk.sayings.forget()
     assert desk.release(9) == []
+
+
+def test_a_fault_in_an_event_is_logged_with_its_offset(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = ZeroDivisionError("planted")
+
+    def fail(*_: Any) -> Any:
+        raise error
+
+    text = "changes could not be logged or audited"
+    desk = Desk()
+    desk.note(5, *created("a"))
+    with monkeypatch.context() as fault:
+        fault.setattr(sayings_module, "audit", fail)
+        desk.note(7, *created("b"))
+    fields = {"error": repr(error), "exc_info": error}
+    assert desk.release(4) == [("error", text, {"end_offset": 7, **fields})]
+    with monkeypatch.context() as fault:
+        fault.setattr(Sayings, "_log_created", fail)
+        assert desk.release(6) == ["topics created", ("error", text, {"end_offset": 6, **fields})]
+    assert desk.release(9) == []
+
+
+def test_an_event_names_the_call_that_caused_it() -> None:
+    desk = Desk()
+    call = Call(1, 0, "C", "10.0.0.1", ApiKey.CREATE_TOPICS, 7, 1, "admin", None)
+    desk.sayings.note(desk.image, 5, [VersionedRecord(one, 0) for one in created("a")], call)
+    desk.sayings.release(5)
+    (event,) = (one for one in desk.outbox.take() if isinstance(one, AuditLine))
+    assert (event.fields["client_id"], event.fields["host"]) == ("admin", "10.0.0.1")

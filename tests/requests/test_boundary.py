@@ -12,6 +12,7 @@ from kraftd.controller.decision import Refusal
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.metadata_request import MetadataRequest
+from kraftd.messages.produce_request import ProduceRequest
 from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.messages.unregister_broker_response import UnregisterBrokerResponse
 from kraftd.messages.vote_request import VoteRequest
@@ -334,6 +335,31 @@ def test_requests_of_versions_that_are_not_served_are_counted() -> None:
     for count in (1, 2):
         door.send(ApiKey.METADATA, 12, MetadataRequest([]))
         assert door.boundary.stats.not_served == count
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"), [("no", "no"), (None, "a request without an answer was refused: ")]
+)
+def test_a_refused_one_way_request_is_counted_and_closes_its_connection(
+    text: str | None, reason: str
+) -> None:
+    door = Door(well)
+    code = ErrorCode.INCONSISTENT_CLUSTER_ID
+    call = Call(3, 0, "C", "h", ApiKey.PRODUCE, 9, 1, "c", ProduceRequest(acks=0))
+    door.boundary.refuse(call, code, text)
+    *lines, closed = door.outbox.take()
+    assert closed == CloseConnection(3, reason + ("" if text else code.name))
+    assert [one.fields["why"] for one in lines if isinstance(one, Say)] == [text or code.message]
+    assert door.boundary.stats.by_key[ApiKey.PRODUCE].errors == {code: 1}
+    assert call.settled is True
+
+
+def test_an_answer_that_cannot_be_encoded_is_logged_as_that() -> None:
+    def handle(door: Door, call: Call) -> None:
+        door.boundary.answer(call, UnregisterBrokerResponse(error_message="x" * 40_000))
+
+    said, _ = Door(handle).unregister()
+    assert (said.level, said.text) == ("error", "an answer could not be written")
 
 
 def test_answers_are_kept_only_where_everything_is_allowed() -> None:

@@ -10,7 +10,7 @@ from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.metadata_request import MetadataRequest
 from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
-from kraftd.requests.login import ConnectionLogin, End, Fail, Outcome, PassOn, Reply
+from kraftd.requests.login import ConnectionLogin, End, Fail, Fault, Outcome, PassOn, Reply
 from kraftd.security.sasl import Login, SaslFailed
 from kraftd.security.sasl_session import SaslRules
 from kraftd.wire.api import ApiKey
@@ -72,7 +72,7 @@ class Connection:
 
     def answer(self, outcome: Outcome, key: int, version: int) -> Any:
         """The message in an answer, which bears the last request's correlation id and its size."""
-        assert isinstance(outcome, Reply | Fail)
+        assert isinstance(outcome, Reply | Fail | Fault)
         whole = b"".join(outcome.parts)
         assert int.from_bytes(whole[:4], "big") == len(whole) - 4
         header, message = parse_response(key, version, memoryview(whole)[4:])
@@ -223,3 +223,35 @@ def test_frames_are_looked_at_one_by_one_until_the_login_and_when_a_session_ends
     connection = Connection()
     connection.log_in()
     assert not needs_look(b"\0\x03")
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_fault_in_a_login_is_answered_in_the_version_of_its_request(
+    monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    connection = Connection()
+    connection.handshake()
+    error = ZeroDivisionError("planted")
+
+    def fail(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(ConnectionLogin, "_authenticate", fail)
+    outcome = connection.authenticate(b"done", version)
+    assert isinstance(outcome, Fault) and outcome.error is error
+    assert connection.answer(outcome, AUTHENTICATE, version).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_fault_in_what_is_no_request_of_a_login_has_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise ZeroDivisionError("planted")
+
+    connection = Connection()
+    monkeypatch.setattr(ConnectionLogin, "_judge", fail)
+    for frame in (b"\0\3\0\1", b"\0\x11", b"\0\x24\0"):
+        outcome = connection.raw(frame)
+        assert isinstance(outcome, Fault) and outcome.parts == []
+    raw = Connection()
+    raw.handshake(version=0)  # bare tokens follow
+    outcome = raw.raw(b"\0\x24\0\2\0\0\0\1\xff\xff")
+    assert isinstance(outcome, Fault) and outcome.parts == []

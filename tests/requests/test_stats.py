@@ -135,3 +135,12 @@ def test_errors_counted_in_turns_are_those_counted_at_once(
         assert paused == {1: pauses[0], 4: pauses[1], 2_000: 0}[structs]
     counted = [{key: api.errors for key, api in stats.by_key.items()} for stats in (at_once, in_turns)]
     assert counted == [{7: {code: 2 * codes.count(code) for code in codes}} if codes else {}] * 2
+
+
+def test_counts_show_how_many_requests_there_were() -> None:
+    stats = RequestStats()
+    stats.answered([call(ApiKey.FETCH, 17, arrived_ns=5)] * 2, 5, 9)
+    stats.answered([call(ApiKey.FETCH, 12, arrived_ns=4)], 5, 9)
+    stats.not_served = 4
+    assert repr(stats) == "<RequestStats of 1 APIs, 4 requests not served>"
+    assert repr(stats.by_key[ApiKey.FETCH]) == "<ApiStats 3 requests, 1 answered after a while>"
