@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kraftd.wire.api import control_record_class
 from kraftd.wire.codec import decode, encode_bytes
@@ -36,6 +36,7 @@ _CODEC = 0x07
 _ATTRIBUTES_LOW_AT = 22
 _MIN_RECORD_BYTES = 7
 _CONTROL_KEY = Struct(">hh")
+_TUPLE_OF: Any = tuple.__new__  # a named tuple of as many values as it has fields, which nothing counts
 
 
 class CorruptBatch(ValueError):
@@ -244,7 +245,7 @@ def parse_header(view: bytes | memoryview, position: int = 0, *, alone: bool = F
         raise CorruptBatch(
             f"{end - position} bytes are left, a header has {HEADER_BYTES}", position, truncated=True
         )
-    header = BatchHeader._make(_HEADER.unpack_from(view, position))
+    header: BatchHeader = _TUPLE_OF(BatchHeader, _HEADER.unpack_from(view, position))
     if header.magic != MAGIC:
         raise CorruptBatch(f"format {header.magic}, not {MAGIC}", position)
     size = header.length_bytes + _LENGTH_END
@@ -288,7 +289,9 @@ def read_batch(data: bytes | memoryview, position: int = 0, *, verify: bool = Tr
     header = parse_header(view, position)
     if verify:
         check_crc(view, header, position)
-    return Batch(header, view[position : position + header.size_bytes], position)
+    end = position + header.length_bytes + _LENGTH_END
+    batch: Batch = _TUPLE_OF(Batch, (header, view[position:end], position))
+    return batch
 
 
 def iter_batches(data: bytes | memoryview, *, verify: bool = True) -> Iterator[Batch]:
@@ -302,7 +305,7 @@ def iter_batches(data: bytes | memoryview, *, verify: bool = True) -> Iterator[B
     while position < end:
         batch = read_batch(view, position, verify=verify)
         yield batch
-        position += len(batch.view)
+        position += batch.header.length_bytes + _LENGTH_END
 
 
 def decompressed(batch: Batch) -> Batch:
