@@ -33,7 +33,9 @@ class Schedule:
 
     def at(self, time_us: int, action: Action, *arguments: Any) -> None:
         self._sequence += 1
-        heappush(self._heap, (max(time_us, self.now_us), self._sequence, action, arguments))
+        if time_us < self.now_us:
+            time_us = self.now_us
+        heappush(self._heap, (time_us, self._sequence, action, arguments))
 
     def run_until(self, end_us: int) -> None:
         """Run every action before `end_us`."""

@@ -38,15 +38,15 @@ class LogChecker(Checker):
             return
         latest = log.snapshots[0] if log.snapshots else None
         start_epoch = latest.epoch if latest is not None and latest.offset == log.log_start else 0
-        found = LogMirror.of(process.files.batches(log.log_start), log.log_start, start_epoch)
+        batches = list(process.files.batches(log.log_start))
+        found = LogMirror.of(batches, log.log_start, start_epoch)
         if found.end < before.synced_end:
             self.fail("D1", f"{process!r}: synced to {before.synced_end}, finds a log to {found.end}")
         for entry in before.between(max(found.start, before.start), before.synced_end):
             if found.entry_before(entry.end) != entry:
                 self.fail("D1", f"{process!r}: {entry} was synced, finds {found.entry_before(entry.end)}")
         previous = _UNKNOWN if found.start else 0
-        for batch in process.files.batches(log.log_start):
-            entry = entry_of(batch)
+        for entry, batch in zip(found.entries, batches, strict=True):
             self._match(process, entry, previous, batch)
             previous = entry.epoch
         host.mirror = found
