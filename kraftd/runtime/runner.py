@@ -156,7 +156,7 @@ class Runner(NodeExecutor):
         self.clients = clients
         self._perform |= clients.performers()
         self._perform[fetch] = self.client_reads.begin
-        clients.carry_out = self._carry_out_for_clients
+        clients.perform = self._carry_out_for_clients
         clients.note_hold = self.holds.note
 
     def _carry_out_for_clients(self, made: Iterable[Any], answered: list[Call]) -> None:
@@ -217,7 +217,7 @@ class Runner(NodeExecutor):
         self.quorum.outbound.close()
         self.controller.outbound.close()
         if self.clients is not None:
-            self.clients.stop()
+            self.clients.end()
         self.syncs.stop()
         self._writes.stop()
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.client_node.effects import AnswerFetch, MetadataMoved, TakeClientTurn
+from kraftd.client_node.effects import AnswerFetch
 from kraftd.client_node.node import ClientNode
 from kraftd.client_node.settings import ClientSettings
 from kraftd.controller_node.finalized import FinalizedFeatures
 from kraftd.controller_node.identity import Identity
 from kraftd.fetch.session_cache import CacheLimits
+from kraftd.host.client_executor import ClientExecutor
 from kraftd.host.cluster_view import NodeView
+from kraftd.host.ports import Effects
 from kraftd.log.errors import CorruptStorage
 from kraftd.metadata.image import Image
-from kraftd.raft.events import DeadlineReached, Event
+from kraftd.raft.events import Event
 from kraftd.requests.effects import Answer, CloseConnection, Say
-from kraftd.requests.events import ConnectionClosed, FramesReceived, TurnCame
+from kraftd.requests.events import ConnectionClosed, FramesReceived
 from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.files import CLUSTER_ID, LISTENER
 from kraftd.simulation.process import Process, code_of
@@ -42,21 +44,21 @@ class BareNode:
         self.following = self
 
 
-class ClientSide:
+class ClientSide(ClientExecutor):
     """One process's client node; made when its first reader comes."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
         world, host = process.world, process.host
         node: Any = process.node if isinstance(process, ControllerProcess) else BareNode(process)
-        self.view = NodeView(node, process.files.storage)
+        view = NodeView(node, process.files.storage)
         self._ids = world.dice("session ids", host.id, host.starts)
         limits = CacheLimits(slots=world.options.session_slots, eviction_ms=EVICTION_MS)
         settings = ClientSettings({LISTENER: process.config.listeners[0]}, session_limits=limits)
-        self.node = ClientNode(self.view, settings, lambda: self._ids.between(1, MAX_SESSION_ID))
-        self._timer = process.ports.timer
-        self._marks = self.view.marks()
-        self._due_ms: int | None = None
+        client_node = ClientNode(view, settings, lambda: self._ids.between(1, MAX_SESSION_ID))
+        super().__init__(client_node, view, process.files.log, process.ports.timer)
+        self._event: Event | None = None  # of this step
+        self._own = super().performers()
         self._closed: set[int] = set()
 
     def receive(self, connection_id: int, slot: int, frame: memoryview) -> None:
@@ -69,13 +71,6 @@ class ClientSide:
         self._closed.add(connection_id)
         self._tell(ConnectionClosed(connection_id))
 
-    def poll(self) -> None:
-        """After each step of the replica: notify the client node if something that it sees has changed."""
-        marks = self.view.marks()
-        if marks != self._marks:
-            self._marks = marks
-            self._step(MetadataMoved())
-
     def keeps(self, session_id: int) -> bool:
         """Return whether the session still exists. The parked fetch of an evicted one is answered at once,
         perhaps before the latest change reaches it.
@@ -85,30 +80,28 @@ class ClientSide:
     def _tell(self, event: Event) -> None:
         process = self.process
         if not process.asleep(self._tell, event):
-            process.guarded(self._step, event)
+            process.guarded(self.step, event)
 
-    def _step(self, event: Event) -> None:
-        process, trace = self.process, self.process.world.trace
-        now_us = process.world.schedule.now_us
+    def step(self, event: Event) -> None:
+        trace = self.process.world.trace
         if trace.tell is not None:
-            trace.say(now_us, f"{process.id}: client side: {event!r}")
-        effects = self.node.step(event, self._timer.now_ms())
-        core = process.core
-        code = code_of(type(event))
-        trace.step(
-            now_us, process.id, code, core.epoch, core.log_end_offset, core.high_watermark, len(effects)
+            trace.say(self.process.world.schedule.now_us, f"{self.process.id}: client side: {event!r}")
+        self._event = event
+        super().step(event)
+
+    def carry_out(self, made: Effects) -> None:
+        process, core, effects = self.process, self.process.core, list(made)
+        process.world.trace.step(
+            process.world.schedule.now_us,
+            process.id,
+            code_of(type(self._event)),
+            core.epoch,
+            core.log_end_offset,
+            core.high_watermark,
+            len(effects),
         )
         for effect in effects:
             self._perform(effect)
-        due_ms = self.node.deadline_ms()
-        if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
-            self._due_ms = due_ms
-            self._timer.call_at(due_ms, self._reach, due_ms)
-
-    def _reach(self, due_ms: int) -> None:
-        if self._due_ms == due_ms:
-            self._due_ms = None
-            self._step(DeadlineReached())
 
     def _perform(self, effect: Any) -> None:
         readers = self.process.world.readers
@@ -124,8 +117,8 @@ class ClientSide:
                 readers.answered(self, effect.call.slot, effect.fill(data))
         elif kind is Say:
             getattr(self.process.ports.log, effect.level)(effect.text, **effect.fields)
-        elif kind is TakeClientTurn:
-            self._timer.call_soon(self._step, TurnCame())
+        elif kind in self._own:
+            self._own[kind](effect)
         elif kind is CloseConnection:
             self.process.world.checks.fail("S20", f"{self!r} takes a fetch for none: {effect.reason}")
 

@@ -1,0 +1,91 @@
+"""Drives a client node over ports: its steps, deadline and callbacks, and its lookups in the log.
+
+A subclass carries out the effects; the daemon's also sends requests to other nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kraftd.client_node.effects import LookUpTimes, MetadataMoved, TakeClientTurn, TimesLookedUp
+from kraftd.client_node.node import ClientNode
+from kraftd.host.cluster_view import NodeView
+from kraftd.host.ports import Effects, Handle, Timer
+from kraftd.log.errors import StorageFailure
+from kraftd.log.partition_log import PartitionLog
+from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
+from kraftd.raft.events import DeadlineReached, Event
+from kraftd.requests.call import Call
+from kraftd.requests.events import AnswerNotWritten, TurnCame
+
+
+class ClientExecutor:
+    """One client node beside a replica."""
+
+    def __init__(self, node: ClientNode, view: NodeView, log: PartitionLog, timer: Timer) -> None:
+        self.node = node
+        self.view = view
+        self._log = log
+        self._timer = timer
+        self._marks = view.marks()
+        self._alarm: Handle | None = None
+        self._alarm_ms = 0
+
+    def performers(self) -> dict[type, Callable[[Any], object]]:
+        """The performers of effects that the host performs itself, by type."""
+        return {
+            LookUpTimes: self._look_up_times,
+            TakeClientTurn: lambda _: self._timer.call_soon(self.step, TurnCame()),
+        }
+
+    def step(self, event: Event) -> None:
+        """Step the node with an event and perform the effects."""
+        self.carry_out(self.node.step(event, self._timer.now_ms()))
+        deadline_ms = self.node.deadline_ms()
+        if deadline_ms is not None and (self._alarm is None or deadline_ms < self._alarm_ms):
+            self.stop()
+            self._alarm_ms = deadline_ms
+            self._alarm = self._timer.call_at(deadline_ms, self._rung)
+
+    def carry_out(self, made: Effects) -> None:
+        """Perform the effects of a step."""
+        raise NotImplementedError
+
+    def poll(self) -> None:
+        """After each step of the replica: notify the client node if something that it sees has changed."""
+        marks = self.view.marks()
+        if marks != self._marks:
+            self._marks = marks
+            self.step(MetadataMoved())
+
+    def answer_failed(self, call: Call, error: Exception) -> None:
+        """Have the node refuse a call whose answer could not be read or written."""
+        self._timer.call_soon(self.step, AnswerNotWritten(call, error))
+
+    def stop(self) -> None:
+        """Stop the alarm."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    def _rung(self) -> None:
+        self._alarm = None
+        self.step(DeadlineReached())
+
+    def _look_up_times(self, effect: LookUpTimes) -> None:
+        found: list[tuple[int, int] | None] = []
+        try:
+            for time_ms in effect.times_ms:
+                if time_ms is None:
+                    found.append(max_timestamp(self._log, effect.end_offset))
+                else:
+                    found.append(offset_for_timestamp(self._log, time_ms, effect.end_offset))
+        except StorageFailure:
+            raise
+        except Exception as error:
+            self.answer_failed(effect.call, error)
+        else:
+            self._timer.call_soon(self.step, TimesLookedUp(effect.call, found))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.node!r}>"
