@@ -45,7 +45,6 @@ class Slot:
         "caught_up_ms",
         "current_leader_epoch",
         "fetch_offset",
-        "fetcher_log_start_offset",
         "high_watermark",
         "is_heaped",
         "key",
@@ -99,7 +98,6 @@ class Slot:
         """Store a request's values for the partition."""
         self.fetch_offset = asked.fetch_offset
         self.max_bytes = asked.partition_max_bytes
-        self.fetcher_log_start_offset = asked.log_start_offset
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
 

@@ -338,9 +338,6 @@ class RaftCore:
             election.on_pre_vote_unsupported(replica)
         elif isinstance(sent.message, ApiVersionsRequest):
             reconfiguration.on_api_versions_failed(replica, sent.destination)
-        elif isinstance(sent.message, UpdateRaftVoterRequest) and unsupported:
-            response = UpdateRaftVoterResponse(error_code=event.error)
-            reconfiguration.on_update_voter_response(replica, sent.destination, response)
 
     def _poll(self) -> None:
         """Do what is due, and again after each change of role that this causes."""

@@ -100,13 +100,7 @@ def _vote_for(replica: Replica, candidate: ReplicaKey) -> None:
         )
     else:
         fresh = Unattached(replica.election_deadline_ms())
-    replica.become(
-        Cause.VOTE_GRANTED,
-        fresh,
-        leader_id=replica.leader_id,
-        leader_listeners=replica.leader_listeners,
-        voted=candidate,
-    )
+    replica.become(Cause.VOTE_GRANTED, fresh, voted=candidate)  # a vote is granted while no leader is known
 
 
 # --- this replica asks --------------------------------------------------------------------------------

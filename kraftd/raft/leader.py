@@ -55,7 +55,7 @@ def become_leader(replica: Replica) -> None:
     progress.local_synced(log.synced_end_offset)
     leader = Leader(progress, log.end_offset, replica.check_quorum_deadline_ms(), replica.now_ms)
     if replica.history.kraft_version == 0:
-        leader.kraft_version_voters = replica.voters.updated(config.voter_node, ignore_directory_id=True)
+        leader.kraft_version_voters = replica.voters.updated(config.voter_node)
     replica.become(Cause.VOTES_WON, leader, leader_id=config.node_id, leader_listeners=config.listeners)
     replica.measured.leader_found(replica.now_ms)
     replica.drop_partial()
@@ -217,9 +217,8 @@ def advance_high_watermark(replica: Replica, leader: Leader) -> None:
         return
     leader.high_watermark = offset
     replica.measured.leader_committed(offset, replica.now_ms)
-    if offset > replica.high_watermark:
-        replica.high_watermark = offset
-        replica.emit(HighWatermarkMoved(offset))
+    replica.high_watermark = offset  # it was at most the epoch's start when this replica was elected
+    replica.emit(HighWatermarkMoved(offset))
     if not leader.announced:
         leader.announced = True
         replica.announce_leadership()

@@ -37,9 +37,7 @@ class Recent:
     def per_second(self, now_ms: int) -> float:
         """The sum divided by the time that the windows cover; the first counts as whole."""
         _, total, _ = self._over(now_ms)
-        if self._start_ms is None:
-            return 0.0
-        return total / ((now_ms - self._start_ms + WINDOW_MS) / 1000)
+        return total / ((now_ms - self._move_on(now_ms) + WINDOW_MS) / 1000)
 
     def _over(self, now_ms: int) -> tuple[int, float, float]:
         self._move_on(now_ms)
@@ -50,7 +48,8 @@ class Recent:
             max((one[2] for one in windows), default=0.0),
         )
 
-    def _move_on(self, now_ms: int) -> None:
+    def _move_on(self, now_ms: int) -> int:
+        """Begin another window if it is time; returns when the current one began."""
         if self._start_ms is None:
             self._start_ms = now_ms
         passed = (now_ms - self._start_ms) // WINDOW_MS
@@ -58,6 +57,7 @@ class Recent:
             self._before = self._now if passed == 1 else None
             self._now = None
             self._start_ms += passed * WINDOW_MS
+        return self._start_ms
 
 
 class Measured:
