@@ -320,3 +320,64 @@ def test_a_fetch_gives_up_when_many_first_batches_do_not_fit(monkeypatch: pytest
         assert answer is not None
         assert [len(data.records or b"") for data in told(answer).values()] == [100]
         assert house.world.source.reads - before == reads
+
+
+def test_a_session_may_not_grow_beyond_what_one_session_may_have() -> None:
+    house = House(limits=CacheLimits(session_partitions=3))
+    one, _ = house.world.source.topics["a"]
+    first = session_of(house, 1)
+    refused = house.fetch(asking(first, 1, {(one, index): 0 for index in (1, 2, 3)}))
+    assert refused is not None and refused.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_the_bytes_that_a_fetch_waits_for_are_those_of_its_partitions_now() -> None:
+    house, topic = House(), bytes(15) + b"\x77"
+    partitions = house.world.source.create("many", topic, 3)
+    first = house.fetch(asking(0, 0, {(topic, index): 0 for index in range(3)}))
+    assert first is not None
+    (session,) = house.sessions.cache
+    for index, size_bytes in ((0, 100), (1, 200), (0, 50), (2, 400)):
+        partitions[index].append(size_bytes)
+        partitions[index].high_watermark += 1
+        house.world.changed(("many", index))
+    house.fetch(asking(first.session_id, 1, {}, max_bytes=0))
+    assert session.subscription.available_bytes == 750
+    house.fetch(asking(first.session_id, 2, {(topic, 0): 1}, forgotten=((topic, 1),), max_bytes=0))
+    assert session.subscription.available_bytes == 450
+
+
+def test_a_partition_of_which_one_byte_is_wanted_brings_a_batch() -> None:
+    house, topic = House(), bytes(15) + b"\x77"
+    (partition,) = house.world.source.create("one", topic, 1)
+    request = asking(0, 0, {(topic, 0): 0})
+    request.topics[0].partitions[0].partition_max_bytes = 1
+    first = house.fetch(request)
+    assert first is not None
+    partition.append(100)
+    partition.high_watermark = 1
+    house.world.changed(("one", 0))
+    answer = house.fetch(asking(first.session_id, 1, {}))
+    assert answer is not None and len(told(answer)[topic, 0].records or b"") == 100
+
+
+def test_a_batch_of_the_smallest_size_fills_an_answer() -> None:
+    house, topic = House(), bytes(15) + b"\x77"
+    for partition, size_bytes in zip(house.world.source.create("two", topic, 3), (61, 100, 61), strict=True):
+        partition.append(size_bytes)
+        partition.high_watermark = 1
+    first = house.fetch(asking(0, 0, {(topic, index): 0 for index in range(3)}, max_bytes=0))
+    assert first is not None
+    answer = house.fetch(asking(first.session_id, 1, {}, max_bytes=61))
+    assert answer is not None and [len(data.records or b"") for data in told(answer).values()] == [61]
+    answer = house.fetch(asking(first.session_id, 2, {}, max_bytes=161))
+    assert answer is not None
+    assert [len(data.records or b"") for data in told(answer).values()] == [100, 61]
+
+
+def test_a_follower_at_the_end_is_caught_up_at_its_first_fetch() -> None:
+    house = House()
+    one, _ = house.world.source.topics["a"]
+    house.now_ms = 5
+    house.fetch(asking(0, 0, {(one, 0): 0}, replica_id=3))
+    (session,) = house.sessions.cache
+    assert session.subscription.caught_up_ms((one, 0)) == 5

@@ -138,3 +138,52 @@ def test_log_that_was_reset_goes_on_from_the_snapshot() -> None:
     assert (log.start_offset, log.synced_end_offset) == (20, 20)
     log.append(6, 20, 21)
     assert log.locate(20, 5).fit is Fit.VALID
+
+
+def test_an_epoch_below_all_ends_where_the_log_begins_and_is_the_snapshots_there() -> None:
+    log = LogView(5, 10, [(4, 5)], {OffsetAndEpoch(5, 2): 1})
+    assert [log.end_offset_for_epoch(epoch) for epoch in (1, 2, 3)] == [(5, 2)] * 3
+    assert log.end_offset_for_epoch(4) == (10, 4)
+    assert LogView(5, 10, [(4, 5)], {OffsetAndEpoch(6, 2): 1}).end_offset_for_epoch(2) == (5, 2)
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 2, 3])
+def test_a_replica_without_a_log_continues_any_log_that_begins_at_0(epoch: int) -> None:
+    assert LogView(0, 10, [(2, 0)]).locate(0, epoch).fit is Fit.VALID
+
+
+def test_a_position_at_the_end_of_the_last_epoch_continues_the_log() -> None:
+    log = LogView(0, 10, [(2, 0), (4, 6)])
+    assert log.locate(10, 4).fit is Fit.VALID
+    assert log.locate(11, 4) == (Fit.DIVERGING, (10, 4))
+    assert log.locate(7, 3) == (Fit.DIVERGING, (6, 2))
+    assert log.locate(6, 2).fit is Fit.VALID
+    assert log.locate(7, 2) == (Fit.DIVERGING, (6, 2))
+
+
+def test_a_snapshot_may_be_of_a_log_if_its_epoch_reaches_that_far() -> None:
+    log = LogView(5, 10, [(4, 5), (6, 8)], {OffsetAndEpoch(5, 2): 1})
+    told = [
+        OffsetAndEpoch(*one) for one in ((5, 1), (5, 2), (5, 3), (4, 3), (8, 4), (9, 4), (10, 6), (11, 6))
+    ]
+    assert [log.may_hold(one) for one in told] == [True, True, False, False, True, False, True, False]
+    assert LogView(5, 10, [(4, 5)]).may_hold(OffsetAndEpoch(5, 9))
+
+
+def test_a_log_start_keeps_the_epoch_that_is_in_force_there() -> None:
+    epochs = [(1, 0), (2, 4), (3, 8)]
+    for start, kept in ((3, [(1, 3), (2, 4), (3, 8)]), (4, [(2, 4), (3, 8)]), (9, [(3, 9)]), (10, [])):
+        log = LogView(0, 10, epochs, {OffsetAndEpoch(one, 1): 1 for one in (3, 4, 9)})
+        log.move_start(start)
+        assert (log.start_offset, log._epochs) == (start, kept)
+        assert [one.offset for one in log.snapshots] == [one for one in (3, 4, 9) if one >= start]
+    log = LogView(5, 10, [(2, 5)])
+    log.move_start(3)
+    assert (log.start_offset, log._epochs) == (5, [(2, 5)])
+
+
+def test_a_sync_is_news_once_and_ends_at_the_log_end() -> None:
+    log = LogView(0, 10, [(1, 0)])
+    log.append(1, 10, 12)
+    assert [log.sync(one) for one in (10, 11, 11, 99, 12)] == [False, True, False, True, False]
+    assert log.synced_end_offset == 12

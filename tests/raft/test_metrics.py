@@ -9,11 +9,13 @@ import pytest
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.events import AppendRequested, ResignRequested
 from kraftd.raft.measured import WINDOW_MS, Recent
+from kraftd.raft.quorum.history import ControlRecordHistory
+from kraftd.raft.quorum.voters import VoterNode, VoterSet
 from kraftd.raft.transitions import State
-from kraftd.types import uuid_text
+from kraftd.types import Endpoint, uuid_text
 from kraftd.wire.batch import build_batch
 from tests.raft.lone import EPOCH, Lone, begin, fetch, fetch_answer, vote, vote_answer
-from tests.raft.world import directory_id
+from tests.raft.world import directory_id, key_of
 
 LEADS = EPOCH + 1
 NOBODY = uuid_text(bytes(16))
@@ -110,3 +112,11 @@ def test_what_was_measured_is_forgotten_after_two_windows() -> None:
     assert recent.maximum(1_000 + 2 * WINDOW_MS) == 2
     assert isnan(recent.maximum(1_000 + 3 * WINDOW_MS))
     assert recent.per_second(1_000 + 3 * WINDOW_MS) == 0
+
+
+def test_voters_without_an_endpoint_on_the_quorums_listener_are_counted() -> None:
+    lone = Lone()
+    voters = [VoterNode(key_of(one), (Endpoint("OTHER", "n", 1),)) for one in (1, 2, 3)]
+    lone.core._replica.history = ControlRecordHistory(VoterSet.of(*voters))
+    assert lone.core.metrics(lone.now_ms).number_unknown_voter_connections == 2
+    assert lone.core._replica.voter_destination(2) is None

@@ -33,7 +33,14 @@ from kraftd.raft.effects import (
     TruncateLog,
     WriteSnapshot,
 )
-from kraftd.raft.events import ResignRequested, SendFailed, SnapshotFinished, SnapshotsDeleted, SnapshotTaken
+from kraftd.raft.events import (
+    RequestReceived,
+    ResignRequested,
+    SendFailed,
+    SnapshotFinished,
+    SnapshotsDeleted,
+    SnapshotTaken,
+)
 from kraftd.raft.roles import Resigned
 from kraftd.raft.transitions import State
 from kraftd.raft.voter_change import MAX_TEXT_LENGTH, cut
@@ -291,3 +298,25 @@ def test_a_resigned_leader_moves_on_in_the_moment_of_its_deadline() -> None:
     assert lone.core.state is State.RESIGNED
     lone.wait(1)
     assert (lone.core.epoch, lone.core.state) == (LEADS + 1, State.PROSPECTIVE)
+
+
+def test_the_largest_epoch_is_still_one() -> None:
+    lone = Lone()
+    assert partition_of(lone.ask(begin(2, LARGEST_EPOCH))).error_code == ErrorCode.NONE
+    assert (lone.core.epoch, lone.core.leader_id) == (LARGEST_EPOCH, 2)
+
+
+def test_requests_name_the_cluster() -> None:
+    follower = Lone().follow()
+    prospective = Lone()
+    prospective.stand()
+    leader = leader_of_its_epoch()
+    leader.step(ResignRequested(LEADS))
+    sends = [*follower.sent("Fetch"), *prospective.sent("Vote"), *leader.sent("EndQuorumEpoch")]
+    assert len(sends) == 5
+    assert [one.message.cluster_id for one in sends] == ["cluster"] * 5  # type: ignore[attr-defined]
+
+
+def test_a_message_that_is_no_request_of_the_core_is_a_defect() -> None:
+    with pytest.raises(ValueError, match=r"^ApiVersionsRequest is no request of the raft core$"):
+        Lone().step(RequestReceived(1, ApiVersionsRequest(), 4))

@@ -112,3 +112,27 @@ def test_voters_and_progress_show_themselves_in_a_line() -> None:
     assert repr(NODES[1]) == f"<Voter {key} at CONTROLLER://n1:9001>"
     assert repr(voters) == f"<Voters {NODES[0].key} {key}>"
     assert repr(VoterSet.of()) == "<Voters none>"
+
+
+def test_a_leader_that_does_not_vote_stands_among_the_observers() -> None:
+    leader = progress(1, 2)
+    leader.local_synced(7)
+    assert [(one.key, one.end_offset) for one in leader.observers.values()] == [(NODES[0].key, 7)]
+
+
+def test_a_voter_that_is_removed_becomes_an_observer_with_what_is_known_of_it() -> None:
+    leader = progress(0, 1, 2)
+    leader.fetched(NODES[2].key, 4, 5, 10)
+    leader.set_voters(VoterSet.of(NODES[0], NODES[1]))
+    (left,) = leader.observers.values()
+    assert (left.key, left.end_offset, left.last_fetch_ms, left.listeners) == (NODES[2].key, 4, 10, ())
+    assert leader.voters[1].listeners == NODES[1].listeners
+    leader.set_voters(VoterSet.of(*NODES[:3]))
+    assert not leader.observers
+    assert (leader.voters[2].end_offset, leader.voters[2].listeners) == (4, NODES[2].listeners)
+
+
+def test_a_replica_that_has_never_fetched_is_in_no_state_at_all() -> None:
+    one = ReplicaProgress(NODES[1].key)
+    assert (one.end_offset, one.last_fetch_ms, one.last_caught_up_ms, one.listeners) == (None, -1, -1, ())
+    assert one.last_fetch_leader_end_offset == -1
