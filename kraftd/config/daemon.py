@@ -41,7 +41,7 @@ class ListenerKeys:
     """Listeners"""
 
     listener_texts = strings(
-        "listeners", "where the daemon listens, name://host:port; an empty host is every interface"
+        "listeners", "the addresses to listen on, name://host:port; an empty host is every interface"
     )
     advertised_listener_texts = strings("advertised.listeners", "how others reach those listeners")
     controller_listener_names = strings(
@@ -76,14 +76,14 @@ class ClientKeys:
     )
     client_broker_listener_name = string(
         "kraftd.client.broker.listener.name",
-        "the listener of the brokers whose endpoints those clients are told; that of the client's own "
+        "the broker listener whose endpoints those clients get; that of the client's own "
         "listener's name when not set",
         **own("kraftd.client.broker.listener.name", "string", ""),
     )
     fetch_session_slots = integer(
         "max.incremental.fetch.session.cache.slots", "how many fetch sessions of clients are kept (KIP-227)"
     )
-    fetch_max_bytes = integer("fetch.max.bytes", "the most that a client is answered to one Fetch")
+    fetch_max_bytes = integer("fetch.max.bytes", "the most bytes in an answer to a client's Fetch")
     unstable_api_versions_enable = flag(
         "unstable.api.versions.enable",
         "whether those listeners serve unstable versions of APIs: in 4.3 InitProducerId v6; APIs of "
@@ -105,7 +105,7 @@ class QuorumKeys:
         "where a dynamic quorum is found, host:port",
     )
     quorum_auto_join = flag(
-        "controller.quorum.auto.join.enable", "whether a controller that is no voter asks to become one"
+        "controller.quorum.auto.join.enable", "whether a controller that is no voter joins by itself"
     )
     quorum_election_timeout_ms = integer(
         "controller.quorum.election.timeout.ms", "how long a vote may take before another round"
@@ -115,7 +115,7 @@ class QuorumKeys:
     )
     quorum_fetch_timeout_ms = integer(
         "controller.quorum.fetch.timeout.ms",
-        "without the leader, or a majority, for so long: a new election",
+        "after this time without the leader, or without a majority, an election starts",
     )
     quorum_request_timeout_ms = integer(
         "controller.quorum.request.timeout.ms", "how long another controller may take to answer"
@@ -124,13 +124,13 @@ class QuorumKeys:
         "controller.quorum.retry.backoff.ms", "the pause before a failed request is sent again"
     )
     quorum_fetch_max_bytes = integer(
-        "controller.quorum.fetch.max.bytes", "the most that a follower asks for in one Fetch"
+        "controller.quorum.fetch.max.bytes", "the most bytes that a follower requests in one Fetch"
     )
     quorum_fetch_snapshot_max_bytes = integer(
-        "controller.quorum.fetch.snapshot.max.bytes", "the most that it asks for in one FetchSnapshot"
+        "controller.quorum.fetch.snapshot.max.bytes", "the most bytes that it requests in one FetchSnapshot"
     )
     replica_fetch_response_max_bytes = integer(
-        "replica.fetch.response.max.bytes", "the most that a leader answers to one FetchSnapshot (KIP-630)"
+        "replica.fetch.response.max.bytes", "the most bytes in an answer to FetchSnapshot (KIP-630)"
     )
 
 
@@ -148,23 +148,24 @@ class MetadataLogKeys:
     metadata_log_segment_bytes_of_tests = Row(
         lambda value: value if isinstance(value, int) else 0,
         "internal.metadata.log.segment.bytes",
-        "the same, below its least value, for tests",
+        "the same without its lower limit, for tests",
     )
     metadata_log_segment_ms = integer("metadata.log.segment.ms", "age at which a new segment is begun")
     metadata_snapshot_max_new_record_bytes = integer(
-        "metadata.log.max.record.bytes.between.snapshots", "so many bytes of records make a snapshot due"
+        "metadata.log.max.record.bytes.between.snapshots",
+        "the bytes of new records after which a snapshot is made",
     )
     metadata_snapshot_max_interval_ms = integer(
-        "metadata.log.max.snapshot.interval.ms", "so much time makes a snapshot due; 0 is never"
+        "metadata.log.max.snapshot.interval.ms", "the time after which a snapshot is made; 0 is never"
     )
     metadata_max_retention_bytes = integer(
-        "metadata.max.retention.bytes", "how much log and snapshots are kept"
+        "metadata.max.retention.bytes", "how many bytes of log and snapshots are kept"
     )
     metadata_max_retention_ms = integer("metadata.max.retention.ms", "how long log and snapshots are kept")
     metadata_start_offset_lag_max_ms = integer(
         "metadata.start.offset.lag.time.max.ms",
-        "how long the log start waits for live replicas that have yet to fetch so far (KIP-630; Kafka 4.3 "
-        "has no such key)",
+        "how long the log start waits for live replicas that have not yet fetched that far (KIP-630; "
+        "Kafka 4.3 has no such key)",
         **own("metadata.start.offset.lag.time.max.ms", "long", "604800000", ("range", 0, None)),
     )
     metadata_max_idle_interval_ms = integer(
@@ -183,24 +184,24 @@ class TopicKeys:
     """Brokers and topics"""
 
     broker_session_timeout_ms = integer(
-        "broker.session.timeout.ms", "a broker that is silent for so long is fenced"
+        "broker.session.timeout.ms", "the time without a heartbeat after which a broker is fenced"
     )
     broker_heartbeat_interval_ms = integer(
         "broker.heartbeat.interval.ms", "only compared with broker.session.timeout.ms"
     )
-    num_partitions = integer("num.partitions", "partitions of a new topic whose creator names no number")
+    num_partitions = integer("num.partitions", "partitions of a new topic whose request names no number")
     default_replication_factor = integer(
-        "default.replication.factor", "replicas of a new topic whose creator names no number"
+        "default.replication.factor", "replicas of a new topic whose request names no number"
     )
     delete_topic_enable = flag("delete.topic.enable", "whether topics may be deleted")
     auto_leader_rebalance_enable = flag(
         "auto.leader.rebalance.enable", "whether leadership goes back to preferred replicas by itself"
     )
     leader_imbalance_check_interval_ms = seconds_as_ms(
-        "leader.imbalance.check.interval.seconds", "how often that is looked at"
+        "leader.imbalance.check.interval.seconds", "how often the balance is checked"
     )
     unclean_leader_election_interval_ms = integer(
-        "unclean.leader.election.interval.ms", "how often an unclean election is looked for"
+        "unclean.leader.election.interval.ms", "how often unclean elections are checked for"
     )
     remote_storage_enable = flag(
         "remote.log.storage.system.enable", "whether topics may have remote.storage.enable=true"
@@ -225,9 +226,9 @@ class ConnectionKeys:
         "the same for single addresses or host names, host:number; names are looked up at the start",
     )
     connections_max_idle_ms = integer(
-        "connections.max.idle.ms", "a connection that is silent for so long is closed"
+        "connections.max.idle.ms", "the idle time after which a connection is closed"
     )
-    queued_max_requests = integer("queued.max.requests", "requests of one connection that may be in work")
+    queued_max_requests = integer("queued.max.requests", "requests of one connection that may be in progress")
     queued_max_request_bytes = integer(
         "queued.max.request.bytes", "bytes of requests that may be held at once; -1 is kraftd's own limit"
     )
@@ -257,7 +258,7 @@ class DelegationTokenKeys:
 
     delegation_token_secret_key = string(
         "delegation.token.secret.key",
-        "what the tokens' HMACs are computed with, the same on all nodes; without it there are no tokens",
+        "the secret for the tokens' HMACs, the same on all nodes; without it there are no tokens",
     )
     delegation_token_max_lifetime_ms = integer(
         "delegation.token.max.lifetime.ms", "how long a token may live, renewed or not"
@@ -285,8 +286,8 @@ class OwnKeys:
     )
     metadata_snapshot_min_changed_ratio = fraction(
         "kraftd.metadata.snapshot.min.changed.records.ratio",
-        "the part of the last snapshot's records that must have been modified or deleted before bytes make "
-        "another due; 0 is none, as in Kafka 4.3, which lacks the key; KIP-630 proposed 0.5",
+        "the share of the last snapshot's records that must change before bytes cause another snapshot; "
+        "0 is none, as in Kafka 4.3, which lacks the key; KIP-630 proposed 0.5",
         **own("kraftd.metadata.snapshot.min.changed.records.ratio", "double", "0.0", ("range", 0, 1)),
     )
     metadata_snapshot_timeout_ms = integer(
@@ -304,7 +305,7 @@ class OwnKeys:
     )
     metrics_user = string(
         "kraftd.metrics.user",
-        "who may read them, by HTTP's Basic authentication; everyone when not set",
+        "the user that may read them, by HTTP's Basic authentication; every client may when not set",
         **own("kraftd.metrics.user", "string", ""),
     )
     metrics_password = string(
@@ -320,12 +321,12 @@ class OwnKeys:
     )
     scrub_interval_ms = integer(
         "kraftd.scrub.interval.ms",
-        "how often everything on disk is read and checked; 0 is never",
+        "how often all files on disk are read and checked; 0 is never",
         **own("kraftd.scrub.interval.ms", "long", "86400000", ("range", 0, None)),
     )
     shutdown_timeout_ms = integer(
         "kraftd.shutdown.timeout.ms",
-        "how long a stop may wait for requests in work",
+        "how long a stop may wait for requests in progress",
         **own("kraftd.shutdown.timeout.ms", "int", "10000", ("range", 0, None)),
     )
 

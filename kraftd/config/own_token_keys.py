@@ -14,14 +14,12 @@ class OwnTokenKeys:
     )
     sasl_oauthbearer_client_id = string(
         "sasl.oauthbearer.client.credentials.client.id",
-        "the client as which a token is asked for; else the option `clientId` of `sasl.jaas.config`",
+        "the client id with which a token is requested; else the option `clientId` of `sasl.jaas.config`",
     )
     sasl_oauthbearer_client_secret = string(
         "sasl.oauthbearer.client.credentials.client.secret", "its secret; else the option `clientSecret`"
     )
-    sasl_oauthbearer_scope = string(
-        "sasl.oauthbearer.scope", "the scope that is asked for; else the option `scope`"
-    )
+    sasl_oauthbearer_scope = string("sasl.oauthbearer.scope", "the requested scope; else the option `scope`")
     sasl_oauthbearer_header_urlencode = flag(
         "sasl.oauthbearer.header.urlencode",
         "whether id, secret and scope are URL-encoded in the request (RFC 6749, 2.3.1)",
@@ -50,18 +48,18 @@ class OwnTokenKeys:
     )
     sasl_login_retry_backoff_max_ms = integer(
         "sasl.login.retry.backoff.max.ms",
-        "the longest pause; a command goes on for so long, and the daemon without an end",
+        "the longest pause; a command gives up after that time, the daemon never does",
     )
     sasl_login_refresh_window_factor = fraction(
-        "sasl.login.refresh.window.factor", "the part of a token's life after which it is replaced"
+        "sasl.login.refresh.window.factor", "the share of a token's lifetime after which it is replaced"
     )
     sasl_login_refresh_window_jitter = fraction(
-        "sasl.login.refresh.window.jitter", "the most that is added to that part, at random"
+        "sasl.login.refresh.window.jitter", "the largest random addition to that share"
     )
     sasl_login_refresh_min_period_seconds = integer(
         "sasl.login.refresh.min.period.seconds", "the least time before a token is replaced"
     )
     sasl_login_refresh_buffer_seconds = integer(
         "sasl.login.refresh.buffer.seconds",
-        "how long before its end it is replaced at the latest; a shorter life ignores this and the period",
+        "the latest replacement before a token expires; a shorter lifetime ignores this and the period",
     )

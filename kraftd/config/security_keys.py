@@ -55,9 +55,9 @@ class Keys:
         """Note a problem with a key."""
         self._findings.refuse(self.found(key, mechanism) or f"{self._prefixes[0]}{key}", why)
 
-    def warn(self, key: str, what: str) -> None:
+    def warn(self, key: str, problem: str) -> None:
         """Note a key whose value does not have its effect in Kafka."""
-        text = f"{self._findings.said(self.found(key) or key)}: {what}"
+        text = f"{self._findings.said(self.found(key) or key)}: {problem}"
         if text not in self._findings.warnings:  # the keys of a listener are those of its clients, too
             self._findings.warnings.append(text)
 

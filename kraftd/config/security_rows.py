@@ -20,12 +20,12 @@ class SecurityKeys:
     )
     allow_everyone_if_no_acl_found = string(
         "allow.everyone.if.no.acl.found",
-        "whether resources of which no ACL speaks are open to all",
+        "whether resources without an ACL are open to all",
         **own("allow.everyone.if.no.acl.found", "string", "false"),
     )
     sasl_enabled_mechanisms = strings(
         "sasl.enabled.mechanisms",
-        "what a SASL listener offers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+        "the mechanisms that a SASL listener offers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
     )
     sasl_mechanism_controller_protocol = string(
         "sasl.mechanism.controller.protocol", "the mechanism by which this node logs in at other controllers"
@@ -40,15 +40,13 @@ class SecurityKeys:
     sasl_server_max_receive_size = integer(
         "sasl.server.max.receive.size", "the largest frame before authentication; never more than 65536"
     )
-    connections_max_reauth_ms = integer(
-        "connections.max.reauth.ms", "how long a login lasts; 0 is without an end"
-    )
+    connections_max_reauth_ms = integer("connections.max.reauth.ms", "how long a login lasts; 0 is forever")
     connection_failed_authentication_delay_ms = integer(
-        "connection.failed.authentication.delay.ms", "how long a failed login waits for its answer"
+        "connection.failed.authentication.delay.ms", "the delay before a failed login is answered"
     )
     audit_allowances = flag(
         "kraftd.audit.allowances",
-        "whether the audit has what was allowed, too, and not only denials",
+        "whether the audit also has allowed requests, not only denials",
         **own("kraftd.audit.allowances", "boolean", "false"),
     )
     authentication_timeout_ms = integer(
@@ -62,7 +60,8 @@ class SecurityKeys:
         **own("kraftd.ssl.handshake.timeout.ms", "int", "10000", ("range", 1, None)),
     )
     sasl_oauthbearer_jwks_endpoint_url = string(
-        "sasl.oauthbearer.jwks.endpoint.url", "the keys of tokens: `file:` or `https:`"
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "where the keys that verify tokens are read: `file:` or `https:`",
     )
     sasl_oauthbearer_jwks_endpoint_refresh_ms = integer(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms", "how often they are read again"
@@ -74,12 +73,14 @@ class SecurityKeys:
         "sasl.oauthbearer.expected.audience", "the audiences of which tokens must name one"
     )
     sasl_oauthbearer_clock_skew_seconds = integer(
-        "sasl.oauthbearer.clock.skew.seconds", "how far clocks may be apart"
+        "sasl.oauthbearer.clock.skew.seconds", "the allowed difference between clocks"
     )
     sasl_oauthbearer_sub_claim_name = string(
         "sasl.oauthbearer.sub.claim.name", "the claim that is the principal's name"
     )
-    sasl_oauthbearer_scope_claim_name = string("sasl.oauthbearer.scope.claim.name", "the claim of scopes")
+    sasl_oauthbearer_scope_claim_name = string(
+        "sasl.oauthbearer.scope.claim.name", "the claim that holds the scopes"
+    )
     sasl_server_callback_handler_class = string(
         "sasl.server.callback.handler.class", "only checked: Kafka's own for OAUTHBEARER"
     )
@@ -114,7 +115,7 @@ class SecurityKeys:
         "ssl.endpoint.identification.algorithm", "https checks the names of servers; empty does not"
     )
     ssl_principal_mapping_rules = string(
-        "ssl.principal.mapping.rules", "from the name in a client's certificate to a principal"
+        "ssl.principal.mapping.rules", "rules that map the name in a client's certificate to a principal"
     )
     config_providers = strings(
         "config.providers",
