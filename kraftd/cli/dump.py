@@ -132,7 +132,7 @@ def rehearsed(disk: Any, directories: list[str]) -> Iterator[Row]:
     for directory in directories:
         refusals, notes = rehearse(disk, directory.rstrip("/") or "/")
         for note in notes:
-            click.echo(f"A start would say: {note}", err=True)
+            click.echo(f"A start would report: {note}", err=True)
         for refusal in refusals:
             yield {"kind": "damage", **refusal._asdict(), "refuses_start": True}
 

@@ -66,7 +66,7 @@ def make_dynamic(bootstrap: str, files: Sequence[str], dry_run: bool, timeout_s:
     found = [*judge(seen), *(finding for file in files for finding in judge_file(file, seen))]
     show(found)
     if any(one.is_wrong and one.area == "quorum" for one in found):
-        raise CommandFailure("Nothing was changed: mend the above first.", FAILED)
+        raise CommandFailure("Nothing was changed: correct the above first.", FAILED)
     if seen.kraft_version >= DYNAMIC:
         click.echo("The quorum is dynamic already (kraft.version 1).")
     elif dry_run:
@@ -74,7 +74,7 @@ def make_dynamic(bootstrap: str, files: Sequence[str], dry_run: bool, timeout_s:
     else:
         run(change(bootstrap, timeout_s))
         click.echo("The quorum is dynamic (kraft.version 1).")
-    where = "In" if not dry_run or seen.kraft_version >= DYNAMIC else "Once it is, and not before: in"
+    where = "In" if not dry_run or seen.kraft_version >= DYNAMIC else "Change the files only then: in"
     click.echo(
         f"{where} the file of every controller and broker, replace {VOTERS} by\n"
         f"  {SERVERS}={','.join(addresses(seen.quorum))}\n"
@@ -96,7 +96,7 @@ async def look_until_ready(bootstrap: str, timeout_s: float) -> Seen:
     while passes_by_itself(seen) and time.monotonic() + LOOK_S < deadline_s:
         if not has_said:
             click.echo(
-                f"Waiting until the voters have told the leader of themselves ({timeout_s:g} s at most).",
+                f"Waiting until the voters have reported to the leader ({timeout_s:g} s at most).",
                 err=True,
             )
             has_said = True
@@ -140,9 +140,7 @@ async def look(bootstrap: str, timeout_s: float) -> Seen:
         where = [quorum.leaders_address] if voter.replica_id == quorum.partition.leader_id else []
         where += [endpoint_address(one) for one in quorum.endpoints.get(voter.replica_id, ())]
         if not where:
-            silent[voter.replica_id] = (
-                "the leader does not tell where it is, as those before Kafka 3.9 do not"
-            )
+            silent[voter.replica_id] = "the leader does not name its address, as before Kafka 3.9"
             continue
         try:
             answer = await api_versions(where[0], timeout_s)
@@ -183,12 +181,12 @@ def judge(seen: Seen) -> Iterator[Finding]:
             )
         if voter.replica_id not in seen.registered:
             wrong = True
-            text = "is not registered: what it supports is not known"
+            text = "is not registered, so its feature levels are unknown"
             yield problem("quorum", subject, text, "wait until it has found the leader, or restart it")
         if not wrong:
             yield ok("quorum", subject, "runs, is registered and supports kraft.version 1")
     if seen.refusal is not None:
-        remedy = "each voter tells a new leader its directory within seconds: see the logs of the voters"
+        remedy = "each voter reports its directory to a new leader within seconds: see the logs of the voters"
         yield problem("quorum", "leader", f"refuses it: {seen.refusal}", remedy)
 
 
@@ -248,5 +246,7 @@ async def change(bootstrap: str, timeout_s: float) -> None:
         if all(any(one.replica_directory_id) for one in quorum.partition.current_voters):
             return
         if time.monotonic() > deadline_s:
-            raise CommandFailure("It is dynamic, and the leader tells no directory of a voter yet.", FAILED)
+            raise CommandFailure(
+                "The quorum is dynamic, but the leader does not report each voter's directory yet.", FAILED
+            )
         await asyncio.sleep(POLL_S)

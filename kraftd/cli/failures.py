@@ -23,7 +23,7 @@ EXIT_CODES = {
 }
 
 
-REPORT = "Please report it, with what KRAFTD_TRACEBACK=1 in the environment adds to this."
+REPORT = "Please report it, with the output of a run with KRAFTD_TRACEBACK=1 in the environment."
 
 
 class CommandFailure(Exception):
@@ -42,7 +42,7 @@ def explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, OSError):
         return explain_os_error(error)
     if isinstance(error, ImportError) and str(error).startswith("KRAFTD_CODEC="):
-        return f"{error}. Unset KRAFTD_CODEC to take what is there.", USAGE
+        return f"{error}. Unset KRAFTD_CODEC to use an engine that is installed.", USAGE
     from kraftd.config import ConfigError
     from kraftd.log import errors as storage
 
@@ -66,13 +66,13 @@ def explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, ValueError) and "null byte" in str(error):
         return "A path holds a NUL character, which no file name can.", USAGE
     if isinstance(error, UnicodeEncodeError):
-        return f"{error.object!a} holds a character that is none in UTF-8.", USAGE
+        return f"{error.object!a} holds bytes that are not UTF-8.", USAGE
     if isinstance(error, MemoryError):
         return "There is not enough memory for this.", FAILED
     if os.environ.get("KRAFTD_TRACEBACK"):
         raise error
     what = f"{type(error).__name__}: {error}".rstrip(": ")
-    return f"An error that kraftd did not foresee: {what}\n{REPORT}", FAILED
+    return f"Unexpected error: {what}\n{REPORT}", FAILED
 
 
 def is_startup_error(error: Exception) -> bool:
@@ -89,7 +89,7 @@ def explain_os_error(error: OSError) -> tuple[str, int]:
         errno.EADDRNOTAVAIL: "This machine has no such address; correct the host in listeners.",
         errno.EACCES: "Give this user the right to it, or choose another place.",
         errno.EROFS: "The file system is read-only; choose another directory in log.dirs.",
-        errno.EMFILE: "Let this process have more open files (ulimit -n).",
+        errno.EMFILE: "Allow this process more open files (ulimit -n).",
         errno.ENFILE: "This machine has too many open files; close some or raise fs.file-max.",
         errno.ENAMETOOLONG: "No file can have a name of that length.",
         errno.EISDIR: "A file is needed, and this is a directory.",

@@ -183,8 +183,9 @@ def initial_voters(
         return (InitialVoter(config.node_id, endpoint.host or "localhost", endpoint.port, new_uuid()),)
     if not no_initial_controllers:
         raise CommandFailure(
-            f"Who votes? {VOTERS_KEY} is not set, so give one of --standalone (only this controller), "
-            "--initial-controllers (a new quorum), --no-initial-controllers (a quorum that exists).",
+            f"The first voters are unknown: {VOTERS_KEY} is not set, so give one of "
+            "--standalone (only this controller), --initial-controllers (a new quorum), "
+            "--no-initial-controllers (an existing quorum).",
             USAGE,
         )
     return None

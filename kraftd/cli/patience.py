@@ -10,11 +10,11 @@ import click
 
 SILENT_S = 3.0
 
-_is_said = ContextVar("_is_said", default=False)  # an outer one says what is waited for
+_is_said = ContextVar("_is_said", default=False)  # an outer one says what the command waits for
 
 
 @asynccontextmanager
-async def waiting(what: str) -> AsyncIterator[None]:
+async def waiting(purpose: str) -> AsyncIterator[None]:
     """Report on standard error what the command waits for, after SILENT_S."""
     if _is_said.get():
         yield
@@ -22,7 +22,9 @@ async def waiting(what: str) -> AsyncIterator[None]:
     import asyncio
 
     token = _is_said.set(True)
-    alarm = asyncio.get_running_loop().call_later(SILENT_S, lambda: click.echo(f"Waiting {what}.", err=True))
+    alarm = asyncio.get_running_loop().call_later(
+        SILENT_S, lambda: click.echo(f"Waiting {purpose}.", err=True)
+    )
     try:
         yield
     finally:

@@ -207,13 +207,13 @@ def tell(config: DaemonConfig, cluster_id: str, mine: Survey, copies: dict[str, 
     click.echo(f"  The log ends at offset {end.offset}, in epoch {end.epoch}. Voters: {voters}.")
     click.echo(
         f"  Offsets below {mine.committed} are known to be committed. All of the log counts as committed "
-        "from now on. Lost is what a majority had committed without this controller, all of it behind offset "
-        f"{end.offset - 1}."
+        "from now on. What a majority had committed without this controller is lost: all of it is after "
+        f"offset {end.offset - 1}."
     )
     if mine.voter_ids and config.node_id not in mine.voter_ids:
         click.echo(f"  Controller {config.node_id} was no voter: it may be further behind than a voter.")
     if not copies:
-        click.echo("  No other copy was given (--other), so nothing is known of what is behind it.")
+        click.echo("  No other copy was given (--other), so any records beyond that are unknown.")
     for path, other in copies.items():
         found = compare(mine, other)
         click.echo(

@@ -63,7 +63,7 @@ def forget_controller(bootstrap: str, controller_id: int, timeout_s: float) -> N
     If the controller starts again, it registers anew.
     """
     run(forget(bootstrap, timeout_s, controller_id))
-    click.echo(f"Controller {controller_id} is forgotten: what it supports bounds metadata.version no more.")
+    click.echo(f"Controller {controller_id} is forgotten: it no longer limits metadata.version.")
 
 
 async def registrations(bootstrap: str, timeout_s: float) -> list[Registration]:
@@ -99,8 +99,9 @@ def role_of(quorum: Quorum, controller_id: int) -> tuple[str, int | None]:
     return "gone", None
 
 
-def heard(one: Registration) -> str:
-    return "never" if one.heard_ms_ago is None else f"{one.heard_ms_ago / 1000:.1f} s ago"
+def heard(registration: Registration) -> str:
+    silent_ms = registration.heard_ms_ago
+    return "never" if silent_ms is None else f"{silent_ms / 1000:.1f} s ago"
 
 
 async def forget(bootstrap: str, timeout_s: float, controller_id: int) -> None:

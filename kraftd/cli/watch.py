@@ -65,7 +65,7 @@ async def watch(
                     echo_events([event for event in events if wanted(event)], as_json)
             except LogTruncated as error:
                 click.echo(
-                    f"The log was cut at offset {error.offset}: what was told from there on did not hold.",
+                    f"The log was truncated at offset {error.offset}: events from there on are void.",
                     err=True,
                 )
                 since = Limit()

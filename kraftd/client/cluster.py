@@ -154,7 +154,7 @@ class Cluster:
                     return
                 else:
                     failure = NoLeader(
-                        f"{connection.address}: its metadata is older than what is known, or has no leader"
+                        f"{connection.address}: its metadata is older than known metadata, or has no leader"
                     )
                 break
             if not await pause.wait():

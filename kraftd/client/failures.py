@@ -33,10 +33,10 @@ class Truncated(ClientFailure):
     end_offset is the end of the common part, leader_epoch the epoch of its last record.
     """
 
-    def __init__(self, what: str, position: int, end_offset: int, leader_epoch: int) -> None:
+    def __init__(self, log_name: str, position: int, end_offset: int, leader_epoch: int) -> None:
         super().__init__(
-            f"{what}: the log was truncated to offset {end_offset} (epoch {leader_epoch}); the records from "
-            f"there to {position - 1} that were read are gone"
+            f"{log_name}: the log was truncated to offset {end_offset} (epoch {leader_epoch}); the records "
+            f"from there to {position - 1} that were read are gone"
         )
         self.position = position
         self.end_offset = end_offset

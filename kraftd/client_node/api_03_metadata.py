@@ -94,9 +94,9 @@ class DescribedTopics:
         self._topic_us = self._name_us
         if self._tells_operations:
             self._topic_us += operations_us(node, AclResourceType.TOPIC)
-        self._look()
+        self._read_image()
 
-    def _look(self) -> None:
+    def _read_image(self) -> None:
         """Look at the image of this moment."""
         self._reader = TopicReader(self._node.view.image, self._listener, self._call.version)
 
@@ -115,7 +115,7 @@ class DescribedTopics:
                 work_us = self._topic_us + len(topic.partitions)  # about 1 µs each
             if self._pace.spent(work_us):
                 yield
-                self._look()
+                self._read_image()
         return Described(found, of_log)
 
     def named(self) -> Generator[None, None, Described]:
@@ -135,7 +135,7 @@ class DescribedTopics:
             of_log += topic.name == METADATA_TOPIC and bool(topic.partitions)
             if self._pace.spent(self._topic_us + len(topic.partitions)):
                 yield
-                self._look()
+                self._read_image()
         return Described(found, of_log)
 
     def _named(self, name: str | None, topic_id: bytes) -> Generator[None, None, MetadataResponseTopic]:
@@ -167,7 +167,7 @@ class DescribedTopics:
             partitions = list(topic.partitions.items())
             for first in range(PARTITIONS_PER_CALLBACK, len(partitions), PARTITIONS_PER_CALLBACK):
                 yield
-                self._look()
+                self._read_image()
                 some = partitions[first : first + PARTITIONS_PER_CALLBACK]
                 described.partitions += [self._reader.partition(index, state) for index, state in some]
         if self._tells_operations:

@@ -33,7 +33,7 @@ def handle(node: ClientNode, call: Call) -> None:
             call,
             DescribeClusterResponse(
                 error_code=ErrorCode.INVALID_REQUEST if call.version == 0 else error,
-                error_message=f"This listener does not tell of endpoints of type {request.endpoint_type}.",
+                error_message=f"This listener names no endpoints of type {request.endpoint_type}.",
             ),
         )
         return

@@ -19,5 +19,5 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, call: Call) -> None:
-    text = "SaslAuthenticate came outside of an authentication."
+    text = "SaslAuthenticate came outside an authentication."
     node.boundary.answer(call, SaslAuthenticateResponse(ErrorCode.ILLEGAL_SASL_STATE, text))

@@ -116,7 +116,7 @@ class Appends:
             return
         self._values, self._size_bytes = [], 0
         epoch = self._standing.active_epoch
-        assert epoch is not None, "what had gathered outlived its epoch"
+        assert epoch is not None, "gathered records outlived their epoch"
         try:
             effects = self._request(self._append_id, values, epoch, atomic=True)
         except Exception as error:

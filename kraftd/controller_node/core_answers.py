@@ -129,12 +129,12 @@ class CoreAnswers:
             if message is self._no_news:  # as nearly always
                 self._note_follower(call)
             else:
-                self._look_at_fetch(call, message)
+                self._note_fetch(call, message)
             boundary.send(call, call.frame_repeated(message, self._empty_fetches))
         else:
             errors = boundary.count(call, message)
             if call.key == DESCRIBE_QUORUM:
-                self._tell_troubles(call, message)
+                self._add_troubles(call, message)
             boundary.send(call, call.frame_with(message, errors))
 
     def _note_follower(self, call: Call) -> None:
@@ -142,7 +142,7 @@ class CoreAnswers:
         self._ahead.follows(call)
         self._fetching.note(call, self._driver.now_ms)
 
-    def _look_at_fetch(self, call: Call, message: Any) -> None:
+    def _note_fetch(self, call: Call, message: Any) -> None:
         """Note what the answer to a Fetch tells of its sender, and count its errors."""
         partition = message.responses[0].partitions[0] if message.responses else None
         if message.error_code or partition is None or partition.error_code:
@@ -157,7 +157,7 @@ class CoreAnswers:
             self._no_news = message
         self._fetching.note(call, self._driver.now_ms)
 
-    def _tell_troubles(self, call: Call, message: DescribeQuorumResponse) -> None:
+    def _add_troubles(self, call: Call, message: DescribeQuorumResponse) -> None:
         """Add lines to the texts of errors that say why no leader is found.
 
         The leader's text, beside the code NONE, names the nodes that are ahead of it and those that it

@@ -116,14 +116,14 @@ class FetchingReplicas:
             and len(live := _live(one, now_ms)) > 1
         }
 
-    def _log(self, call: Call, node_id: int, one: _Fetcher, now_ms: int) -> None:
+    def _log(self, call: Call, node_id: int, fetcher: _Fetcher, now_ms: int) -> None:
         count = self._repeats.due(node_id, call.arrived_ns)
         if count:
             self._outbox.say(
                 "warning",
                 "a node runs more than once",
                 from_node=node_id,
-                directories=_live(one, now_ms),
+                directories=_live(fetcher, now_ms),
                 remedy=REMEDY,
                 seen=count,
             )
@@ -132,26 +132,26 @@ class FetchingReplicas:
         return f"<FetchingReplicas of {len(self._fetchers)} ids>"
 
 
-def _alternates(one: _Fetcher, key: Seen, now_ms: int) -> bool:
+def _alternates(fetcher: _Fetcher, key: Seen, now_ms: int) -> bool:
     """Return whether a fetch shows that two processes alternate; notes a connection's return."""
     connection_id, directory = key
-    before = one.seen.get(key)
-    if before is not None and connection_id != one.last[0] and now_ms - before[0] < LIVE_MS:
-        one.returns += 1
-        if one.returns == 1:
-            one.returned_ms = now_ms
-        if one.returns >= MIN_RETURNS and now_ms - one.returned_ms >= MIN_RETURNS_MS:
+    before = fetcher.seen.get(key)
+    if before is not None and connection_id != fetcher.last[0] and now_ms - before[0] < LIVE_MS:
+        fetcher.returns += 1
+        if fetcher.returns == 1:
+            fetcher.returned_ms = now_ms
+        if fetcher.returns >= MIN_RETURNS and now_ms - fetcher.returned_ms >= MIN_RETURNS_MS:
             return True
-    if directory in (ZERO_UUID, one.last[1]) or one.last[1] == ZERO_UUID:
+    if directory in (ZERO_UUID, fetcher.last[1]) or fetcher.last[1] == ZERO_UUID:
         return False
-    return any(seen[1] == directory and now_ms - at[0] < LIVE_MS for seen, at in one.seen.items())
+    return any(seen[1] == directory and now_ms - at[0] < LIVE_MS for seen, at in fetcher.seen.items())
 
 
-def _live(one: _Fetcher, now_ms: int) -> list[str]:
+def _live(fetcher: _Fetcher, now_ms: int) -> list[str]:
     """What fetches now: directory and host. A copied directory is there once for each connection."""
     return [
         f"{_name(directory)} (at {host})"
-        for (_, directory), (fetched_ms, host) in one.seen.items()
+        for (_, directory), (fetched_ms, host) in fetcher.seen.items()
         if now_ms - fetched_ms < LIVE_MS
     ]
 

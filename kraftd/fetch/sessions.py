@@ -235,11 +235,11 @@ def _forgotten(request: FetchRequest, uses_topic_ids: bool) -> Iterator[SlotKey]
             yield key, index
 
 
-def _by_topic(told: list[Told]) -> list[FetchableTopicResponse]:
+def _by_topic(answers: list[Told]) -> list[FetchableTopicResponse]:
     """The partitions in their order; neighbours of one topic share its entry."""
     topics: list[FetchableTopicResponse] = []
     last: Uuid | str | None = None
-    for slot, data in told:
+    for slot, data in answers:
         key = slot.key[0]
         if key != last:
             last = key

@@ -97,7 +97,7 @@ class Subscription:
         for slot in changed:
             if slot.topic is None:
                 self._resolve(slot)
-            self._look(slot)
+            self._examine(slot)
             self._note_level(slot)
         self._unsettled |= changed
         self.last_fetch_ms = now_ms
@@ -150,7 +150,7 @@ class Subscription:
         if not self.is_parked:
             self._watchers.unwatch(slot)  # dirty once is enough until the next fetch
             return None
-        self._look(slot)
+        self._examine(slot)
         return self.progress_bytes
 
     def _resolve(self, slot: Slot) -> None:
@@ -158,7 +158,7 @@ class Subscription:
         slot.topic = self._source.topic_name(slot.topic_id)
         self._watchers.unwatch(slot)  # it watches under another key from now on
 
-    def _look(self, slot: Slot) -> None:
+    def _examine(self, slot: Slot) -> None:
         """Examine the partition and watch it from now on."""
         if slot.topic is None:
             standing, available_bytes, end_offset = Standing.NOT_SERVED, 0, UNKNOWN_OFFSET
@@ -257,7 +257,7 @@ class Subscription:
         progress.
         """
         for slot in self.dirty:
-            self._look(slot)
+            self._examine(slot)
         self._unsettled |= self.dirty
         if not self.reader.is_follower:
             self.dirty = {slot: None for slot in self.dirty if slot.topic is None}

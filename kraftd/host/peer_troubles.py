@@ -44,13 +44,13 @@ _REMEDIES = {
     "names": "correct the name, or the resolver of this machine",
     "start": "start the controller there, or correct the address",
     "protocol": "use the security protocol of that listener (listener.security.protocol.map)",
-    "login": "look at sasl.jaas.config of this node, and at the users of that one",
-    "token": "look at the token endpoint, and at this node's client id and secret (sasl.oauthbearer.…)",
+    "login": "check sasl.jaas.config of this node, and the users of that one",
+    "token": "check the token endpoint, and this node's client id and secret (sasl.oauthbearer.…)",
     "trust": "correct ssl.truststore of this node, or that certificate and its names",
     "keystore": "correct ssl.keystore of this node, or ssl.truststore of that one",
-    "denied": "let this node's principal do CLUSTER_ACTION there, or name it in super.users",
+    "denied": "allow this node's principal CLUSTER_ACTION there, or name it in super.users",
     "address": "correct the address",
-    "network": "look at the host and at what is between",
+    "network": "check that host and the network to it",
     "cluster": "format this node with the cluster id of that quorum, or correct the address",
     "broker": "name controllers, not brokers, in controller.quorum.bootstrap.servers",
     "voter": (
@@ -105,12 +105,12 @@ class PeerTroubles:
         """A peer answered; `served` are the APIs that it said it serves."""
         self._hears()
         if served is not None and ApiKey.VOTE not in served:
-            self._note(Finding(at, node_id, "a broker answers there, no controller", _REMEDIES["broker"]))
+            self._note(Finding(at, node_id, "a broker answers there, not a controller", _REMEDIES["broker"]))
         elif getattr(message, "error_code", 0) == ErrorCode.INCONSISTENT_CLUSTER_ID:
             text = f"it is of another cluster than {self.cluster_id}"
             self._note(Finding(at, node_id, text, _REMEDIES["cluster"]))
         elif getattr(message, "error_code", 0) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            self._note(Finding(at, node_id, "it does not let this node in", _REMEDIES["denied"]))
+            self._note(Finding(at, node_id, "it refuses this node's requests", _REMEDIES["denied"]))
         elif ErrorCode.INVALID_VOTER_KEY in _voter_errors(message):
             self._well.add(at)
             self._forget(at)
@@ -161,7 +161,7 @@ class PeerTroubles:
         elif self._without_leader_since_ms is None:
             self._without_leader_since_ms = now_ms
         elif not self._has_asked and now_ms - self._without_leader_since_ms >= ALONE_AFTER_MS:
-            text = "it names no other node than this one, so there is none to ask for the leader"
+            text = "it names only this node, so there is no node to ask for the leader"
             self._note(Finding(SERVERS, -1, text, _REMEDIES["alone"]))
 
     def findings(self) -> list[Finding]:

@@ -131,7 +131,7 @@ class SnapshotKeeper:
         except StorageError as error:
             count = self._repeats.due(type(error).__name__, self._timer.now_ms() * 1_000_000)
             if count:
-                self.log.error("snapshots cannot be looked after", error=str(error), seen=count)
+                self.log.error("the periodic work on snapshots failed", error=str(error), seen=count)
 
     def _guarded(self, ended: Callable[[Any], None]) -> Callable[[Any], None]:
         """Handle the end of a child process: an error in that ends this process, as one in a step does."""
@@ -221,7 +221,7 @@ class SnapshotKeeper:
             why = made.text
             if self._overdue:
                 why = (
-                    f"it was not done after {self.settings.timeout_ms} ms "
+                    f"it was not finished after {self.settings.timeout_ms} ms "
                     "(kraftd.metadata.snapshot.timeout.ms)"
                 )
             self._failed(order, why, now_ms)
@@ -252,7 +252,10 @@ class SnapshotKeeper:
         path = checkpoint_path(log.directory, snapshot_id)
         if snapshot_id.offset < log.log_start:
             self.storage.disk.remove(path)
-            self.log.info("a snapshot came too late: the log begins behind it", snapshot=name_of(snapshot_id))
+            self.log.info(
+                "a snapshot was finished too late: the log begins after its end",
+                snapshot=name_of(snapshot_id),
+            )
             self._answer(log.latest_snapshot)
             return
         reader = CheckpointReader(self.storage.disk, path)
@@ -261,9 +264,11 @@ class SnapshotKeeper:
         if reader.size_bytes != made.size_bytes or reader.header.kraft_version != expected:
             found = (
                 f"{reader.size_bytes} bytes of kraft.version {reader.header.kraft_version}, "
-                f"expected were {made.size_bytes} of {expected}"
+                f"not {made.size_bytes} of {expected}"
             )
-            self.log.error("a snapshot is not what was ordered", snapshot=name_of(snapshot_id), error=found)
+            self.log.error(
+                "a snapshot is not the one that was requested", snapshot=name_of(snapshot_id), error=found
+            )
             raise CorruptStorage(
                 path, 0, snapshot_id.offset, found, "Remove the file; another is made in a while"
             )
@@ -300,15 +305,17 @@ class SnapshotKeeper:
         """Answer the requests for the snapshot under way."""
         names, self._answering = self._answering, []
         for name in names:
-            self._give(name, snapshot_id, size_bytes, error)
+            self._answer_request(name, snapshot_id, size_bytes, error)
 
     def _answer_waiting(self, snapshot_id: OffsetAndEpoch | None) -> None:
         """Answer the waiting requests with the newest snapshot: there are no records for another."""
         names, self._asked = self._asked, []
         for name in names:
-            self._give(name, snapshot_id, 0, "")
+            self._answer_request(name, snapshot_id, 0, "")
 
-    def _give(self, name: str, snapshot_id: OffsetAndEpoch | None, size_bytes: int, error: str) -> None:
+    def _answer_request(
+        self, name: str, snapshot_id: OffsetAndEpoch | None, size_bytes: int, error: str
+    ) -> None:
         path = ""
         if snapshot_id is not None:
             path = checkpoint_path(self.storage.log.directory, snapshot_id)

@@ -29,7 +29,7 @@ _NO_FILE = {
     errno.ENAMETOOLONG: "No file can have a name of that length; choose a shorter path",
 }
 _TOO_MANY = {
-    errno.EMFILE: "Let this process have more open files (ulimit -n, LimitNOFILE)",
+    errno.EMFILE: "Allow this process more open files (ulimit -n, LimitNOFILE)",
     errno.ENFILE: "This machine has too many open files; close some or raise fs.file-max",
 }
 

@@ -235,7 +235,7 @@ class PartitionLog:
         self._pending.add(cut)
         self._end_at(end, min(self._synced_end, end))
         if loses_time:
-            self._look_for_the_largest_timestamp(segment)
+            self._find_largest_timestamp(segment)
         return end
 
     def truncate_fully_to(self, offset: int, epoch: int) -> None:
@@ -422,7 +422,7 @@ class PartitionLog:
     def _segment_of(self, offset: int) -> Segment:
         return self._segments[bisect_right(self._bases, offset) - 1]
 
-    def _look_for_the_largest_timestamp(self, segment: Segment) -> None:
+    def _find_largest_timestamp(self, segment: Segment) -> None:
         """Find it among the batches that a truncation left behind the last index entry."""
         last = segment.index.last_entry
         start = max(segment.base_offset if last is None else last[0] + 1, self.log_start)

@@ -88,11 +88,11 @@ def parse_version(text: str, *, unstable: bool = False) -> int:
     return best
 
 
-def records_changed_between(one: int, other: int) -> bool:
+def records_changed_between(first: int, second: int) -> bool:
     """Return whether any record's form changed between two levels, in either direction: then a downgrade
     loses metadata.
     """
-    low, high = sorted((one, other))
+    low, high = sorted((first, second))
     return any(level.records_changed for level in LEVELS if low < level.level <= high)
 
 

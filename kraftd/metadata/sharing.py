@@ -38,12 +38,12 @@ class Sharing:
         shared: tuple[bytes, ...] = self.one(tuple([known.setdefault(one, one) for one in ids]))
         return shared
 
-    def keeps(self, one: bytes) -> bool:
+    def keeps(self, directory_id: bytes) -> bool:
         """Return whether this very object was the kept one of its directory id; from now on it is."""
         known = self._ids
-        if known.get(one) is one:
+        if known.get(directory_id) is directory_id:
             return True
-        known[one] = one
+        known[directory_id] = directory_id
         return False
 
     def __repr__(self) -> str:

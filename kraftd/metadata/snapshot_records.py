@@ -192,5 +192,7 @@ def _access(tables: Tables) -> Iterator[VersionedRecord]:
         yield token_record(token_id, token)
 
 
-def _lost(level: int, what: str) -> UnwritableMetadataError:
-    return UnwritableMetadataError(f"metadata.version {level} ({mv.version_name(level)}) cannot carry {what}")
+def _lost(level: int, metadata: str) -> UnwritableMetadataError:
+    return UnwritableMetadataError(
+        f"metadata.version {level} ({mv.version_name(level)}) cannot carry {metadata}"
+    )

@@ -140,7 +140,7 @@ def check_meta_properties(
         if properties.cluster_id is not None:
             if cluster_id is not None and properties.cluster_id != cluster_id:
                 raise DirectoryProblem(
-                    f"{path} belongs to cluster {properties.cluster_id}, expected is {cluster_id}. Use the "
+                    f"{path} belongs to cluster {properties.cluster_id}, not {cluster_id}. Use the "
                     f"directory "
                     "of this cluster, or the cluster id of this directory"
                 )

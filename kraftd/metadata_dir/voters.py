@@ -31,7 +31,7 @@ def parse_voters(text: str) -> list[InitialVoter]:
     """
     voters = sorted(_parse_voter(part.strip()) for part in text.strip().split(",") if part)
     if not voters:
-        raise ValueError("no voter is named; what is expected is id@host:port:directory-id,…")
+        raise ValueError("no voter is named; write id@host:port:directory-id,…")
     for one, other in pairwise(voters):
         if one.id == other.id:
             raise ValueError(f"node id {one.id} is named more than once")

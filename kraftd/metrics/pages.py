@@ -65,7 +65,7 @@ class Pages:
             case "/":
                 return Response(HTTPStatus.OK, HTML, page(), _PAGE_HEADERS)
             case "/status.json":
-                await self._look_at_partitions()
+                await self._survey_partitions()
                 return Response(HTTPStatus.OK, JSON, self._status() + b"\n")
             case "/events":
                 return Stream(EVENTS, self._events())
@@ -78,10 +78,10 @@ class Pages:
         """The status as server-sent events, for as long as the peer listens."""
         while True:
             yield b"data: " + self._status() + b"\n\n"
-            await self._look_at_partitions()
+            await self._survey_partitions()
             await asyncio.sleep(EVENT_S)
 
-    async def _look_at_partitions(self) -> None:
+    async def _survey_partitions(self) -> None:
         """Survey every partition in slices, unless that is under way, or was done just now."""
         found, image = self._survey, self._read().node.image
         is_new = found is not None and (found.offset == image.offset or monotonic_ns() < self._survey_due_ns)

@@ -66,10 +66,10 @@ def _total(readings: Readings) -> Samples:
     return [((name,), total_of(stats)) for name, stats in _apis(readings)]
 
 
-def _sum(one: Histogram, other: Histogram) -> Histogram:
-    both = Histogram(one.bounds)
-    both.counts = [a + b for a, b in zip(one.counts, other.counts, strict=True)]
-    both.total = one.total + other.total
+def _sum(first: Histogram, second: Histogram) -> Histogram:
+    both = Histogram(first.bounds)
+    both.counts = [a + b for a, b in zip(first.counts, second.counts, strict=True)]
+    both.total = first.total + second.total
     return both
 
 

@@ -122,18 +122,18 @@ def _replicas(readings: Readings) -> list[ReplicaRow]:
     return [_replica(one, leader_end, readings) for one in views[:MAX_REPLICAS]]
 
 
-def _replica(one: ReplicaView, leader_end: int | None, readings: Readings) -> ReplicaRow:
-    ends = one.end_offset is not None and leader_end is not None
+def _replica(view: ReplicaView, leader_end: int | None, readings: Readings) -> ReplicaRow:
+    ends = view.end_offset is not None and leader_end is not None
     return ReplicaRow(
-        id=one.key.id,
-        directory_id=None if one.key.directory_id is None else uuid_text(one.key.directory_id),
-        is_voter=one.is_voter,
-        is_leader=one.is_leader,
-        is_self=one.key.id == readings.node.identity.node_id,
-        end_offset=one.end_offset,
-        lag=max(0, (leader_end or 0) - (one.end_offset or 0)) if ends else None,
-        fetched_ms_ago=_ago(readings.now_ms, one.last_fetch_ms),
-        caught_up_ms_ago=_ago(readings.now_ms, one.last_caught_up_ms),
+        id=view.key.id,
+        directory_id=None if view.key.directory_id is None else uuid_text(view.key.directory_id),
+        is_voter=view.is_voter,
+        is_leader=view.is_leader,
+        is_self=view.key.id == readings.node.identity.node_id,
+        end_offset=view.end_offset,
+        lag=max(0, (leader_end or 0) - (view.end_offset or 0)) if ends else None,
+        fetched_ms_ago=_ago(readings.now_ms, view.last_fetch_ms),
+        caught_up_ms_ago=_ago(readings.now_ms, view.last_caught_up_ms),
     )
 
 

@@ -72,7 +72,7 @@ def survey(image: Image) -> Generator[None, None, Survey]:
             continue
         min_isr = _number(image.config(TOPIC_RESOURCE, topic.name).get(MIN_ISR), default_min_isr)
         for index, state in topic.partitions.items():
-            _look(found, topic, index, state, min_isr)
+            _count(found, topic, index, state, min_isr)
         seen += len(topic.partitions)
         if seen >= SLICE_PARTITIONS:
             seen = 0
@@ -80,7 +80,7 @@ def survey(image: Image) -> Generator[None, None, Survey]:
     return found
 
 
-def _look(found: Survey, topic: TopicState, index: int, state: PartitionState, min_isr: int) -> None:
+def _count(found: Survey, topic: TopicState, index: int, state: PartitionState, min_isr: int) -> None:
     isr, brokers = state.isr, found.brokers
     for replica in state.replicas:
         hosted = brokers.get(replica)

@@ -394,13 +394,13 @@ class Channel:
         oldest = self._oldest_deadline_ms()
         if self._timer is None and oldest is not None:
             wiring = self._outbound.wiring
-            self._timer = wiring.call_later_ms(max(1, oldest - wiring.now_ms()), self._look)
+            self._timer = wiring.call_later_ms(max(1, oldest - wiring.now_ms()), self._check_deadline)
 
     def _oldest_deadline_ms(self) -> int | None:
         queues = (self._in_flight, self._waiting)
         return min((queue[0].deadline_ms for queue in queues if queue), default=None)
 
-    def _look(self) -> None:
+    def _check_deadline(self) -> None:
         self._timer = None
         oldest = self._oldest_deadline_ms()
         if oldest is not None and oldest <= self._outbound.wiring.now_ms():

@@ -79,7 +79,7 @@ class TokenSource:
         """
         token = self._token
         if token is None or (self.failure and self.now_ms() >= token.expires_ms):
-            raise SaslFailed(f"there is no token to show: {self.failure or 'none has been granted yet'}")
+            raise SaslFailed(f"there is no token: {self.failure or 'none has been granted yet'}")
         return token.text
 
     def fetched_text(self) -> str:

@@ -56,9 +56,9 @@ class ElectionResponse(Protocol[A_co]):
     def node_endpoints(self) -> Sequence[_NodeEndpoint]: ...
 
 
-def cluster_id(replica: Replica, told: str | None) -> ErrorCode:
+def cluster_id(replica: Replica, requested_id: str | None) -> ErrorCode:
     """Refuse a request that names another cluster (S17). One that names none is accepted, as in Kafka."""
-    if told is not None and told != replica.config.cluster_id:
+    if requested_id is not None and requested_id != replica.config.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     return NONE
 
@@ -71,8 +71,10 @@ def only_partition(topics: Sequence[_Topic[P_co]]) -> P_co | None:
     return partition if partition.partition_index == METADATA_PARTITION else None
 
 
-def cluster_and_topic(replica: Replica, told: str | None, topics: Sequence[_Topic[_Partition]]) -> ErrorCode:
-    error = cluster_id(replica, told)
+def cluster_and_topic(
+    replica: Replica, requested_id: str | None, topics: Sequence[_Topic[_Partition]]
+) -> ErrorCode:
+    error = cluster_id(replica, requested_id)
     if error:
         return error
     return ErrorCode.NONE if only_partition(topics) is not None else ErrorCode.INVALID_REQUEST

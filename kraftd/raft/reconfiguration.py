@@ -58,7 +58,7 @@ def on_add_voter_request(replica: Replica, request: RequestReceived, message: Ad
     if refusal is None and endpoint is not None:
         destination = Destination(key.id, endpoint.host, endpoint.port)
         if not replica.send(destination, ApiVersionsRequest("kraftd", "1")):
-            refusal = ErrorCode.REQUEST_TIMED_OUT, f"the new voter {key} is not ready to be asked"
+            refusal = ErrorCode.REQUEST_TIMED_OUT, f"the new voter {key} is not ready for requests"
     if refusal is not None:
         answers.respond(replica, request, AddRaftVoterResponse(0, *refusal))
         return

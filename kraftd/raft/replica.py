@@ -41,9 +41,9 @@ class ConsensusBroken(RuntimeError):
 class CommittedIsLost(ConsensusBroken):
     """The quorum goes on without records that this replica knows are committed: an operator caused this."""
 
-    def __init__(self, replica: Replica, what: str) -> None:
+    def __init__(self, replica: Replica, happened: str) -> None:
         super().__init__(
-            f"{replica!r} {what}, below its high watermark {replica.high_watermark}: the quorum was "
+            f"{replica!r} {happened}, below its high watermark {replica.high_watermark}: the quorum was "
             "recovered, or restored, without records that this node knows as committed. Format its directory "
             "anew and let it join"
         )

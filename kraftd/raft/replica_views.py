@@ -38,11 +38,11 @@ def replica_views(replica: Replica, now_ms: int) -> list[ReplicaView]:
     return [own if one.is_voter and one.key.id == own_id else one for one in views]
 
 
-def _id(one: ReplicaProgress) -> int:
-    return one.key.id
+def _id(progress: ReplicaProgress) -> int:
+    return progress.key.id
 
 
-def _view(one: ReplicaProgress, is_voter: bool) -> ReplicaView:
-    fetched_ms = one.last_fetch_ms if one.last_fetch_ms >= 0 else None
-    caught_up_ms = one.last_caught_up_ms if one.last_caught_up_ms >= 0 else None
-    return ReplicaView(one.key, is_voter, False, one.end_offset, fetched_ms, caught_up_ms)
+def _view(progress: ReplicaProgress, is_voter: bool) -> ReplicaView:
+    fetched_ms = progress.last_fetch_ms if progress.last_fetch_ms >= 0 else None
+    caught_up_ms = progress.last_caught_up_ms if progress.last_caught_up_ms >= 0 else None
+    return ReplicaView(progress.key, is_voter, False, progress.end_offset, fetched_ms, caught_up_ms)

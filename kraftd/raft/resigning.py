@@ -37,10 +37,10 @@ class _Named(Protocol):
     port: int
 
 
-def _listeners(replica: Replica, leader_id: int, told: Sequence[_Named]) -> Listeners:
+def _listeners(replica: Replica, leader_id: int, endpoints: Sequence[_Named]) -> Listeners:
     """The leader's endpoints, from the request, else from the voter set."""
-    if told:
-        return tuple(Endpoint(one.name, one.host, one.port) for one in told)
+    if endpoints:
+        return tuple(Endpoint(one.name, one.host, one.port) for one in endpoints)
     return replica.voters.listeners(leader_id)
 
 
@@ -97,11 +97,11 @@ def on_end_quorum_epoch_request(
     answers.respond(replica, request, answers.end_quorum_epoch(replica, request, error))
 
 
-def _succession_wait_ms(replica: Replica, told: PartitionData) -> int:
+def _succession_wait_ms(replica: Replica, partition: PartitionData) -> int:
     """No wait for the first of the preferred successors, then a backoff that doubles from place to place."""
-    candidates = [(one.candidate_id, one.candidate_directory_id) for one in told.preferred_candidates]
+    candidates = [(one.candidate_id, one.candidate_directory_id) for one in partition.preferred_candidates]
     if not candidates:
-        candidates = [(candidate_id, ZERO_UUID) for candidate_id in told.preferred_successors]
+        candidates = [(candidate_id, ZERO_UUID) for candidate_id in partition.preferred_successors]
     longest_ms = replica.config.election_backoff_max_ms
     own = ((replica.config.node_id, ZERO_UUID), (replica.config.node_id, replica.config.directory_id))
     place = next((i for i, candidate in enumerate(candidates) if candidate in own), len(candidates))

@@ -240,9 +240,9 @@ class Boundary:
             self._log_failure("a refusal could not be written", repr(call), second)
             self._outbox.emit(CloseConnection(call.connection_id, "a request failed"))
 
-    def _log_failure(self, what: str, call: str, error: Exception) -> None:
+    def _log_failure(self, text: str, call: str, error: Exception) -> None:
         self.failures += 1
-        self._outbox.say("error", what, call=call, error=repr(error), exc_info=error)
+        self._outbox.say("error", text, call=call, error=repr(error), exc_info=error)
 
     def __repr__(self) -> str:
         return f"<Boundary, {self.registry!r}, {self.failures} failures>"

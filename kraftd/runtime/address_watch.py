@@ -29,7 +29,7 @@ from kraftd.wire.message import Message
 
 LOOK_S = 1.0
 LIVE_MS = 3_000  # a voter that fetched within this time runs
-NO_BEGIN_QUORUM_EPOCH = "a broker answers there, no controller"
+NO_BEGIN_QUORUM_EPOCH = "a broker answers there, not a controller"
 
 
 class AddressWatch:
@@ -53,10 +53,10 @@ class AddressWatch:
         self.outbound = Outbound(name, SOFTWARE, self, wiring, Times(), login)
         self._asked: dict[Address, Target] = {}
         self._reasons: dict[Address, str] = {}
-        self._timer = loop.call_later(LOOK_S, self._look)
+        self._timer = loop.call_later(LOOK_S, self._check_due)
 
-    def _look(self) -> None:
-        self._timer = self._loop.call_later(LOOK_S, self._look)
+    def _check_due(self) -> None:
+        self._timer = self._loop.call_later(LOOK_S, self._check_due)
         now_ms, core = self._clock.now_ms(), self._node.core
         if not self._asked:  # the last ones have answered, or had their time
             leader = core.leader_endpoint(self._node.identity.quorum_listener)

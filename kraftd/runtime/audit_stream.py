@@ -74,7 +74,7 @@ class AuditStream:
         data = b"\n" + line if self._is_torn else line
         written = self._file.write(data)
         if written is None:
-            raise OSError(errno.EAGAIN, "the process that reads this pipe is behind, and lines are lost")
+            raise OSError(errno.EAGAIN, "the process that reads this pipe is too slow, and lines are lost")
         self._is_torn = written < len(data)
 
     def recent(self) -> list[dict[str, Any]]:

@@ -46,7 +46,9 @@ def remedy(error: OSError, key: str, host: str, port: int) -> str:
     if isinstance(error, socket.gaierror):
         return f"No address is known for {host}; correct the host in {key}"
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"This machine has no address {host}; correct the host in {key}, or leave it out to have all"
+        return (
+            f"This machine has no address {host}; correct the host in {key}, or leave it out to listen on all"
+        )
     if error.errno in (errno.EACCES, errno.EPERM) and port < PRIVILEGED_PORTS:
         return (
             f"Ports below {PRIVILEGED_PORTS} need the capability CAP_NET_BIND_SERVICE; give it to this "

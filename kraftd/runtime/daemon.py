@@ -401,7 +401,7 @@ class Daemon:
     def _loop_fault(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log a fault that a callback let out; the loop goes on."""
         error = context.get("exception")
-        self.log.error("a fault in the event loop", what=context.get("message"), exc_info=error)
+        self.log.error("an unexpected error in the event loop", what=context.get("message"), exc_info=error)
 
     def _failed(self, error: BaseException) -> None:
         # These errors' texts are sufficient; any other needs a traceback.

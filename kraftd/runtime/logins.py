@@ -98,12 +98,14 @@ class Logins:
                 return
             elif isinstance(outcome, Fault):
                 error = outcome.error
-                self._log.error("a login failed for a fault", error=repr(error), exc_info=error)
-                self._fail(connection, slot, outcome.parts, "a fault of this node")
+                self._log.error(
+                    "a login failed because of an internal error", error=repr(error), exc_info=error
+                )
+                self._fail(connection, slot, outcome.parts, "an internal error of this node")
                 return
             elif isinstance(outcome, End):
                 (self.expired if login.session.authenticated else self.failed)[connection.listener] += 1
-                self._tell(connection, "connection closed", outcome.reason)
+                self._warn(connection, "connection closed", outcome.reason)
                 connection.close("")
                 return
 
@@ -125,7 +127,7 @@ class Logins:
             name = guard.mapper.name(subject_name(certificate))
         except (NoMatchingRule, ValueError) as error:
             self.failed[connection.listener] += 1
-            self._tell(connection, "connection closed", str(error))
+            self._warn(connection, "connection closed", str(error))
             connection.principal = ANONYMOUS
             connection.close("")
             return
@@ -140,22 +142,22 @@ class Logins:
     def _fail(self, connection: Connection, slot: int, parts: list[Buffer], reason: str) -> None:
         """Send the failure of a login after a delay, so that guessing is slow; nothing is read meanwhile."""
         self.failed[connection.listener] += 1
-        self._tell(connection, "login failed", reason)
+        self._warn(connection, "login failed", reason)
         connection.stop_reading()
 
-        def tell() -> None:
+        def answer_and_close() -> None:
             self._timers.pop(connection.id, None)
             if parts:
                 connection.answer(slot, parts)
             connection.close("")
 
         self.lost(connection)
-        self._timers[connection.id] = self._loop.call_later(self._failure_delay_ms / 1000, tell)
+        self._timers[connection.id] = self._loop.call_later(self._failure_delay_ms / 1000, answer_and_close)
 
     def _out_of_time(self, connection: Connection) -> None:
         self._timers.pop(connection.id, None)
         self.failed[connection.listener] += 1
-        self._tell(connection, "connection closed", f"not authenticated within {self._timeout_ms} ms")
+        self._warn(connection, "connection closed", f"not authenticated within {self._timeout_ms} ms")
         connection.close("")
 
     def handshake_failed(self, listener: str, peer: tuple[str, int], reason: str) -> None:
@@ -165,7 +167,7 @@ class Logins:
             "TLS handshake failed", peer=f"{peer[0]}:{peer[1]}", listener=listener, reason=reason
         )
 
-    def _tell(self, connection: Connection, text: str, reason: str) -> None:
+    def _warn(self, connection: Connection, text: str, reason: str) -> None:
         peer = f"{connection.peer[0]}:{connection.peer[1]}"
         self.complaints.warn(text, peer=peer, listener=connection.listener, reason=reason)
 

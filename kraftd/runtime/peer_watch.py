@@ -35,11 +35,11 @@ class PeerWatch:
         self._log = log
         self._loop = loop
         self._failed = failed
-        self._timer = loop.call_later(LOOK_S, self._look)
+        self._timer = loop.call_later(LOOK_S, self._report)
         troubles.poll(clock.now_ms(), leader_id=None, hears_leader=False)  # from the start on
 
-    def _look(self) -> None:
-        self._timer = self._loop.call_later(LOOK_S, self._look)
+    def _report(self) -> None:
+        self._timer = self._loop.call_later(LOOK_S, self._report)
         now_ms, core, troubles = self._clock.now_ms(), self._core, self.troubles
         troubles.poll(now_ms, leader_id=core.leader_id, hears_leader=core.hears_leader)
         for finding, count in troubles.report(now_ms):

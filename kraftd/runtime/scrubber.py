@@ -19,7 +19,7 @@ from kraftd.runtime.snapshot_writer import LOW_PRIORITY, end_with_parent
 
 
 def main(arguments: list[str]) -> int:
-    """Check one directory; returns 0 unless a file could not be read at all."""
+    """Check one directory; returns 0 unless a file could not be read."""
     gc.disable()
     os.nice(LOW_PRIORITY)
     end_with_parent()

@@ -49,10 +49,10 @@ class TlsWatch:
 
     def _begin(self) -> None:
         changes = dict(self._dynamic())
-        done = self._loop.run_in_executor(None, self._look, changes)
+        done = self._loop.run_in_executor(None, self._find_changes, changes)
         done.add_done_callback(self._end)
 
-    def _look(self, changes: dict[str, str]) -> list[tuple[str, Renewal | str]]:
+    def _find_changes(self, changes: dict[str, str]) -> list[tuple[str, Renewal | str]]:
         """Find the changes; in a thread, because reading files may take long."""
         found: list[tuple[str, Renewal | str]] = []
         changed, self._changes = changes != self._changes, changes
@@ -83,7 +83,7 @@ class TlsWatch:
         self._arm()
         error = done.exception()
         if error is not None:
-            self._log.error("certificates could not be looked at", error=repr(error))
+            self._log.error("certificates could not be checked", error=repr(error))
             return
         for name, what in done.result():
             if isinstance(what, str):

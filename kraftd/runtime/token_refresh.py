@@ -52,7 +52,7 @@ class TokenRefresh:
             now_s = time.monotonic()
             if granted:
                 if told:
-                    self._log.info("there is a token again", by=source.grant.url)
+                    self._log.info("a token was fetched again", by=source.grant.url)
                 told = ""
             elif source.failure and (source.failure != told or now_s - told_s >= TELL_AGAIN_S):
                 told, told_s = source.failure, now_s

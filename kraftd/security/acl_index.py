@@ -232,12 +232,12 @@ def _prefixes_of(name: str, names: SortedNames) -> Iterator[str]:
             candidate = names.last_up_to(name[: _common_length(name, candidate)])
 
 
-def _common_length(one: str, other: str) -> int:
+def _common_length(first: str, second: str) -> int:
     """How many characters two texts have in common from their start."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2
-        if one.startswith(other[:middle]):
+        if first.startswith(second[:middle]):
             low = middle
         else:
             high = middle - 1

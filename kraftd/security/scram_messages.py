@@ -59,5 +59,5 @@ def decode_base64(text: str) -> bytes:
         raise SaslFailed("malformed base64 in a SCRAM message") from None
 
 
-def xor(one: bytes, other: bytes) -> bytes:
-    return bytes(a ^ b for a, b in zip(one, other, strict=True))
+def xor(left: bytes, right: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(left, right, strict=True))

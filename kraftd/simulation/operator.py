@@ -12,7 +12,7 @@ COUNTED = {
     "the disk is full: the snapshot of the leader waits for room": "download waits for room",
     "no snapshot: too few records have changed": "told that too few records have changed",
     "the process that makes a snapshot hangs: it is killed": "snapshot writer killed",
-    "a snapshot came too late: the log begins behind it": "snapshot made too late",
+    "a snapshot was finished too late: the log begins after its end": "snapshot made too late",
     "a damaged checkpoint was set aside": "snapshot set aside",
     "the log starts at a snapshot": "log start moved",
     "a snapshot could not be read": "snapshot gone under a download",
@@ -53,7 +53,7 @@ class Operator:
             because = fields["because"]
             why = "by bytes" if "bytes" in because else "by time" if "since" in because else "on demand"
             world.trace.kinds[f"snapshot due {why}"] += 1
-        elif text == "a snapshot is not what was ordered":
+        elif text == "a snapshot is not the one that was requested":
             world.checks.fail("S10", f"{process!r}: {fields}")
         elif text == "the snapshot that came from the leader is damaged":
             self._distrust_the_leader()

@@ -74,7 +74,7 @@ def test_make_dynamic_names_the_keys_to_change_in_files(node: Node, tmp_path: Pa
     assert tried.code == 0, tried.err
     assert "leave it until the quorum is dynamic" in tried.out
     assert (
-        f"Once it is, and not before: in the file of every controller and broker, replace {VOTERS}"
+        f"Change the files only then: in the file of every controller and broker, replace {VOTERS}"
         in tried.out
     )
     assert f"controller.quorum.bootstrap.servers={node.bootstrap}" in tried.out

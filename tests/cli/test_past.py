@@ -285,7 +285,7 @@ def test_watch_follows_a_directory_that_is_appended_to_and_truncated(past: Path)
         assert watch.line()["text"].endswith("set to 1 (was 900)")
         log.truncate_to(END)
         append(log, [ConfigRecord(2, "orders", "retention.ms", "2")], BEGAN_MS, epoch=2)
-        assert f"The log was cut at offset {END}" in watch.complaint()
+        assert f"The log was truncated at offset {END}" in watch.complaint()
         # The state is read anew up to some record; what is written after that is reported.
         value = 3
         while not watch.has_line(timeout_s=0.2):

@@ -128,7 +128,7 @@ def test_verify_reports_what_a_start_would_repair(config: Path) -> None:
     log = config.parent / "data" / SEGMENT
     log.write_bytes(log.read_bytes() + b"torn")
     done = run("dump", "--verify", config.parent / "data")
-    assert "A start would say: " in done.err and "4 bytes behind it are a write" in done.err
+    assert "A start would report: " in done.err and "4 bytes behind it are a write" in done.err
     assert starts(config)
 
 

@@ -1,4 +1,4 @@
-"""Fetches of clients that get an error for a fault of this node."""
+"""Fetches of clients that get an error because of an internal fault."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_an_audit_pipe_without_a_reader_is_refused_and_a_full_one_blocks_nothing
     line = AuditLine("topic created", 5, {"topic": "t" * 1_000})
     for _ in range(200):
         stream.write(line, 0)
-    assert len(log.errors) == 1 and "is behind, and lines are lost" in log.errors[0]
+    assert len(log.errors) == 1 and "is too slow, and lines are lost" in log.errors[0]
     while len(os.read(reader, 1 << 16)) == 1 << 16:
         pass
     stream.write(line, 0)

@@ -292,7 +292,7 @@ def test_a_login_request_outside_of_a_login_is_refused(house: House) -> None:
     assert house.ask(ApiKey.SASL_HANDSHAKE, 1, SaslHandshakeRequest("PLAIN")).error_code == illegal
     answer = house.ask(ApiKey.SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(b"token"))
     assert answer.error_code == illegal
-    assert answer.error_message == "SaslAuthenticate came outside of an authentication."
+    assert answer.error_message == "SaslAuthenticate came outside an authentication."
 
 
 def test_only_a_change_that_a_broker_forwards_cordons_its_directories__kip1066(house: House) -> None:

@@ -105,7 +105,7 @@ def test_a_fault_in_a_login_is_answered_and_logged_with_its_traceback(
     assert header.correlation_id == 7
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR  # type: ignore[attr-defined]
     ((text, fields),) = door.log.errors
-    assert text == "a login failed for a fault" and "secret" not in repr(fields)
+    assert text == "a login failed because of an internal error" and "secret" not in repr(fields)
     assert isinstance(fields["exc_info"], ZeroDivisionError) and fields["exc_info"].__traceback__ is not None
     assert door.logins.failed[LISTENER] == 1
 
@@ -130,7 +130,10 @@ def test_a_fault_outside_of_any_request_is_logged_and_the_loop_goes_on(
         daemon.client().close()
         wait_until(lambda: any("exception" in line for line in daemon.lines()), "the fault is logged")
         (said,) = [line for line in daemon.lines() if "exception" in line]
-        assert said["event"] == "a fault in the event loop" and "ZeroDivisionError" in said["exception"]
+        assert (
+            said["event"] == "an unexpected error in the event loop"
+            and "ZeroDivisionError" in said["exception"]
+        )
         assert daemon.client().api_versions().error_code == 0
         assert daemon.stop() == 0
     finally:

@@ -320,7 +320,7 @@ def test_a_writer_that_hangs_is_killed_and_what_it_wrote_deleted(start: Callable
     part = Path(order.directory) / part_name(order.snapshot_id, download=False)
     part.write_bytes(b"half")
     _, said = asking.communicate(timeout=WAIT_S)
-    assert asking.returncode != 0 and "not done after 3000 ms" in said
+    assert asking.returncode != 0 and "not finished after 3000 ms" in said
     assert not Path(f"/proc/{pid}").exists()
     wait_until(lambda: not part.exists(), "its file goes")
     assert any(

@@ -161,7 +161,7 @@ def test_controllers_elect_once_tokens_are_granted_and_outlive_them(tmp_path: Pa
         assert f"the token endpoint {provider.token_url}: it does not answer: Connection refused" in text
         with provider:
             wait_until(lambda: leader_count(daemons, '"controller registered"') >= 3, "all are registered")
-            assert leader_count(daemons, "there is a token again") == 3
+            assert leader_count(daemons, "a token was fetched again") == 3
             asked = len(provider.asked)
             wait_until(lambda: len(provider.asked) >= asked + 6, "tokens are replaced twice each")
             token = provider.token("controller")

@@ -75,7 +75,7 @@ def _files(path: str) -> Iterator[Finding]:
     for one in refusals:
         yield problem("files", one.path, f"a start is refused: {one.reason}", LOOK)
     for text in notes:
-        yield note("files", path, f"a start would say: {text}")
+        yield note("files", path, f"a start would report: {text}")
     if not refusals:
         yield ok("files", path, "a start finds its files sound")
 

@@ -135,6 +135,6 @@ def judge_metrics(at: str, fenced: int | None) -> Finding:
     if fenced is None:
         return note("brokers", at, "/metrics does not answer")
     if fenced:
-        remedy = "look at the brokers' logs: a fenced broker leads no partition"
+        remedy = "check the brokers' logs: a fenced broker leads no partition"
         return warning("brokers", at, f"fenced brokers: {fenced}", remedy)
     return ok("brokers", at, "no broker is fenced")

@@ -28,7 +28,7 @@ def judge_clock(partition: PartitionData, asked_ms: float, answered_ms: float) -
     node = f"node {partition.leader_id}"
     told_ms = leaders_time_ms(partition)
     if told_ms is None:
-        return note("clocks", node, "the leader does not tell its time")
+        return note("clocks", node, "the leader does not report its time")
     apart_ms = max(0.0, told_ms - answered_ms, asked_ms - told_ms)
     side = "ahead of" if told_ms > answered_ms else "behind"
     if apart_ms > CLOCKS_APART_MS:
@@ -51,12 +51,12 @@ def judge_voters(partition: PartitionData) -> Iterator[Finding]:
         yield problem("voters", "quorum", text, "bring the others back")
     elif len(voters) > 1 and len(voters) % 2 == 0:
         text = f"{len(voters)} voters survive no more losses than {len(voters) - 1} do"
-        yield warning("voters", "quorum", text, f"let an odd number vote ({_add_remedy(partition)})")
+        yield warning("voters", "quorum", text, f"use an odd number of voters ({_add_remedy(partition)})")
     elif len(voters) == 1:
         yield note(
             "voters",
             "quorum",
-            "one voter: its loss is the quorum's",
+            "a single voter: if it is lost, the quorum is",
             f"let three vote ({_add_remedy(partition)})",
         )
     elif not silent:
@@ -75,7 +75,7 @@ def judge_lag(partition: PartitionData) -> Iterator[Finding]:
                 lagging += 1
                 since = f", for {level_ms / 1000:.0f} s" if one.last_caught_up_timestamp >= 0 else ""
                 text = f"this {role} is {end - one.log_end_offset} records behind{since}"
-                yield warning("lag", f"node {one.replica_id}", text, "look at its disk and its network")
+                yield warning("lag", f"node {one.replica_id}", text, "check its disk and its network")
     if not lagging:
         yield ok("lag", "quorum", "each replica that fetches is level")
 
@@ -92,19 +92,19 @@ def judge_brokers(
             text = f"this {what} did not fetch for {silent_ms / 1000:.1f} s"
             if what == "broker":
                 text += f"; a session lasts {session_timeout_ms / 1000:g} s"
-            remedy = "look at its log, its pauses and its network; start it if it is down"
+            remedy = "check its log, its pauses and its network; start it if it is down"
             yield warning("brokers", f"node {one.replica_id}", text, remedy)
 
 
-def judge_twins(partition: PartitionData, told: Iterable[str]) -> Iterator[Finding]:
-    """Ids under which several directories fetch now; `told` has those that the leader names itself."""
+def judge_twins(partition: PartitionData, reported: Iterable[str]) -> Iterator[Finding]:
+    """Ids under which several directories fetch now; `reported` has those that the leader names itself."""
     live: dict[int, int] = {}
     for one in (*partition.current_voters, *partition.observers):
         is_asked = 0 <= one.replica_id != partition.leader_id  # it refuses fetches under its own id
         if is_asked and _silent_ms(partition, one) < TWIN_MS:
             live[one.replica_id] = live.get(one.replica_id, 0) + 1
     for node_id, count in sorted(live.items()):
-        if count > 1 and not any(line.startswith(f"node {node_id} runs more than once") for line in told):
+        if count > 1 and not any(line.startswith(f"node {node_id} runs more than once") for line in reported):
             text = f"{count} nodes run under this id, from directories of their own"
             remedy = "give one of them an id of its own (node.id), and format its directory"
             yield problem("voters", f"node {node_id}", text, remedy)
@@ -113,7 +113,7 @@ def judge_twins(partition: PartitionData, told: Iterable[str]) -> Iterator[Findi
 def judge_registrations(gone: Iterable[tuple[int, str]]) -> Iterator[Finding]:
     """Registrations of controllers that neither vote nor follow: (id, endpoint)."""
     for controller_id, endpoint in gone:
-        text = f"registered at {endpoint}, and not in the quorum: it bounds metadata.version"
+        text = f"registered at {endpoint}, but not in the quorum: it limits metadata.version"
         remedy = f"start it, or: kraftd quorum forget-controller --controller-id {controller_id}"
         yield warning("registrations", f"node {controller_id}", text, remedy)
 

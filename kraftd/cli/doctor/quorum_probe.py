@@ -49,9 +49,10 @@ async def ask(bootstrap: str, timeout_s: float) -> Leader | Finding:
     except CommandFailure as failure:
         text = " ".join(str(failure).split())
         remedy = (
-            "let this principal do DESCRIBE and ALTER on the cluster, or give another one's --command-config"
+            "allow this principal DESCRIBE and ALTER on the cluster, "
+            "or name another login with --command-config"
         )
-        return problem("voters", "quorum", f"the leader does not tell: {text}", remedy)
+        return problem("voters", "quorum", f"the leader did not describe the quorum: {text}", remedy)
     except ClientFailure as failure:
         text = " ".join(str(failure).split())
         return problem("voters", "quorum", f"no leader was found: {text}", "see the peers")
@@ -83,4 +84,4 @@ def judge_leader(
         (one.controller_id, one.endpoint) for one in leader.registered if one.role == "gone"
     )
     if not leader.registered:
-        yield note("registrations", "quorum", "the leader tells no registered controllers")
+        yield note("registrations", "quorum", "the leader reports no registered controllers")

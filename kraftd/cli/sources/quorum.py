@@ -55,7 +55,7 @@ async def find_quorum(bootstrap: str, timeout_s: float) -> QuorumSource | TopicS
         if await topic.is_served():
             return topic
         await topic.close()
-        where = ", ".join(f"{host}:{port}" for host, port in controllers) or "none that it tells of"
+        where = ", ".join(f"{host}:{port}" for host, port in controllers) or "it names none"
         failures.append(f"{connection.address}: it is a broker, and no controller can be reached ({where})")
     raise CommandFailure("\n".join(dict.fromkeys(failures)), UNREACHABLE)
 

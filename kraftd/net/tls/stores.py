@@ -146,7 +146,7 @@ def _pem_identity(key: str, chain: str, password: str | None, where: str) -> Ide
     try:
         loaded = load_pem_private_key(key[begin:].encode(), _password(password) if protected else None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise ValueError(f"{where}: the private key cannot be read; look at ssl.key.password") from None
+        raise ValueError(f"{where}: the private key cannot be read; check ssl.key.password") from None
     try:
         certificates = x509.load_pem_x509_certificates(chain.encode())
     except ValueError:
@@ -219,4 +219,4 @@ def _password(text: str | None) -> bytes | None:
 def _opened_not(error: Exception) -> str:
     """The reason why a store does not open, in one clause that suggests checking its password."""
     text = str(error).rstrip(".") or "it cannot be read"
-    return f"{text}; look at the type and at"
+    return f"{text}; check the type and"

@@ -140,9 +140,9 @@ class Progress:
         self._done = 0
         self._since = time.monotonic()
 
-    def step(self, what: str) -> None:
+    def step(self, name: str) -> None:
         """One more step is done."""
         now = time.monotonic()
         self._done += 1
-        say(f"[{self._done}/{self._steps}] {what} ({now - self._since:.1f} s)")
+        say(f"[{self._done}/{self._steps}] {name} ({now - self._since:.1f} s)")
         self._since = now

@@ -26,8 +26,8 @@ def make_page(timeline: Timeline, step: Callable[[str], None]) -> str:
     span = figures.find_span(timeline)
     parts = [_head(timeline, span)]
 
-    def add(title: str, told: str, content: str) -> None:
-        parts.append(f"<section><h2>{escape(title)}</h2><p>{escape(told)}</p>{content}</section>")
+    def add(title: str, explanation: str, content: str) -> None:
+        parts.append(f"<section><h2>{escape(title)}</h2><p>{escape(explanation)}</p>{content}</section>")
         step(title)
 
     rows = figures.partitions_over_time(timeline, span)

@@ -164,7 +164,7 @@ def test_a_directory_of_another_cluster_is_a_problem() -> None:
         (Answer("h:1", "it closed the connection", "TLS"), "it speaks TLS, and this node PLAINTEXT"),
         (Answer("h:1", "it closed the connection", "HTTP"), "an HTTP server answers there, no controller"),
         (Answer("h:1", "TLS: WRONG_VERSION_NUMBER", "PLAINTEXT"), "it speaks PLAINTEXT, and TLS was tried"),
-        (Answer("h:1", served=frozenset({0, 18})), "a broker answers there, no controller"),
+        (Answer("h:1", served=frozenset({0, 18})), "a broker answers there, not a controller"),
         (Answer("h:1", served=CONTROLLER, cluster_id="B"), "it is of cluster B, not of A"),
     ],
 )

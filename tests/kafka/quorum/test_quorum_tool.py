@@ -178,7 +178,7 @@ def test_kraftds_doctor_finds_an_even_number_of_voters_and_a_broker_that_is_none
     assert (done.code, sorted(bad)) == (
         1,
         [
-            ("peers", served.bootstrap, "a broker answers there, no controller"),
+            ("peers", served.bootstrap, "a broker answers there, not a controller"),
             ("voters", "quorum", "2 voters survive no more losses than 1 do"),
         ],
     )
