@@ -9,8 +9,6 @@ import base64
 from typing import NamedTuple, NewType
 
 NodeId = NewType("NodeId", int)
-BrokerEpoch = NewType("BrokerEpoch", int)
-PartitionEpoch = NewType("PartitionEpoch", int)
 LeaderEpoch = NewType("LeaderEpoch", int)
 Epoch = NewType("Epoch", int)  # of the quorum, and of nothing else
 Uuid = bytes  # 16 raw bytes

@@ -81,8 +81,3 @@ class Position:
     def leader_unsure(self) -> None:
         """Wait for new metadata, because the leader refused or was not reached."""
         self.state, self.leader = State.WAITING, None
-
-    def seek(self, offset: int, epoch: int = UNKNOWN_EPOCH) -> None:
-        """Move elsewhere, such as to a committed offset with its epoch."""
-        self.offset, self.epoch = offset, epoch
-        self.leader_unsure()

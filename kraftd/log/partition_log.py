@@ -89,11 +89,6 @@ class PartitionLog:
         return self._synced_end
 
     @property
-    def is_dirty(self) -> bool:
-        """Return whether sync has anything to do."""
-        return bool(self._pending)
-
-    @property
     def size_bytes(self) -> int:
         return sum(segment.end_position for segment in self._segments)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftd.controller.topics.names import folded, may_collide, topic_name_problem
+from kraftd.controller.topics.names import may_collide, topic_name_problem
 
 
 @pytest.mark.parametrize(
@@ -35,5 +35,4 @@ def test_the_reason_quotes_a_limited_part_of_a_long_name() -> None:
 
 
 def test_names_collide_when_only_dots_and_underscores_differ() -> None:
-    assert folded("a.b_c") == folded("a_b.c")
     assert may_collide("a.b") and may_collide("a_b") and not may_collide("a-b")

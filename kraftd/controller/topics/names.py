@@ -36,8 +36,3 @@ def topic_name_problem(name: str) -> str | None:
 def may_collide(name: str) -> bool:
     """Return whether the name has a character that metric names fold: '.' and '_' are equal there."""
     return "." in name or "_" in name
-
-
-def folded(name: str) -> str:
-    """The name in metrics: names that fold to the same text collide."""
-    return name.replace(".", "_")
