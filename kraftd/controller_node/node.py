@@ -51,7 +51,8 @@ class Node:
     """One controller. A step must not call it again.
 
     `boundary` answers calls, `decisions` decides, `following` keeps the image up to date with the log,
-    `standing` says whether this node decides. Nothing outside needs its other parts.
+    `standing` says whether this node decides. Host, metrics and simulation read these and its other public
+    parts; only `step` and `stop` change them.
     """
 
     def __init__(
