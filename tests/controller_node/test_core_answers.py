@@ -151,6 +151,7 @@ def test_an_answer_that_cannot_be_written_is_a_fault_of_that_call_alone() -> Non
     broken: Any = SimpleNamespace()
     said, answer = desk.take(raft_effects.Respond(call, broken, 2))
     assert isinstance(said, Say) and said.fields["call"] == repr(call)
+    assert isinstance(said.fields["exc_info"], AttributeError | TypeError | KeyError)
     assert opened(answer, ApiKey.VOTE, 2).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 

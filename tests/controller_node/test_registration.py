@@ -276,3 +276,16 @@ def test_each_answer_ends_the_wait_for_every_earlier_one() -> None:
         asked.append(desk.asks(LONGEST_BACKOFF_MS).ask_id)
     assert len(set(asked)) == len(asked)
     assert asked == sorted(asked)
+
+
+def test_a_second_process_that_does_not_register_again_is_forgotten() -> None:
+    desk = Desk()
+    desk.know(THIS_RUN, ENDPOINT)
+    looked(desk)
+    desk.know(ANOTHER, ENDPOINT)
+    assert len(looked(desk)) == 1
+    desk.context.now_ms += 3 * UNTIL_SEEN_MS - 1
+    looked(desk)  # the same record
+    assert len(desk.registration.twin()) == 1
+    desk.context.now_ms += 1
+    assert desk.registration.twin() == []

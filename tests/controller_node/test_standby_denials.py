@@ -65,3 +65,10 @@ def test_denied_changes_of_partitions_and_configs_are_answered_at_once(
     assert codes(standby.ask(ApiKey.ALTER_CONFIGS, 2, exactly).responses) == [expected]
     change = incremental.IncrementalAlterConfigsRequest([incremental.AlterConfigsResource(2, name, [])])
     assert codes(standby.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, change).responses) == [expected]
+
+
+def test_topics_that_the_cluster_allows_are_created_by_the_leader_alone(standby: Any) -> None:
+    authorizer = standby.node.boundary._authorizer
+    authorizer.change([], [AclState(4, "kafka-cluster", 3, "User:ANONYMOUS", "*", 5, 3)])  # CREATE
+    request = CreateTopicsRequest([CreatableTopic("yours", 1, 1)], 1_000)
+    assert codes(standby.ask(ApiKey.CREATE_TOPICS, 7, request).topics) == [NOT_CONTROLLER]

@@ -137,7 +137,7 @@ def test_an_answer_that_many_get_is_encoded_once_for_each_version(monkeypatch: p
         return encode_response(key, version, correlation_id, response)
 
     monkeypatch.setattr(call_module, "encode_response", encode)
-    first, equal, other = fetched(b"ab"), fetched(b"ab"), fetched(b"cd")
+    first, equal, other = fetched(RECORDS), fetched(bytes(RECORDS)), fetched(b"cd")
     for version, response in ((12, first), (12, first), (12, equal), (11, first), (12, equal), (12, other)):
         whole = memo.frame(ApiKey.FETCH, version, 5, response)
         assert whole == b"".join(encode_response(ApiKey.FETCH, version, 5, response))
