@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from kraftd.controller_node.events import AnswerNotWritten, DiskFilled, DiskHasRoom
+from kraftd.controller_node.node import Node
 from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.raft import events as raft_events
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, Say
 from kraftd.requests.events import CallHandedOver
+from kraftd.security.authorizer import AuthorizerSettings, StandardAuthorizer
 from kraftd.wire.api import ApiKey, response_version
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import parse_response
@@ -108,3 +110,12 @@ def test_the_deadline_is_the_earliest_of_the_cores_the_tasks_and_the_registratio
         assert node.deadline_ms() == 5
     node.periodic.deadline_ms = node.registration.deadline_ms = None
     assert node.deadline_ms() == core_ms
+
+
+@pytest.mark.parametrize("authorizer", [None, StandardAuthorizer(AuthorizerSettings())])
+def test_the_authorizer_of_a_node_is_asked_at_its_boundary(
+    house: House, authorizer: StandardAuthorizer | None
+) -> None:
+    node = Node(house.node.identity, house.node.core, house.node.context, authorizer=authorizer)
+    assert node.boundary.has_authorizer is (authorizer is not None)
+    assert repr(node.following._acls) == f"<AclPublisher to {authorizer!r}>"

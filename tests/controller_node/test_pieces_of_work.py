@@ -270,3 +270,11 @@ def test_expired_tokens_are_swept_if_there_can_be_any() -> None:
     tasks = Periodic(cluster.ctx, nothing, nothing, Outbox())._tasks
     assert tasks["sweep expired delegation tokens"] == (77, sweep_expired_tokens)
     assert tasks["leave partitions"] == (0, leave_partitions)
+
+
+def test_each_task_that_fails_is_counted() -> None:
+    clock = Clock()
+    clock.periodic.activate()
+    clock.answers = {FENCE: ZeroDivisionError("planted"), "often": ZeroDivisionError("planted")}
+    assert clock.run(100) == [FENCE, "often"]
+    assert clock.periodic.failures == 2

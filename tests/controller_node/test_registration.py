@@ -289,3 +289,14 @@ def test_a_second_process_that_does_not_register_again_is_forgotten() -> None:
     assert len(desk.registration.twin()) == 1
     desk.context.now_ms += 1
     assert desk.registration.twin() == []
+
+
+def test_no_two_requests_share_an_id_over_answers_and_leaders() -> None:
+    desk = Desk()
+    asked = []
+    for epoch in (4, 5, 6):
+        desk.core.epoch = epoch
+        asked.append(desk.asks().ask_id)
+        desk.answer(asked[-1], None)
+        asked.append(desk.asks(LONGEST_BACKOFF_MS).ask_id)
+    assert len(set(asked)) == len(asked)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kraftd.cli.doctor.judge_quorum import judge_refused
-from kraftd.controller_node import core_answers
+from kraftd.controller_node import core_answers, replicas_ahead
 from kraftd.controller_node.replicas_ahead import REMEDY, UNKNOWN
 from kraftd.host.checkpointing import MADE, CheckpointOrder, make_checkpoint
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -245,6 +245,7 @@ def test_replicas_ahead_are_listed_in_the_order_of_their_last_fetches(house: Hou
     for node_id in (7, 8, 7):
         fetch(house, end + 7, end + 5, node_id=node_id)
     assert [line.split(" at ")[0] for line in told(house)] == ["node 8", "node 7"]
+    assert house.said.count(AHEAD) == 2  # each has its own line
 
 
 def test_an_unknown_high_watermark_is_not_ahead__kip1166(house: House) -> None:
@@ -253,3 +254,13 @@ def test_an_unknown_high_watermark_is_not_ahead__kip1166(house: House) -> None:
     assert told(house) == []
     fetch(house, end + 7, UNKNOWN - 1)
     assert len(told(house)) == 1
+
+
+def test_the_number_of_remembered_replicas_ahead_is_bounded(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas_ahead, "MAX_PEERS", 2)
+    end = house.node.core.log_end_offset
+    for node_id in (7, 8, 9):
+        fetch(house, end + 7, end + 5, node_id=node_id)
+    assert [line.split(" at ")[0] for line in told(house)] == ["node 8", "node 9"]

@@ -9,6 +9,9 @@ import pytest
 from kraftd.controller_node.acl_publisher import AclPublisher
 from kraftd.controller_node.events import CommittedRead
 from kraftd.controller_node.loading import Loading
+from kraftd.controller_node.registration import AskController
+from kraftd.messages.vote_request import VoteRequest
+from kraftd.raft.effects import Destination
 from kraftd.requests.effects import Answer, AuditLine
 from kraftd.requests.events import FramesReceived
 from tests.controller_node.house import House
@@ -117,6 +120,8 @@ def test_effects_and_events_show_how_large_they_are(house: House) -> None:
     assert repr(Answer(3, 7, [b"ab", b"cde"])) == "<Answer 3/7, 5 bytes>"
     assert repr(CommittedRead(40, b"12345")) == "<CommittedRead 5 bytes from 40>"
     frames = [memoryview(b"a"), memoryview(b"b")]
+    asked = AskController(5, Destination(7, "host", 9093), VoteRequest())
+    assert repr(asked) == f"<AskController 5 VoteRequest to {asked.destination}>"
     event = FramesReceived(3, 7, frames, "CONTROLLER", "127.0.0.1")
     assert repr(event) == "<FramesReceived 2 of 3 from slot 7>"
     assert (

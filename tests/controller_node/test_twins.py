@@ -107,6 +107,7 @@ def test_directories_whose_fetches_alternate_are_two_processes(node_id: int) -> 
         [(1, A, 0), (2, B, 0), (1, A, LIVE_MS)],  # the old disk, put back
         [(1, A, 0), (2, ZERO_UUID, 0), (1, A, 0)],  # an upgrade from before v17
         [(1, A, 0), (2, A, 0), (1, A, 0), (2, A, 0), (1, A, 0)],  # for less than a second
+        [(1, A, 300), (1, ZERO_UUID, 300)] * 5,  # two versions of Fetch by one connection
         [(1, A, 0), *[(2 + at, A, 400) for at in range(9)]],  # another connection each time
     ],
 )
@@ -208,3 +209,14 @@ def test_a_connection_returns_only_if_it_fetched_just_before(pause_ms: int, foun
     one.seen[1, A] = (NOW_MS - pause_ms, "host1")
     leader.fetch(1, A)
     assert (one.returns > before) is found
+
+
+def test_two_processes_are_reported_for_as_long_as_they_alternated_just_before() -> None:
+    leader = Leader()
+    for connection_id, directory in ((1, A), (2, B), (1, A)):
+        leader.fetch(connection_id, directory)
+    leader.fetch(1, A, later_ms=LIVE_MS - 2)
+    leader.fetch(3, b"c" * 16, later_ms=1)  # a new one, which has not alternated
+    assert leader.lines
+    leader.now_ms += 1
+    assert leader.lines == {}

@@ -12,6 +12,7 @@ from kraftd.messages import list_offsets_request as offsets
 from kraftd.messages.alter_partition_request import AlterPartitionRequest, TopicData
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.describe_transactions_request import DescribeTransactionsRequest
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest
@@ -148,3 +149,13 @@ def test_a_refusal_as_a_whole_has_its_text_and_names_no_elements(text: str | Non
 def test_refused_descriptions_of_quotas_have_no_list_at_all() -> None:
     answer: Any = refuse(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, None, DENIED)
     assert (answer.error_code, answer.entries) == (DENIED, None)
+
+
+@pytest.mark.parametrize("version", [1, 5, 6])
+def test_topics_to_delete_are_refused_one_by_one_in_every_version(version: int) -> None:
+    by_name = DeleteTopicsRequest(topic_names=("a", "b"))
+    by_state = DeleteTopicsRequest([DeleteTopicState("a"), DeleteTopicState("b")])
+    answer: Any = refuse(ApiKey.DELETE_TOPICS, version, by_name if version < 6 else by_state, DENIED)
+    assert [(one.name, one.error_code) for one in answer.responses] == [("a", DENIED), ("b", DENIED)]
+    unread: Any = refuse(ApiKey.DELETE_TOPICS, version, None, DENIED)
+    assert unread.responses == []
