@@ -129,6 +129,8 @@ def test_denials_of_configs_depend_on_the_type_of_the_resource(house: House) -> 
     answer = house.ask(ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(described))
     told = {(one.resource_type, one.resource_name): one.error_code for one in answer.results}
     assert [told[one] for one in resources[:3]] == [0, TOPIC_DENIED, CLUSTER_DENIED]
+    texts = {one.resource_name: one.error_message for one in answer.results if one.error_code}
+    assert texts == {"b": TOPIC_DENIED.message, "1": CLUSTER_DENIED.message}
 
 
 def test_a_config_behind_a_topic_that_is_named_twice_is_still_denied(house: House) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kraftd.controller_node.events import AnswerNotWritten, DiskFilled, DiskHasRoom
+from kraftd.controller_node.identity import Identity
 from kraftd.controller_node.node import Node
 from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.raft import events as raft_events
@@ -15,6 +16,7 @@ from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, Say
 from kraftd.requests.events import CallHandedOver
 from kraftd.security.authorizer import AuthorizerSettings, StandardAuthorizer
+from kraftd.types import Endpoint
 from kraftd.wire.api import ApiKey, response_version
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import parse_response
@@ -119,3 +121,9 @@ def test_the_authorizer_of_a_node_is_asked_at_its_boundary(
     node = Node(house.node.identity, house.node.core, house.node.context, authorizer=authorizer)
     assert node.boundary.has_authorizer is (authorizer is not None)
     assert repr(node.following._acls) == f"<AclPublisher to {authorizer!r}>"
+
+
+def test_a_listener_that_is_not_advertised_counts_as_plaintext() -> None:
+    endpoints = (Endpoint("CONTROLLER", "h", 9093, 3), Endpoint("CLIENT", "h", 9092, 2))
+    identity = Identity(1, "cluster", bytes(16), endpoints)
+    assert [identity.security_protocol(name) for name in ("CONTROLLER", "CLIENT", "X")] == [3, 2, 0]

@@ -220,3 +220,11 @@ def test_two_processes_are_reported_for_as_long_as_they_alternated_just_before()
     assert leader.lines
     leader.now_ms += 1
     assert leader.lines == {}
+
+
+def test_each_id_that_runs_more_than_once_has_its_own_line() -> None:
+    leader = Leader()
+    for node_id in (7, 8):
+        for connection_id, directory in ((1, A), (2, B), (1, A)):
+            leader.fetch(connection_id, directory, node_id)
+    assert [(one["from_node"], one["seen"]) for one in leader.said()] == [(7, 1), (8, 1)]
