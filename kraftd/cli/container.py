@@ -89,7 +89,10 @@ def _key(name: str) -> str:
 
 
 def format_if_new(config: DaemonConfig, environment: Mapping[str, str]) -> None:
-    """Format the directories unless the metadata directory is. Raises CommandFailure if not told how."""
+    """Format the directories, unless the metadata directory is formatted.
+
+    Raises CommandFailure without KRAFTD_FORMAT.
+    """
     from pathlib import Path
 
     from kraftd.cli.format import format_node, initial_voters

@@ -79,7 +79,7 @@ def _recover(
     copies = {other: survey(disk, data_directory(other)) for other in others}
     check_same_cluster(disk, cluster_id, others)
     epoch = recovered_epoch([mine, *copies.values()])
-    tell(config, cluster_id, mine, copies)
+    print_survey(config, cluster_id, mine, copies)
     check_majority_is_lost(config, cluster_id, mine)
     if typed is None:
         typed = click.prompt("Type the cluster id to go on", type=str)
@@ -195,8 +195,8 @@ def what_next(config: DaemonConfig, *, is_static: bool) -> str:
     )
 
 
-def tell(config: DaemonConfig, cluster_id: str, mine: Survey, copies: dict[str, Survey]) -> None:
-    """Say what is there, and what is not."""
+def print_survey(config: DaemonConfig, cluster_id: str, mine: Survey, copies: dict[str, Survey]) -> None:
+    """Print what this log and the copies hold, and what is lost."""
     from kraftd.metadata_dir.sole_voter import compare
 
     end = mine.end

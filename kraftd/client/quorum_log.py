@@ -124,7 +124,7 @@ class QuorumLog:
     async def batches(self, start: int, epoch: int, *, follow: bool = False) -> AsyncIterator[Batch]:
         """The committed batches from an offset on; epoch is that of the record before it (0 at the start).
 
-        Without follow up to the current high watermark, else for ever. Also raises NotCovered.
+        Without follow up to the current high watermark, else forever. Also raises NotCovered.
 
         A leader with a snapshot offers it to a fetch at offset 0, and to one whose last epoch is older than
         its oldest snapshot's. What its log still has, it returns to a fetch from offset 1 on that claims the

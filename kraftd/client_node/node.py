@@ -237,7 +237,7 @@ class ClientNode:
         if view.epoch == self._epoch:
             for call, act in self._by_commit.reach(COMMITTED, view.high_watermark):
                 self._guarded(call, act)
-        else:  # what was not committed may never be: made anew of what is there now
+        else:  # uncommitted records may never be committed: the answers are made again from the new epoch
             self._epoch = view.epoch
             for call, _act in self._by_commit.complete_all(COMMITTED):
                 call.settled = False

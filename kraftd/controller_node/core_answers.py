@@ -143,7 +143,7 @@ class CoreAnswers:
         self._fetching.note(call, self._driver.now_ms)
 
     def _note_fetch(self, call: Call, message: Any) -> None:
-        """Note what the answer to a Fetch tells of its sender, and count its errors."""
+        """Note what the answer to a Fetch shows about its sender, and count its errors."""
         partition = message.responses[0].partitions[0] if message.responses else None
         if message.error_code or partition is None or partition.error_code:
             self._boundary.count(call, message)

@@ -70,7 +70,7 @@ class AddressCheck:
     def failed(self, target: Target, reason: str, now_ms: int) -> None:
         """No node answered; `reason` is what the system or the connection said.
 
-        A connection that is closed tells nothing: a node whose disk is full, or that has too many, closes it.
+        A connection that is closed proves nothing: a node with a full disk or too many connections closes it.
         """
         text = reason_in_words(reason)
         if text != CLOSED:

@@ -130,7 +130,7 @@ class Replica:
         committed.
 
         The latter holds the record of its own removal, which the remaining voters may lack. Without its vote
-        they could then elect no leader (Raft, thesis 4.2.2; Apache Kafka's controllers wait for ever there).
+        they could then elect no leader (Raft, thesis 4.2.2; Apache Kafka's controllers wait forever there).
         """
         history = self.history
         if history.voters.has_voter(self.key):

@@ -5,7 +5,7 @@ Rules.
 2. At most one vote an epoch, and it is durable before it is sent; a replica that returns to a state in the
   same epoch keeps the vote.
 3. Only a voter, or one whose removal may not be committed, leaves Unattached or Follower towards Prospective;
-   an observer waits for a leader for ever.
+   an observer waits for a leader forever.
 4. Only the winner of a pre-vote starts an election: no voter disturbs an epoch that a majority follows
   (KIP-996).
 5. A leader only ever resigns, or learns of a later epoch; no replica leads an epoch twice, even after a

@@ -1,7 +1,7 @@
 """Varints, tag sections and arrays of fixed-width numbers, for straight-line codecs.
 
 Functions that read take the buffer and a position and return the value and the next position.  They
-raise ``Malformed``, IndexError or ``struct.error``, which tell that bytes are bad but not which: the
+raise ``Malformed``, IndexError or ``struct.error``, which show that bytes are bad but not where: the
 caller turns to ``kraftd.wire.explain`` for a ``ProtocolError``.
 """
 

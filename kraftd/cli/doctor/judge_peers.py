@@ -67,7 +67,10 @@ def _as_trouble(answer: Answer) -> Finding:
 
 
 def judge_versions(answer: Answer, own: Mapping[str, tuple[int, int]] | None) -> Iterator[Finding]:
-    """Whether a node supports the finalized features that it tells; `own` is what this kraftd supports."""
+    """Judge whether a node supports the finalized features that it reports.
+
+    `own` is what this kraftd supports.
+    """
     if answer.versions is None:
         return
     finalized = {one.name: one.max_version_level for one in answer.versions.finalized_features}

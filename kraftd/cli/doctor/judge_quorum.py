@@ -158,7 +158,7 @@ def is_dynamic(partition: PartitionData) -> bool:
 
 
 def judge_refused(refused: Iterable[str], leader: str) -> Iterator[Finding]:
-    """The nodes that a leader refuses, as it tells them: what is wrong; what to do."""
+    """The nodes that a leader refuses, as it names them: what is wrong; what to do."""
     for line in refused:
         text, _, remedy = line.rpartition("; ")
         yield warning("peers", leader, text or line, remedy if text else "see the leader's log")

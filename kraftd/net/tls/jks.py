@@ -1,6 +1,6 @@
 """Java key stores (JKS) read: the format of sun.security.provider.JavaKeyStore, and its protection of keys.
 
-Its digests are old, and checked as Java does: they find a wrong password and damage, no more.
+Its digests are old, and checked as Java does: they only detect a wrong password and damage.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 Value = bool | str
-# begin, end (None: open for ever), value seen (None: any, and an open step may never happen), value left
+# begin, end (None: open forever), value seen (None: any, and an open step may never happen), value left
 Step = tuple[int, int | None, Value | None, Value]
 History = list[Step]
 

@@ -15,7 +15,7 @@ from kraftd.simulation.network import SLOWEST_US
 from kraftd.simulation.schedule import MS, SECOND
 from kraftd.simulation.surroundings import World
 
-RESTLESS = ("L1", "L2", "L3", "L4", "L5", "S15")  # what a replica that raises the epoch for ever may break
+RESTLESS = ("L1", "L2", "L3", "L4", "L5", "S15")  # what a replica that raises the epoch forever may break
 SETTLE_US = 120 * SECOND
 MAX_SETTLE_WINDOWS = 5
 
@@ -88,7 +88,7 @@ class Liveness:
     def disturber(self) -> int | None:
         """A removed voter that does not know of its removal and has started elections since the world healed.
         Pre-votes do not stop it, because one of the voters that it knows predates KIP-996. It raises the
-        epoch for ever, as in Apache Kafka.
+        epoch forever, as in Apache Kafka.
         """
         hosts = self.cluster.hosts
         leader = self.cluster.leader()

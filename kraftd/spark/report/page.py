@@ -35,7 +35,7 @@ def make_page(timeline: Timeline, step: Callable[[str], None]) -> str:
     rows = figures.ill_over_time(timeline, span)
     plot = _plot(rows, plots.steps, "partitions", "partitions", "kind")
     add(
-        "Partitions that were not well",
+        "Unhealthy partitions",
         "Under-replicated, below min.insync.replicas, without a leader.",
         plot,
     )
