@@ -23,8 +23,6 @@ from kraftd.requests.events import (
 from kraftd.runtime.peers import SOFTWARE, Road
 from kraftd.wire.message import Message
 
-Perform = Callable[[Any], None]
-
 
 class ClientSide(ClientExecutor):
     """One client node, its requests to other nodes, and the times of its steps.

@@ -121,6 +121,8 @@ class ClientSide(ClientExecutor):
             self._own[kind](effect)
         elif kind is CloseConnection:
             self.process.world.checks.fail("S20", f"{self!r} takes a fetch for none: {effect.reason}")
+        else:
+            raise TypeError(f"no reader causes {effect!r}")
 
     def __repr__(self) -> str:
         return f"<ClientSide of {self.process!r}>"
