@@ -135,7 +135,7 @@ class House:
             self._perform(self.node.step(self.events.popleft(), self.clock.ms))
 
     def one_step(self, event: Any) -> None:
-        """Only this step: what it asks for is left to the test."""
+        """Take one step and perform none of its effects."""
         self._perform(self.node.step(event, self.clock.ms))
 
     def _perform(self, made: list[Any]) -> None:
@@ -192,14 +192,14 @@ class House:
         self.step(raft_events.RecordsSynced(self.storage.log.sync()))
 
     def advance(self, ms: int) -> None:
-        """Let time pass, with every deadline on the way kept."""
+        """Let time pass and run every deadline on the way."""
         end_ms = self.clock.ms + ms
         while (due_ms := self.node.deadline_ms()) is not None and due_ms <= end_ms:
             self.clock.ms = max(self.clock.ms, due_ms)
             self.step(raft_events.DeadlineReached())
         self.clock.ms = end_ms
 
-    # -- asking
+    # -- requests
 
     def send(self, key: int, version: int, request: Any, connection_id: int = 1) -> tuple[int, int]:
         frame = b"".join(encode_request(key, version, 77, "test", request))

@@ -1,6 +1,4 @@
-"""What is decided in one event loop callback is appended together, and before anything else reaches the
-core.
-"""
+"""Decisions of one event loop callback are appended together, before any other event reaches the core."""
 
 from __future__ import annotations
 

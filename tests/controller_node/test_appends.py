@@ -1,4 +1,4 @@
-"""What reaches the core of decisions: which appends, of which epoch, and what their refusals become."""
+"""Appends that decisions request of the core: their sizes, epochs and refusals."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_an_upgrade_is_refused_if_the_leadership_ends_before_it() -> None:
 
 
 class Broken(raft_effects.Effect, frozen=True):
-    """An effect whose taker fails."""
+    """An effect that fails when it is performed."""
 
 
 @pytest.mark.parametrize(

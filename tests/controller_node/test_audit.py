@@ -1,4 +1,4 @@
-"""What is audited: each change once it is committed, with the party that asked, and never a value."""
+"""What is audited: each change once it is committed, with the sender, and never a value."""
 
 from __future__ import annotations
 
@@ -310,7 +310,7 @@ def test_the_partitions_of_a_fenced_broker_are_audited_once_with_the_reason(hous
     assert asked["reason"] == "the broker asked for it" and asked["api"] == "BROKER_HEARTBEAT"
 
 
-def told(cluster: Cluster, *messages: Any, call: Call | None = None) -> list[tuple[str, dict[str, Any]]]:
+def audited(cluster: Cluster, *messages: Any, call: Call | None = None) -> list[tuple[str, dict[str, Any]]]:
     """The events of these records and their fields; each ends before offset 9."""
     lines = audit_module.audit(cluster.image, [VersionedRecord(one, 0) for one in messages], 9, call)
     assert all(line.offset == 9 for line in lines)
@@ -392,7 +392,7 @@ NAMES = [f"n{number:02}" for number in range(11)]
     ],
 )
 def test_each_kind_of_record_is_audited_with_its_names(records: list[Any], expected: list[Any]) -> None:
-    assert told(Cluster(), *records) == expected
+    assert audited(Cluster(), *records) == expected
 
 
 def test_created_topics_and_their_partitions_are_one_event() -> None:
@@ -400,15 +400,15 @@ def test_created_topics_and_their_partitions_are_one_event() -> None:
     old = cluster.topic("old", (1,))
     created = [TopicRecord("a", ID), PartitionRecord(0, ID, (1,)), PartitionRecord(1, ID, (1,))]
     named = ("topics created", {"count": 1, "topics": "a"})
-    assert told(cluster, *created) == [named]
+    assert audited(cluster, *created) == [named]
     config = ConfigRecord(2, "a", "k", "v")
-    assert told(cluster, *created, config) == [
+    assert audited(cluster, *created, config) == [
         named,
         ("configs changed", {"resource": "topic a", "set": ["k"]}),
     ]
     more = [PartitionRecord(number, old.id, (1,)) for number in (1, 2)]
     strange = PartitionRecord(0, OTHER_ID, (1,))
-    assert told(cluster, *more, strange) == [
+    assert audited(cluster, *more, strange) == [
         ("partitions added", {"topic": "old", "count": 2}),
         ("partitions added", {"topic": uuid_text(OTHER_ID), "count": 1}),
     ]
@@ -417,7 +417,7 @@ def test_created_topics_and_their_partitions_are_one_event() -> None:
 def test_deleted_topics_are_named_by_id_where_the_name_is_unknown() -> None:
     cluster = Cluster().broker(1)
     removed = [RemoveTopicRecord(cluster.topic("a", (1,)).id), RemoveTopicRecord(OTHER_ID)]
-    assert told(cluster, *removed) == [
+    assert audited(cluster, *removed) == [
         ("topics deleted", {"count": 2, "topics": f"a, {uuid_text(OTHER_ID)}"})
     ]
 
@@ -445,11 +445,11 @@ def test_partition_changes_are_counted_by_kind(change: dict[str, Any], expected:
     cluster = Cluster().brokers(1, 2, 3, 4)
     topic = cluster.topic("a", (1, 2, 3))
     record = PartitionChangeRecord(**{"partition_id": 0, "topic_id": topic.id, **change})
-    assert told(cluster, record) == ([("partitions changed", expected)] if expected else [])
+    assert audited(cluster, record) == ([("partitions changed", expected)] if expected else [])
     unfenced = ("broker unfenced", {"broker": 1, "broker_epoch": 101})
     changed = [("partitions changed", expected)] if expected else []
-    assert told(cluster, record, UnfenceBrokerRecord(1, 101)) == [unfenced, *changed]
-    fenced: Any = told(cluster, record, FenceBrokerRecord(1, 101), FenceBrokerRecord(2, 102))
+    assert audited(cluster, record, UnfenceBrokerRecord(1, 101)) == [unfenced, *changed]
+    fenced: Any = audited(cluster, record, FenceBrokerRecord(1, 101), FenceBrokerRecord(2, 102))
     silent = "no heartbeat within broker.session.timeout.ms"
     assert fenced == [  # the first has the partitions
         ("broker fenced", {"broker": 1, "broker_epoch": 101, "reason": silent, **expected}),
@@ -463,12 +463,12 @@ def test_an_event_names_the_sender_of_the_request() -> None:
     cluster = Cluster().broker(1)
     topic = cluster.topic("a", (1,))
     asked = {"broker": 1, "broker_epoch": 101, "reason": "the broker asked for it", **party}
-    assert told(cluster, FenceBrokerRecord(1, 101), call=call) == [("broker fenced", asked)]
+    assert audited(cluster, FenceBrokerRecord(1, 101), call=call) == [("broker fenced", asked)]
     for record, event in (
         (TopicRecord("b", ID), "topics created"),
         (PartitionChangeRecord(0, topic.id, leader=-1), "partitions changed"),
     ):
-        ((name, fields),) = told(cluster, record, call=call)
+        ((name, fields),) = audited(cluster, record, call=call)
         assert name == event and fields.items() >= party.items()
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints made beside a controller: equal to its image, whole after a crash, believed when sound."""
+"""Checkpoints made beside a controller: equal to its image, whole after a crash, used if undamaged."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def image_of(disk: MemoryDisk, directory: str, snapshot_id: OffsetAndEpoch) -> I
     return replay.image
 
 
-def told(image: Image) -> list[bytes]:
+def content_of(image: Image) -> list[bytes]:
     """What an image holds, without the controllers: each start registers itself anew."""
     kept = [record for record in image.records() if type(record.message) is not RegisterControllerRecord]
     return [encode_record(record) for record in kept]
@@ -203,7 +203,7 @@ def test_a_crash_at_any_moment_leaves_the_whole_checkpoint_or_none(
     base = order(house)
     make_checkpoint(house.disk, base, NOW_MS)
     house.create("later", partitions=2)
-    expected = told(house.node.image)
+    expected = content_of(house.node.image)
     before = house.disk.operations
     second = order(house, base.snapshot_id)
     make_checkpoint(house.disk, second, NOW_MS)
@@ -224,7 +224,7 @@ def test_a_crash_at_any_moment_leaves_the_whole_checkpoint_or_none(
         ids, leftovers = list_checkpoints(disk, second.directory)
         assert not leftovers
         assert not [each for each in disk.paths() if each.endswith(".damaged")], "named before it was whole"
-        assert told(again.node.image) == expected
+        assert content_of(again.node.image) == expected
         if second.snapshot_id in ids:
             named += 1
             verify_checkpoint(disk, path)
@@ -280,7 +280,7 @@ def test_a_controller_restarts_from_checkpoint_and_log(house: House, tmp_path: P
     house.storage.log.delete_before_snapshot(first.snapshot_id)
     house.storage.log.sync()
     again = restarted(tmp_path, house.disk)
-    assert told(again.node.image) == told(house.node.image)
+    assert content_of(again.node.image) == content_of(house.node.image)
     assert again.storage.log.log_start == first.end_offset
     assert again.node.core.voters == house.node.core.voters
 
@@ -296,7 +296,7 @@ def test_a_damaged_newest_checkpoint_is_set_aside_if_the_log_reaches_back(
     path = checkpoint_path(second.directory, second.snapshot_id)
     house.disk.open(path).write(200, b"rot")
     again = restarted(tmp_path, house.disk)
-    assert told(again.node.image) == told(house.node.image)
+    assert content_of(again.node.image) == content_of(house.node.image)
     assert again.storage.log.latest_snapshot == first.snapshot_id
     assert f"{path.rpartition('/')[2]}.damaged" in house.disk.list_names(second.directory)
     assert any("set aside" in note for note in again.storage.notes)
@@ -354,7 +354,7 @@ def test_a_damaged_older_checkpoint_is_set_aside_if_the_newest_is_intact(
     for path in paths:
         house.disk.open(path).write(70, b"rot")
     again = restarted(tmp_path, house.disk)
-    assert told(again.node.image) == told(house.node.image)
+    assert content_of(again.node.image) == content_of(house.node.image)
     assert again.node.core.voters == house.node.core.voters
     assert again.storage.log.snapshots == [second.snapshot_id]
     assert {f"{path}.damaged" for path in paths} <= set(house.disk.paths())
@@ -370,5 +370,5 @@ def test_a_damaged_first_checkpoint_is_refused_unless_the_log_has_the_voters(
         restarted(tmp_path, house.disk)
     house.disk.remove(path)
     again = restarted(tmp_path, house.disk)
-    assert told(again.node.image) == told(house.node.image)
+    assert content_of(again.node.image) == content_of(house.node.image)
     assert again.node.core.voters == house.node.core.voters

@@ -1,6 +1,6 @@
 """Of three voters the leader or a follower crashes at every operation on its disk: rolls, snapshots, and all.
 
-The third voter is not there, so that both of the others have to be right for anything to go on.
+The third voter is absent, so that a majority needs both of the others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOPICS = 6
 
 
 def wait(two: Two, ms: int) -> None:
-    """In longer steps than `two.wait`: there are many of these worlds."""
+    """Wait in longer steps than `two.wait`, because there are many of these worlds."""
     for _ in range(ms // 100):
         for voter in two.voters.values():
             voter.advance(100)
@@ -39,7 +39,7 @@ def wait(two: Two, ms: int) -> None:
 
 
 def small(voter: Voter) -> None:
-    """Rolls come soon."""
+    """Make segments small, so that they roll soon."""
     voter.storage.log.settings = voter.storage.log.settings.__class__(segment_bytes=SEGMENT_BYTES)
 
 

@@ -1,4 +1,4 @@
-"""Nodes of a quorum of three, two of them here: following, leading, and what changes between the two.
+"""Nodes of a quorum of three, two of them here: following, leading, and changes of leadership.
 
 Real nodes, cores, images, logs and codecs; frames go from one to the other by hand.
 """
@@ -70,7 +70,7 @@ class Voter(House):
 
 
 class Two:
-    """Voters 100 and 101; 102 is not there. `cut` keeps them from talking."""
+    """Voters 100 and 101; 102 is not there. `cut` stops all messages between them."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.voters = {node_id: Voter(tmp_path / str(node_id), node_id) for node_id in (100, 101)}
@@ -80,7 +80,7 @@ class Two:
             voter.start()
 
     def talk(self) -> None:
-        """Everything that can be delivered now."""
+        """Deliver every message that can be delivered now."""
         for _ in range(1000):
             moved = False
             for voter in self.voters.values():
@@ -121,7 +121,7 @@ class Two:
             voter.step(raft_events.ResponseReceived(effect.send_id, message))
 
     def lose(self) -> None:
-        """What is on its way, or parked, gets no answer."""
+        """Drop all messages that are under way or parked."""
         waiting, self._waiting = self._waiting, []
         for voter, effect, _, _ in waiting:
             self._answer(voter, effect, None)
@@ -210,7 +210,7 @@ def test_after_a_partition_both_agree_on_the_uncommitted_tail(two: Two) -> None:
     assert one.offset == other.offset
     assert one == other
     place = two.leader.send(ApiKey.BROKER_REGISTRATION, 4, two.leader.registration(8))
-    assert two.leader.answer(place) is None  # until the other has it
+    assert two.leader.answer(place) is None  # until the other voter has it
     two.talk()
     assert two.leader.answer(place).error_code == ErrorCode.NONE
     assert all(8 in voter.node.image.brokers for voter in two.voters.values())
@@ -224,7 +224,7 @@ def test_a_leader_that_shuts_down_hands_over_to_an_up_to_date_voter(two: Two) ->
     leader.step(raft_events.ShutdownRequested(5000))
     two.talk()
     two.wait(100)
-    assert follower.node.core.is_leader  # and decides once a second voter follows
+    assert follower.node.core.is_leader  # it decides once a second voter follows
     assert follower.node.image.brokers.keys() == {1}
     assert "ShutdownCompleted" in leader.said
 

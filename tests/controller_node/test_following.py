@@ -1,4 +1,4 @@
-"""The image behind the log: what is read, what clients may see, and the calls that wait for it."""
+"""The image that follows the log: reads, the levels that clients see, and calls that wait for the load."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_acls_are_passed_to_the_authorizer_once_they_are_committed(transaction: 
         image.apply(record, offset, 1)
     publisher.gather(image, 2 + transaction)
     if transaction:
-        assert authorizer.calls == ["begin"]  # an open transaction may be aborted
+        assert authorizer.calls == ["begin"]  # an open transaction may still be aborted
         image.apply(EndTransactionRecord(), 4, 1)
         publisher.gather(image, 2 + transaction)
     assert authorizer.calls == ["begin", ([], ["t1", "t2"])]

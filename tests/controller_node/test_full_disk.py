@@ -27,7 +27,7 @@ def test_writes_are_refused_with_not_controller(house: House) -> None:
     assert answer.topics[0].error_code == ErrorCode.NOT_CONTROLLER
     assert "disk is full" in answer.topics[0].error_message
     house.advance(2_000)
-    assert house.node.core.log_end_offset == before, "no no-op either"
+    assert house.node.core.log_end_offset == before, "no-op records are not written either"
     assert "the disk is full: no writes until there is room" in house.said
 
 

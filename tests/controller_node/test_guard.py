@@ -1,5 +1,6 @@
-"""A fault in any kind of handler costs its call: it is answered, logged with its traceback, and the node
-goes on. A fault that leaves the node half changed ends the process.
+"""A fault in any kind of handler fails only its call, which is answered; the traceback is logged.
+
+A fault that leaves the node half changed ends the process.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def check_logged(house: WatchedHouse) -> None:
 
 
 def check_alive(house: WatchedHouse) -> None:
-    """Everything that was not broken works as before."""
+    """Check that other requests are still served."""
     assert not house.closed
     answer = house.answer(house.create("afterwards", connection_id=50))
     assert answer.topics[0].error_code == ErrorCode.NONE

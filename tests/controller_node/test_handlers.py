@@ -1,4 +1,4 @@
-"""What each API's file adds to its decision: which principals may ask, which controller, in which version."""
+"""What each API's file adds to its decision: permitted principals, active or standby, and versions."""
 
 from __future__ import annotations
 

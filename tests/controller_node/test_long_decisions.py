@@ -1,6 +1,6 @@
 """A very large request is decided, appended and applied in several callbacks.
 
-Others are served in between.
+Other requests are served in between.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def turn(house: House) -> None:
 
 
 def turns(house: House, most: int = 100) -> int:
-    """As many as it takes until nothing is left to do."""
+    """Run callbacks until no work is left; return how many."""
     for count in range(most):
         if not house.node.decisions.long.busy:
             return count
@@ -66,7 +66,7 @@ def codes(answer: Any) -> set[int]:
 
 
 def replayed(house: House) -> Image:
-    """What the log amounts to."""
+    """The image of a plain replay of the log."""
     replay = Replay(Image())
     end = house.storage.log.log_end
     replay.more(end)

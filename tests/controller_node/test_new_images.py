@@ -38,7 +38,7 @@ def house(tmp_path: Path) -> House:
 
 
 def reset(house: House) -> list[Any]:
-    """The effects of the core's news that the log was replaced."""
+    """The effects of the core's notification that the log was replaced."""
     house.node.core_answers._driver.perform([raft_effects.ResetLog(WANTED)])
     return house.node.outbox.take()
 

@@ -1,4 +1,4 @@
-"""Answers wait for the fate of an append, as the core says it."""
+"""Answers wait until the core reports their append committed or aborted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftd.wire.error_code import ErrorCode
 
 
 class Desk:
-    """Parked answers of a core whose high watermark the test sets, and what became of them."""
+    """Parked answers of a core whose high watermark the test sets, and the answers that left."""
 
     def __init__(self, high_watermark: int = 10) -> None:
         self.sent: list[str] = []
@@ -76,7 +76,7 @@ def test_an_append_without_answers_delays_no_answer() -> None:
     desk.parked.expect(1, 12)
     desk.parked.expect(2, 14)
     desk.answer("a", 14)
-    desk.commit(2, 14)  # says of the first, too
+    desk.commit(2, 14)  # it confirms the first append as well
     assert desk.sent == ["a"]
 
 

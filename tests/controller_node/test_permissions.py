@@ -1,4 +1,4 @@
-"""What a call may do to the resources that it names, and when a standby can say so itself."""
+"""What a call may do to the resources that it names, and when a standby can refuse it itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNKNOWN_TYPE = 99
 
 
 class Guard:
-    """A boundary that allows some names, and notes what it is asked, and how."""
+    """A boundary that allows some names, and keeps each check with its kind."""
 
     def __init__(self, *allowed: str, authorizer: bool = True) -> None:
         self.has_authorizer = authorizer

@@ -1,4 +1,4 @@
-"""Small rules: how work is divided among turns, how texts are cut, and when periodic tasks are due."""
+"""Small rules: dividing work among callbacks, truncating texts, and when periodic tasks are due."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_short_decision_is_made_at_once_a_long_one_in_several_callbacks() -> N
     assert first_turn(deciding(0)) is decision
     rest = deciding(2)
     assert first_turn(rest) is rest
-    next(rest)  # the second turn; the third ends it
+    next(rest)  # the second callback; the third ends it
     with pytest.raises(StopIteration) as end:
         next(rest)
     assert end.value.value is decision
@@ -129,7 +129,7 @@ class Clock:
         return task
 
     def run(self, later_ms: int = 0) -> list[str]:
-        """The tasks that are run then."""
+        """The tasks that run then."""
         self.context.now_ms += later_ms
         self.done = []
         self.periodic.run_due()

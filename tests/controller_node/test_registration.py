@@ -1,4 +1,4 @@
-"""When a controller registers this run of it, where, and how soon again (KIP-919)."""
+"""When a controller registers this run, at which node, and how soon it retries (KIP-919)."""
 
 from __future__ import annotations
 
@@ -154,9 +154,9 @@ def test_answers_of_earlier_leaders_or_to_earlier_requests_are_ignored() -> None
     second = desk.asks()
     assert second.ask_id != first.ask_id
     assert desk.answer(first.ask_id, DONE) == []
-    assert desk.attempt() == []  # the second is awaited
+    assert desk.attempt() == []  # the second is under way
     desk.answer(second.ask_id, None)
-    assert desk.answer(second.ask_id, DONE) == []  # answered before
+    assert desk.answer(second.ask_id, DONE) == []  # answered already
     assert desk.registration.deadline_ms == desk.context.now_ms + FIRST_BACKOFF_MS
     desk.core.leader_id = 8
     assert desk.asks().destination == Destination(8, "leader", 9090)  # at once
@@ -203,7 +203,7 @@ def looked(desk: Desk) -> list[Any]:
 def test_another_run_that_replaces_the_record_is_reported_as_a_second_process() -> None:
     desk = Desk()
     desk.know(ANOTHER, ENDPOINT)
-    assert looked(desk) == [] and desk.registration.twin() == []  # of before this run
+    assert looked(desk) == [] and desk.registration.twin() == []  # of an earlier run
     desk.know(THIS_RUN, ENDPOINT)
     assert looked(desk) == []
     desk.know(ANOTHER, ENDPOINT)

@@ -1,4 +1,4 @@
-"""Answers of which equal ones go to many are encoded once."""
+"""An answer that many clients get is encoded once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The committed log in slices: what is read next, what counts, and when the image is complete."""
+"""The committed log in slices: which read is next, how work is counted, and when the image is complete."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def topics(first: int, end: int) -> list[Message]:
 
 
 @pytest.fixture
-def three_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def three_per_callback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay_module, "MAX_RECORDS_PER_CALLBACK", 3)
 
 
@@ -49,10 +49,10 @@ def test_the_log_is_read_from_the_images_end_with_one_read_at_a_time() -> None:
     replay = Replay(Image())
     assert replay.start() is None and not replay.complete
     assert replay.more(5) == ReadCommitted(0, 5, READ_BYTES)
-    assert replay.more(9) is None  # the answer to the first is awaited
+    assert replay.more(9) is None  # the first read is under way
     replay.begin(0, batch(0, topics(0, 5)))
     assert replay.busy
-    assert replay.more(9) is None  # what was read comes first
+    assert replay.more(9) is None  # the batches already read come first
     assert replay.turn(9) == ReadCommitted(5, 9, READ_BYTES)
     assert (replay.next_offset, replay.complete, replay.busy) == (5, False, False)
     replay.begin(5, batch(5, topics(5, 9)))
@@ -74,7 +74,7 @@ def test_batches_that_were_not_requested_are_dropped(offset: int, size: int, ask
     assert replay.next_offset == 0
 
 
-@pytest.mark.usefixtures("three_a_turn")
+@pytest.mark.usefixtures("three_per_callback")
 def test_a_slice_ends_with_the_run_that_fills_it_and_is_counted() -> None:
     replay = Replay(Image())
     replay.more(8)
@@ -86,7 +86,7 @@ def test_a_slice_ends_with_the_run_that_fills_it_and_is_counted() -> None:
     assert (replay.image.offset, replay.image.epoch) == (7, 5)
 
 
-@pytest.mark.usefixtures("three_a_turn")
+@pytest.mark.usefixtures("three_per_callback")
 def test_removed_partitions_count_as_work_of_their_slice() -> None:
     replay = Replay(Image())
     partitions = [PartitionRecord(index, topic(1).topic_id, (1,), (1,), leader=1) for index in range(2)]
@@ -122,7 +122,7 @@ def snapshot(offset: int, *sizes: int) -> tuple[OffsetAndEpoch, Iterable[list[Me
     return OffsetAndEpoch(offset, 2), iter(runs)
 
 
-@pytest.mark.usefixtures("three_a_turn")
+@pytest.mark.usefixtures("three_per_callback")
 def test_a_snapshot_comes_before_the_log_in_slices() -> None:
     replay = Replay(Image(), snapshot(7, 2, 1, 2, 2))  # type: ignore[arg-type]
     assert (replay.snapshot_end, replay.loads_snapshot, replay.busy) == (7, True, True)

@@ -1,4 +1,4 @@
-"""What is asked in odd ways: unknown APIs and versions, carried requests, hostile bytes."""
+"""Unusual requests: unknown APIs and versions, requests in an Envelope, hostile bytes."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_a_forwarded_quorum_request_is_answered_by_the_core(house: House) -> Non
 
 
 class OnlyBrokers:
-    """Allows what a broker does, which is ANONYMOUS here, and nothing that a client wants."""
+    """Allows every operation of a broker, which is ANONYMOUS here, and no operation of a client."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, int, str]] = []
@@ -249,7 +249,7 @@ def test_a_standby_refuses_a_forwarded_request_at_the_envelope(house: House) -> 
 
 
 def test_a_standby_refuses_a_forwarded_describe_quorum_at_the_envelope_too(house: House) -> None:
-    """Else a broker whose only requests these are would never look for another controller."""
+    """Otherwise a broker that sends no other requests would never look for another controller."""
     house.step(raft_events.ResignRequested(house.node.core.epoch))
     request = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
     answer = house.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.DESCRIBE_QUORUM, 2))

@@ -11,7 +11,7 @@ FAR = 1 << 60
 
 
 def snapshots(*offsets: int, size_bytes: int = 100) -> list[KeptSnapshot]:
-    """One an offset, whose last record is as old as the offset is far from 1000."""
+    """One snapshot per offset; its last record is 1000 - offset milliseconds old."""
     return [KeptSnapshot(OffsetAndEpoch(at, 1), size_bytes, NOW_MS - (1000 - at)) for at in offsets]
 
 
@@ -22,7 +22,7 @@ def start(
     limit: int = FAR,
     live_end: int | None = None,
 ) -> int | None:
-    """Where the log may start when every offset is a byte of a log of 1000."""
+    """Where a log of 1000 bytes may start if every offset takes a byte."""
     chosen = new_start(rules, kept, lambda offset: 1000 - offset, log_start, limit, NOW_MS, live_end)
     return None if chosen is None else chosen.offset
 

@@ -33,7 +33,7 @@ class Desk:
         self.sayings.note(self.image, end_offset, records, None)
 
     def release(self, high_watermark: int) -> list[Any]:
-        """Events in the order in which they leave; lines of the log with their fields."""
+        """Release events; return them in order, lines of the log with their fields."""
         self.sayings.release(high_watermark)
         return [
             one.event if isinstance(one, AuditLine) else (one.level, one.text, one.fields)

@@ -1,4 +1,4 @@
-"""ACLs, SCRAM users, quotas and delegation tokens, asked of a controller directly and in an Envelope."""
+"""ACLs, SCRAM users, quotas and delegation tokens, asked of a controller directly or in an Envelope."""
 
 from __future__ import annotations
 

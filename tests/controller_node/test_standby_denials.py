@@ -1,4 +1,4 @@
-"""What a standby answers by itself, as Kafka's does: what the sender may not do, or what asks for nothing."""
+"""Requests that a standby answers by itself, as Kafka's does: denied ones, and those that change nothing."""
 
 from __future__ import annotations
 

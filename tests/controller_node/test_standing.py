@@ -1,4 +1,4 @@
-"""When a node may decide and append, and what it tells those whom it refuses."""
+"""When a node may decide and append, and the errors of its refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work on very many partitions is done in several callbacks, with the same result as in one."""
+"""Work on very many partitions is done in several callbacks, with the result of a single one."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def assigned(name: str, *replicas: int, partitions: int = PARTITIONS) -> create_
     return create_topics.CreatableTopic(name, -1, -1, rows)
 
 
-# What is asked, by name: prepares what it needs, and gives the request.
+# Requests by name: each function prepares what its request needs, and returns the request.
 
 
 def create_many(town: Town) -> Asking:
@@ -163,7 +163,7 @@ def list_moves(town: Town) -> Asking:
 
 
 def proposal(town: Town, leader: int, isr: tuple[int, ...], epoch: int) -> Asking:
-    """The leader's, with that leader epoch and partition epoch; also for what there is not."""
+    """The leader's proposal with these epochs; some name topics and partitions that do not exist."""
     members = [alter_partition.BrokerState(broker, town.epochs[broker]) for broker in isr]
     rows = [
         alter_partition.PartitionData(index, epoch, (), members, 0, epoch) for index in range(PARTITIONS + 1)
@@ -240,7 +240,7 @@ def named(asking: Callable[[Town], Asking]) -> str:
 
 @pytest.fixture
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Callbacks that do hardly any work."""
+    """Make the budget of a callback tiny."""
     monkeypatch.setattr(pace, "MAX_TURN_WORK_US", 40)
     monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", 60)
     monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", 40)
@@ -257,7 +257,7 @@ def turn(town: Town) -> None:
 
 
 def turns(town: Town) -> int:
-    """As many as it takes."""
+    """Run callbacks until no work is left; return how many."""
     for count in range(10_000):
         if not town.node.decisions.long.busy:
             return count
@@ -272,7 +272,7 @@ def written(town: Town, start: int) -> list[list[bytes]]:
 
 
 def replayed(town: Town) -> Image:
-    """What the log amounts to."""
+    """The image of a plain replay of the log."""
     replay, end = Replay(Image()), town.storage.log.log_end
     replay.more(end)
     replay.begin(0, town.storage.log.read(0, 1 << 26, end))

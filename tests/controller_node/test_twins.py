@@ -1,4 +1,4 @@
-"""Ids under which several processes run, as the leader's fetches and its view of the quorum show them."""
+"""Detection of several processes under one id, from the leader's fetches and its view of the quorum."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_the_count_of_returns_starts_anew_after_a_pause(pause_ms: int, found: bo
 
 
 def test_rare_returns_of_a_connection_are_no_second_process() -> None:
-    """As of a node that turns to a bootstrap server each time when it looks for the leader."""
+    """For example, a node asks a bootstrap server whenever it looks for the leader."""
     leader = Leader()
     for _ in range(3 * MIN_RETURNS):
         for connection_id in (1, 2, 1):

@@ -37,7 +37,7 @@ class SmallDisk:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Lazily: it goes for good when the last process that has a file of it open is gone.
+        # Lazily: the kernel removes it when the last process with an open file in it ends.
         subprocess.run(["umount", "--lazy", self.path], check=True)
 
     @contextmanager
@@ -81,7 +81,7 @@ def _fault_file(process: Process) -> Path:
 
 @contextmanager
 def faulty_files(process: Process, error: int, calls: str, suffix: str) -> Iterator[None]:
-    """Writes ("write") or fsyncs ("sync") of files of such names fail for the time of the block. They do so
+    """Writes ("write") or fsyncs ("sync") of files with such names fail during the block. They do so
     in a process that was prepared for it and in all that it starts.
     """
     with _fault(process, f"{error} {calls} {suffix}"):
@@ -125,7 +125,7 @@ def _traced_fsync(process: Process, how: str) -> Iterator[None]:
         )
     try:
         wait_until(lambda: _is_traced(process) or tracer.poll() is not None, "strace is attached")
-        # The process may be at its end by now: that was its first fsync.
+        # The process may have exited by now: that was its first failed fsync.
         assert tracer.poll() is None or not process.alive, (process.home / "strace-errors.txt").read_text()
         yield
     finally:

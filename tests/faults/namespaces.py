@@ -99,7 +99,7 @@ class Hosts:
         _ip("link", "set", self._link(node_id), "down")
 
     def reset(self, node_id: int) -> int:
-        """Reset all of a host's connections, by the system's own hand; how many."""
+        """Let the operating system reset all of a host's connections; return how many."""
         within = ["ip", "netns", "exec", self.namespace(node_id)]
         done = subprocess.run(
             [*within, "ss", "-HKt", "state", "established"], capture_output=True, text=True, check=True

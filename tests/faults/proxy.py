@@ -1,7 +1,7 @@
 """A userspace network between controllers on loopback, whose every direction can be cut, slowed or reset.
 
 Each node is reached by others through its own door; the client id of the first request (`raft-client-N`)
-names the caller. What two nodes say to each other, on connections of either, goes by two one-way links. A
+names the caller. Traffic between two nodes, on connections of either, uses two one-way links. A
 cut link holds what is sent, as TCP does when packets are lost: it arrives late, after the cut.
 """
 
@@ -84,7 +84,7 @@ class Proxy:
     # -- faults
 
     def cut(self, *links: Link) -> None:
-        """Nothing gets through these ways until `heal`; what is sent meanwhile arrives then."""
+        """Hold everything on these links until `heal`; it arrives then."""
         self._now(lambda: [self._rule(link).passing.clear() for link in links])
 
     def part(self, node_id: int, *others: int) -> None:
@@ -92,7 +92,7 @@ class Proxy:
         self.cut(*[link for other in others for link in ((node_id, other), (other, node_id))])
 
     def slow(self, *links: Link, delay_s: float = 0, bytes_per_s: float = 0) -> None:
-        """Every piece that goes these ways is late, or all of them together no faster than so much."""
+        """Delay every piece on these links, or limit their rate."""
 
         def change() -> None:
             for link in links:
@@ -101,7 +101,7 @@ class Proxy:
         self._now(change)
 
     def reset(self, *links: Link) -> int:
-        """Reset all connections that these ways belong to, at both ends; how many."""
+        """Reset all connections of these links at both ends; return how many."""
 
         def reset() -> int:
             found = {one for link in links for one in self._open.get(link, ())}
@@ -112,7 +112,7 @@ class Proxy:
         return self._now(reset)
 
     def heal(self) -> None:
-        """Everything passes at once again."""
+        """Remove all faults."""
 
         def restore() -> None:
             for rule in self._rules.values():
@@ -167,7 +167,7 @@ class Proxy:
                 await target.drain()
             chunk = await source.read(_CHUNK_BYTES)
             if not chunk:
-                await rule.passing.wait()  # an end is news too
+                await rule.passing.wait()  # the end of the stream is forwarded too
                 target.close()
                 return
 

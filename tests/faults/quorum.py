@@ -90,7 +90,7 @@ class FaultyQuorum(Quorum):
             controller.write_properties()
 
     def move(self, node_id: int) -> int:
-        """Another port and another door for a controller that is down, in its own file; the door."""
+        """Give a stopped controller another port and door in its own file; return the door."""
         controller = self.controllers[node_id]
         controller.move(free_port())
         self.doors[node_id] = self.proxy.door(node_id, controller.port)
@@ -118,7 +118,7 @@ class FaultyQuorum(Quorum):
         broker.client.close()
 
     def keep_data_in(self, node_id: int, directory: Path) -> None:
-        """Another place for a controller's data; before its first start."""
+        """Put a controller's data elsewhere, before its first start."""
         controller = self.controllers[node_id]
         self.watch.directories.remove(controller.data)
         self.watch.directories.append(directory)
@@ -127,7 +127,7 @@ class FaultyQuorum(Quorum):
 
     @contextmanager
     def directory_exchanged(self, node_id: int) -> Iterator[None]:
-        """In the block the files of a controller that is down are changed behind its back."""
+        """During the block the test changes files of a stopped controller."""
         directory = self.controllers[node_id].data
         self.watch.directories.remove(directory)
         yield
@@ -157,8 +157,10 @@ class FaultyQuorum(Quorum):
     # -- what must hold
 
     def check(self, acknowledged: Sequence[str] = ()) -> Image:
-        """Heal everything; then nothing acknowledged is missing on any disk or in the leader's memory, and
-        all logs and elections are as they must be. The image of the logs. Raises Broken."""
+        """Heal everything, then check disks, logs, elections and the leader's memory. Returns the image.
+
+        Raises Broken if an acknowledged topic is missing or an invariant does not hold.
+        """
         self.heal()
         described = self.settled()
         logs = [read_log(one.data) for one in self.controllers.values()]
@@ -178,7 +180,7 @@ class FaultyQuorum(Quorum):
         return image
 
     def _check_sayings(self) -> None:
-        """No fault of this folder is a reason for a bug's words."""
+        """Check that no log has a line that only a defect writes."""
         for controller in self.controllers.values():
             said = [
                 line
@@ -190,7 +192,7 @@ class FaultyQuorum(Quorum):
                 raise Broken(f"{controller} logged {said[:3]}")
 
     def settled(self) -> PartitionData:
-        """What the leader says once all voters have everything that is committed."""
+        """The leader's description once all voters have every committed record."""
         found: list[PartitionData] = []
 
         def level() -> bool:
@@ -217,13 +219,13 @@ class FaultyQuorum(Quorum):
         return unknown
 
     def described_by(self, node_id: int) -> PartitionData | None:
-        """What one controller says of the quorum as its leader; None if it says that it does not lead."""
+        """A controller's description of the quorum; None if it answers that it does not lead."""
         with self.connect(node_id, _WAIT_S) as client:
             partition: PartitionData = client.call(DESCRIBE, 2).topics[0].partitions[0]
         return None if partition.error_code else partition
 
     def wait_until_led_by_one_of(self, *ids: int) -> int:
-        """Until a majority among these has a leader of its own; its id. The rest is not asked."""
+        """Wait until a majority among these has a leader; return its id. Other nodes are not asked."""
         found: list[int] = []
 
         def led() -> bool:
@@ -263,7 +265,7 @@ class Writer(threading.Thread):
         self._hang_up()
 
     def _turn(self, name: str) -> None:
-        """Ask for one topic; whatever is wrong, the next is asked of the leader then."""
+        """Request one topic. After any error, look for the leader again."""
         try:
             if self._client is None:
                 self._client = self._dial()
@@ -276,7 +278,7 @@ class Writer(threading.Thread):
         self._stopping.wait(0.02)
 
     def _dial(self) -> Client | None:
-        """A connection to the first controller that says it leads; it asks the others one after another."""
+        """Connect to the first controller that describes itself as leader; try one after another."""
         for node_id, controller in list(self._quorum.controllers.items()):
             if controller.alive and not controller.frozen:
                 try:
@@ -303,7 +305,7 @@ class Writer(threading.Thread):
 
 
 def create(client: Client, name: str, timeout_ms: int = 2000) -> ErrorCode:
-    """Ask for one topic; how it was answered."""
+    """Request one topic; return the error code."""
     code: Any = client.call(CreateTopicsRequest([CreatableTopic(name, 1, 1)], timeout_ms), CREATE_VERSION)
     return ErrorCode(code.topics[0].error_code)
 

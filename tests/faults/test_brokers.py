@@ -1,4 +1,4 @@
-"""Three stock brokers and a writer, whatever becomes of the controllers: nothing acknowledged is lost."""
+"""Three stock brokers and a writer, while controllers fail: no acknowledged topic is lost."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def failed_fsync(quorum: Served, leader: int) -> AbstractContextManager[None]:
     return failing_fsync(quorum.controllers[leader], "preload")
 
 
-# What happens to the leader, so that another has to lead; a context is left before everything is healed.
+# Faults of the leader that force an election; a context ends before everything is healed.
 LOSSES: dict[str, Callable[[Served, int], object]] = {
     "killed": lambda quorum, leader: quorum.controllers[leader].kill(),
     "frozen": lambda quorum, leader: quorum.controllers[leader].freeze(),

@@ -1,4 +1,4 @@
-"""Disks of controllers fill up, fail, are slow, empty, or of yesterday while topics are created."""
+"""Disks of controllers fill up, fail, are slow, empty or outdated while topics are created."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_full_disks_of_all_voters_block_writes_until_there_is_space(
     with surviving(three, "all-full") as writer, ExitStack() as stack:
         for disk in disks.values():
             stack.enter_context(disk.full())
-        # One of three may have nothing to write, once the two others cannot.
+        # One of three may have nothing to write, once the two others cannot write.
         wait_until(lambda: sum(_noticed(three, node_id) for node_id in VOTERS) >= 2, "a majority says so")
         stack.close()
         writer.wait_for_more()
@@ -96,7 +96,7 @@ def _noticed(quorum: FaultyQuorum, node_id: int) -> bool:
 @ways
 @pytest.mark.parametrize("role", ["leader", "follower"])
 def test_a_node_whose_fsync_fails_exits_and_nothing_is_lost(three: FaultyQuorum, role: str, way: str) -> None:
-    """An fsync that failed says nothing of what is on disk: only a new start knows."""
+    """After a failed fsync the contents of the disk are unknown until a new start reads them."""
     with surviving(three, f"fsync-{role}-{way}") as writer:
         leader, epoch = three.wait_for_leader(), three.epoch()
         node = three.controllers[leader if role == "leader" else three.others(leader)[0]]
@@ -130,7 +130,7 @@ def test_a_stale_directory_does_not_win_an_election(three: FaultyQuorum) -> None
 
 @pytest.mark.parametrize("role", ["follower", "leader"])
 def test_an_old_copy_of_a_directory_is_brought_up_to_date(three: FaultyQuorum, role: str) -> None:
-    """Safe as long as the others have a majority without it: what it forgot, they know."""
+    """This is safe while the others are a majority without it, because they have what it lost."""
     with surviving(three, f"old-{role}") as writer:
         leader = three.wait_for_leader()
         node = three.controllers[leader if role == "leader" else three.others(leader)[0]]

@@ -1,4 +1,4 @@
-"""The offline checks see what they are there for: each is shown logs that are wrong in its own way."""
+"""The offline checks detect their faults: each gets logs with the fault that it looks for."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ ALL_LINKS = list(itertools.permutations(VOTERS, 2))
 
 
 def assert_commits_nothing(quorum: FaultyQuorum, leader: int, name: str) -> None:
-    """What is asked of a leader that is alone is not acknowledged, and it gives up before long."""
+    """Check that an isolated leader acknowledges nothing and resigns soon."""
     with quorum.connect(leader, timeout_s=20) as client:
         assert create(client, name, timeout_ms=10_000) == ErrorCode.NOT_CONTROLLER
     wait_until(lambda: quorum.described_by(leader) is None, f"{leader} resigns")
@@ -41,7 +41,7 @@ def test_a_leader_whose_messages_do_not_arrive_is_replaced(three: FaultyQuorum) 
 
 
 def test_a_leader_that_gets_no_messages_resigns(three: FaultyQuorum) -> None:
-    """A record may still leave with the answer to a parked fetch, and live on; it is not acknowledged."""
+    """The answer to a parked fetch may still carry a record, which is committed later but not acknowledged."""
     with surviving(three, "deaf") as writer:
         leader = three.wait_for_leader()
         others = three.others(leader)

@@ -24,7 +24,7 @@ _LASTS_S = 0.2, 2.5
 
 
 class Nemesis:
-    """Draws faults from a seed and makes them, one at a time or one upon another."""
+    """Draws faults from a seed and causes them, one at a time or several together."""
 
     def __init__(self, quorum: FaultyQuorum, seed: int) -> None:
         self.done: list[str] = []
@@ -41,7 +41,7 @@ class Nemesis:
             what = self._random.choice(self._faults)()
             self.done.append(what)
             print(what, flush=True)
-            time.sleep(self._random.uniform(*_LASTS_S))  # how long the fault lasts
+            time.sleep(self._random.uniform(*_LASTS_S))  # the duration of the fault
             if self._random.random() < 0.7:
                 self.mend()
 

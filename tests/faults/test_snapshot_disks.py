@@ -1,4 +1,4 @@
-"""Disks that fail or are full while a snapshot is made or brought, under real processes."""
+"""Disks that fail or are full while a real process makes or downloads a snapshot."""
 
 from __future__ import annotations
 

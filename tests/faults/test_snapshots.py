@@ -88,7 +88,7 @@ def test_kills_lose_nothing_and_the_disk_stays_small(compacting: FaultyQuorum) -
         wait_for_compaction(directory)
         newest = directory / checkpoint_name(snapshots(directory)[-1])
         newest_bytes = max(newest_bytes, newest.stat().st_size)
-    # What may be kept, and what came while a snapshot was made.
+    # What may be kept, and what was appended while a snapshot was made.
     assert watch.most_log_bytes < 300_000 + newest_bytes, watch
     # Two are made a second, and each goes 2.5 s later: two polls, the delay of a second, one more poll. One
     # is being made, one is being brought, and one poll may come late.
@@ -122,7 +122,7 @@ def test_a_voter_with_a_new_disk_catches_up_by_snapshot(compacting: FaultyQuorum
 
 
 def test_a_download_survives_changes_of_leader_and_restarts(compacting: FaultyQuorum) -> None:
-    """Pieces are so small that it takes a while; snapshots come and go all the time meanwhile."""
+    """Small pieces make the download slow; snapshots are made and deleted all the time meanwhile."""
     with surviving(compacting, "interrupted") as writer:
         leader = compacting.wait_for_leader()
         controller = compacting.controllers[compacting.others(leader)[0]]

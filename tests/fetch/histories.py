@@ -27,7 +27,7 @@ def named(version: int, name: str, one: Uuid) -> tuple[str, Uuid]:
 
 
 class World:
-    """Topics that come, go, grow and fail; `changed` is called with the key of each change."""
+    """Topics that are created, deleted, grow and fail; `changed` is called with the key of each change."""
 
     def __init__(self, random: Random, changed: Callable[[Hashable], object]) -> None:
         self.random = random
@@ -86,7 +86,7 @@ class Client:
     asked: list[tuple[str, Uuid, int]] = field(default_factory=list)
 
     def request(self, world: World) -> tuple[int, FetchRequest]:
-        """A fetch as a client may send it, now and then one as none should."""
+        """A fetch as a client may send it, sometimes an invalid one."""
         random = world.random
         version = self.version if random.random() < 0.97 else random.choice([12, 13])
         is_full = not self.epoch

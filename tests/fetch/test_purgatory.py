@@ -1,4 +1,4 @@
-"""The purgatory against a plain list of what is parked, and what waking costs."""
+"""The purgatory against a plain list of what is parked, and the cost of waking."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Model:
         return set(ids)
 
 
-class EveryOperationLeavesOnce(RuleBasedStateMachine):
+class EveryOperationCompletesOnce(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.purgatory: Purgatory[int] = Purgatory()
@@ -80,11 +80,11 @@ class EveryOperationLeavesOnce(RuleBasedStateMachine):
             del self.model.parked[one]
 
     @invariant()
-    def nobody_leaves_twice(self) -> None:
+    def no_operation_completes_twice(self) -> None:
         assert len(self.model.left) == len(set(self.model.left))
 
     @invariant()
-    def who_is_parked_is_known(self) -> None:
+    def parked_ids_are_known(self) -> None:
         assert len(self.purgatory) == len(self.model.parked)
         assert all(one in self.purgatory for one in self.model.parked)
 
@@ -94,14 +94,16 @@ class EveryOperationLeavesOnce(RuleBasedStateMachine):
         assert self.purgatory.deadline_ms() == min(deadlines, default=None)
 
     @invariant()
-    def those_that_left_are_not_kept(self) -> None:
+    def completed_operations_are_not_kept(self) -> None:
         queues = [*self.purgatory._queues.values(), self.purgatory._deadlines]
         entries = sum(len(queue.heap) for queue in queues)
         assert entries <= 2 * sum(4 for _ in self.model.parked) + 4
 
 
-EveryOperationLeavesOnce.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
-TestEveryOperationLeavesOnce = EveryOperationLeavesOnce.TestCase
+EveryOperationCompletesOnce.TestCase.settings = settings(
+    max_examples=60, stateful_step_count=40, deadline=None
+)
+TestEveryOperationCompletesOnce = EveryOperationCompletesOnce.TestCase
 
 
 class Counted(int):

@@ -1,4 +1,4 @@
-"""Bounds of fetch sessions, exactly: growth that is refused, evictions counted, slots that may be parked."""
+"""Exact bounds of fetch sessions: refused growth, counted evictions, and slots that may be parked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetch sessions over made-up partitions: what a client learns (S20), and what that costs."""
+"""Fetch sessions over artificial partitions: what a client receives (S20), and at what cost."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Client:
         response = self.house.fetch(request)
         assert response is not None
         if is_lost:
-            self.epoch = 0  # the client cannot know whether it arrived: it starts anew
+            self.epoch = 0  # the client cannot know whether the fetch arrived, so it starts anew
         elif response.error_code:
             assert response.error_code in (
                 ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -170,7 +170,7 @@ class Client:
             assert known.log_start_offset == data.log_start_offset
             assert known.high_watermark == data.high_watermark
             if data.records and (key not in answer or not answer[key].records):
-                assert max_bytes < ALL_BYTES and has_records, "there was room for its records"
+                assert max_bytes < ALL_BYTES and has_records, "the response had space for its records"
 
 
 def full_fetch(
@@ -283,7 +283,7 @@ def test_follower_at_the_log_end_is_caught_up_as_of_its_last_fetch() -> None:
     partition.append(100)
     house._changed(("a", 0))
     house.now_ms = 40
-    house.fetch(asking(first.session_id, 3, {key: 1}, replica_id=3))  # has what was there at 30
+    house.fetch(asking(first.session_id, 3, {key: 1}, replica_id=3))  # it has the log end of 30
     assert session.subscription.caught_up_ms(key) == 30
     house.now_ms = 50
     house.fetch(asking(first.session_id, 4, {key: 2}, replica_id=3))

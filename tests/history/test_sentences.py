@@ -1,4 +1,4 @@
-"""Every record type has a sentence that says what it changes, and no sentence contains a secret."""
+"""Every record type has a sentence about its change, and no sentence contains a secret."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def partition(index: int, *replicas: int) -> PartitionRecord:
     return PartitionRecord(index, ORDERS, replicas, replicas, (), (), replicas[0], 0, 0, 0, directories)
 
 
-def told(story: Story, *messages: Message, offset: int = 10) -> list[Event]:
+def events_of(story: Story, *messages: Message, offset: int = 10) -> list[Event]:
     return list(story.tell(messages, offset, 3, 1_700_000_000_000))
 
 
@@ -49,7 +49,7 @@ def told(story: Story, *messages: Message, offset: int = 10) -> list[Event]:
 def story() -> Story:
     """One topic of two partitions on brokers 1, 2 and 3."""
     begun = Story()
-    told(begun, TopicRecord("orders", ORDERS), partition(0, 1, 2, 3), partition(1, 2, 3, 1), offset=0)
+    events_of(begun, TopicRecord("orders", ORDERS), partition(0, 1, 2, 3), partition(1, 2, 3, 1), offset=0)
     return begun
 
 
@@ -60,7 +60,7 @@ def only(events: list[Event]) -> tuple[str, str]:
 
 def test_a_new_topic_is_one_event_with_its_partitions_and_configs() -> None:
     config = ConfigRecord(2, "orders", "retention.ms", "500")
-    events = told(Story(), TopicRecord("orders", ORDERS), config, partition(0, 1, 2), partition(1, 2, 1))
+    events = events_of(Story(), TopicRecord("orders", ORDERS), config, partition(0, 1, 2), partition(1, 2, 1))
     assert only(events) == (
         "topic-created",
         "topic orders created with 2 partitions, replication factor 2, retention.ms=500",
@@ -98,12 +98,12 @@ def test_a_partition_change_lists_the_changed_fields(
     story: Story, change: dict[str, object], kind: str, text: str
 ) -> None:
     record = PartitionChangeRecord(0, ORDERS, **change)  # type: ignore[arg-type]
-    assert only(told(story, record)) == (kind, f"orders-0: {text}")
+    assert only(events_of(story, record)) == (kind, f"orders-0: {text}")
 
 
 def test_a_growing_isr_and_a_returning_leader_have_sentences(story: Story) -> None:
-    told(story, PartitionChangeRecord(0, ORDERS, isr=(1,), leader=-1))
-    back = told(story, PartitionChangeRecord(0, ORDERS, isr=(1, 3), leader=1))
+    events_of(story, PartitionChangeRecord(0, ORDERS, isr=(1,), leader=-1))
+    back = events_of(story, PartitionChangeRecord(0, ORDERS, isr=(1, 3), leader=1))
     assert only(back) == (
         "leader-elected",
         "orders-0: has a leader again, broker 1 (leader epoch 2); ISR grew from 1 to 1, 3",
@@ -120,7 +120,7 @@ def test_a_reassignment_that_ends_is_completed_or_cancelled(story: Story) -> Non
         directories=(DIRECTORY,) * 4,
     )
     for replicas, end in (((2, 3, 4), "completed"), ((1, 2, 3), "cancelled")):
-        told(story, moving)
+        events_of(story, moving)
         ended = PartitionChangeRecord(
             0,
             ORDERS,
@@ -130,31 +130,31 @@ def test_a_reassignment_that_ends_is_completed_or_cancelled(story: Story) -> Non
             removing_replicas=(),
             directories=(DIRECTORY,) * 3,
         )
-        assert told(story, ended)[0].kind == f"reassignment-{end}"
-        told(story, partition(0, 1, 2, 3))
+        assert events_of(story, ended)[0].kind == f"reassignment-{end}"
+        events_of(story, partition(0, 1, 2, 3))
 
 
 def test_a_deleted_topic_has_its_name_and_size(story: Story) -> None:
-    assert only(told(story, RemoveTopicRecord(ORDERS))) == (
+    assert only(events_of(story, RemoveTopicRecord(ORDERS))) == (
         "topic-deleted",
         "topic orders deleted (2 partitions)",
     )
 
 
 def test_a_config_change_has_the_value_before(story: Story) -> None:
-    told(story, ConfigRecord(2, "orders", "retention.ms", "500"))
-    change = told(story, ConfigRecord(2, "orders", "retention.ms", "900"))
+    events_of(story, ConfigRecord(2, "orders", "retention.ms", "500"))
+    change = events_of(story, ConfigRecord(2, "orders", "retention.ms", "900"))
     assert only(change) == ("config-changed", "config retention.ms of topic orders set to 900 (was 500)")
     assert change[0].row()["topic"] == "orders"
-    gone = told(story, ConfigRecord(2, "orders", "retention.ms", None))
+    gone = events_of(story, ConfigRecord(2, "orders", "retention.ms", None))
     assert only(gone) == ("config-removed", "config retention.ms of topic orders removed (was 900)")
 
 
 @pytest.mark.parametrize("key", ["ssl.keystore.password", "listener.name.x.ssl.key.password", "no.such.key"])
 def test_a_value_that_may_be_a_secret_is_hidden(key: str) -> None:
     story = Story()
-    told(story, ConfigRecord(4, "", key, "s3cret-1"))
-    event = told(story, ConfigRecord(4, "", key, "s3cret-2"))[0]
+    events_of(story, ConfigRecord(4, "", key, "s3cret-1"))
+    event = events_of(story, ConfigRecord(4, "", key, "s3cret-2"))[0]
     assert event.text == f"config {key} of all brokers set to [redacted] (was [redacted])"
     assert b"s3cret" not in json.dumps(event.row()).encode()
 
@@ -164,35 +164,35 @@ def test_each_state_change_of_a_broker_is_an_event() -> None:
     record = RegisterBrokerRecord(
         7, incarnation_id=b"i" * 16, broker_epoch=4, end_points=[BrokerEndpoint("EXT", "h", 9092)], rack="a"
     )
-    assert only(told(story, record)) == (
+    assert only(events_of(story, record)) == (
         "broker-registered",
         "broker 7 registered at EXT://h:9092, rack a, fenced (broker epoch 4)",
     )
     unfenced = BrokerRegistrationChangeRecord(7, 4, -1)
-    assert only(told(story, unfenced)) == ("broker-unfenced", "broker 7 unfenced")
+    assert only(events_of(story, unfenced)) == ("broker-unfenced", "broker 7 unfenced")
     stops = BrokerRegistrationChangeRecord(7, 4, 0, 1)
-    assert only(told(story, stops)) == ("broker-shutting-down", "broker 7 started a controlled shutdown")
+    assert only(events_of(story, stops)) == ("broker-shutting-down", "broker 7 started a controlled shutdown")
     record.incarnation_id = b"j" * 16
-    assert "registered again after a restart" in told(story, record)[0].text
+    assert "registered again after a restart" in events_of(story, record)[0].text
 
 
 def test_features_quotas_and_acls_have_kafkas_names() -> None:
     story = Story()
-    assert told(story, FeatureLevelRecord("metadata.version", 29))[0].text == (
+    assert events_of(story, FeatureLevelRecord("metadata.version", 29))[0].text == (
         "feature metadata.version set to 4.2-IV1"
     )
-    assert told(story, FeatureLevelRecord("metadata.version", 30))[0].text == (
+    assert events_of(story, FeatureLevelRecord("metadata.version", 30))[0].text == (
         "feature metadata.version set to 4.3-IV0 (was 4.2-IV1)"
     )
     entity = [EntityData("user", None), EntityData("client-id", "app")]
-    assert told(story, ClientQuotaRecord(entity, "producer_byte_rate", 1000.0, False))[0].text == (
+    assert events_of(story, ClientQuotaRecord(entity, "producer_byte_rate", 1000.0, False))[0].text == (
         "quota producer_byte_rate of client-id app, the default user set to 1000"
     )
     acl = AccessControlEntryRecord(b"a" * 16, 2, "orders", 3, "User:alice", "*", 3, 3)
     words = "User:alice from * is allowed READ on topic orders (LITERAL)"
-    assert told(story, acl)[0].text == f"ACL added: {words}"
-    assert told(story, RemoveAccessControlEntryRecord(b"a" * 16))[0].text == f"ACL removed: {words}"
-    secret = told(story, UserScramCredentialRecord("alice", 1, b"salt", b"stored", b"server", 4096))
+    assert events_of(story, acl)[0].text == f"ACL added: {words}"
+    assert events_of(story, RemoveAccessControlEntryRecord(b"a" * 16))[0].text == f"ACL removed: {words}"
+    secret = events_of(story, UserScramCredentialRecord("alice", 1, b"salt", b"stored", b"server", 4096))
     assert only(secret) == ("credential-added", "SCRAM-SHA-256 credential of user alice added")
 
 
@@ -206,7 +206,7 @@ def test_changes_of_leader_and_voters_have_sentences() -> None:
 
 
 def test_a_no_op_has_no_sentence() -> None:
-    assert told(Story(), NoOpRecord()) == []
+    assert events_of(Story(), NoOpRecord()) == []
 
 
 def test_every_record_that_is_replayed_has_a_sentence() -> None:
@@ -234,5 +234,5 @@ def test_a_record_about_nothing_known_still_has_a_sentence() -> None:
 
 
 def test_a_line_break_in_a_value_stays_on_the_line_of_its_event() -> None:
-    event = told(Story(), ConfigRecord(2, "orders", "cleanup.policy", "a\nb"))[0]
+    event = events_of(Story(), ConfigRecord(2, "orders", "cleanup.policy", "a\nb"))[0]
     assert event.text.endswith("set to a\\nb")

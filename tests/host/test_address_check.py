@@ -66,7 +66,7 @@ def test_a_wrong_address_is_logged_at_once_and_then_once_a_minute_until_it_is_ri
     assert [one.seen for one in check.report(REPEAT_MS)] == [1]
     check.answered(OWN, answer(ErrorCode.NONE), REPEAT_MS)
     for _ in range(3):
-        check.failed(OWN, "closed by the other side", REPEAT_MS)  # as by one whose disk is full
+        check.failed(OWN, "closed by the other side", REPEAT_MS)  # as a node with a full disk answers
     assert check.report(3 * REPEAT_MS) == check.lines() == []
 
 

@@ -1,4 +1,4 @@
-"""The thread that writes a leader's snapshot: in order, off the loop, patient with a full disk only."""
+"""The thread that writes a leader's snapshot: in order, off the loop, waiting only on a full disk."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Loop:
         self.calls.put((function, arguments))
 
     def turn(self) -> None:
-        """The next call, waited for."""
+        """Wait for the next call and run it."""
         function, arguments = self.calls.get(timeout=WAIT_S)
         function(*arguments)
 
@@ -111,7 +111,7 @@ def faults(kind: type[Exception]) -> list[int]:
 
 @pytest.mark.parametrize("at", faults(DiskFull))
 def test_a_full_disk_at_any_operation_delays_the_download(download: Download, at: int) -> None:
-    """A sync that fails is no full disk, whatever the reason: the real disk says so, and so it does here."""
+    """A failed sync never counts as a full disk, whatever the reason, as on the real disk."""
     left = [at, 3]
 
     def full(operation: str, path: str) -> None:
@@ -159,10 +159,10 @@ def test_while_the_disk_lags_the_next_piece_is_held_back(download: Download) -> 
         download.downloads.write(effects.WriteSnapshot(ID, at, piece))
     next_piece = ResponseReceived(7, FetchSnapshotResponse())
     download.downloads.received(next_piece)
-    assert loop.stepped == [], "it waits"
+    assert loop.stepped == [], "the next piece is held back"
     other = ResponseReceived(8, FetchResponse())
     download.downloads.received(other)
-    assert loop.stepped == [other], "nothing else does"
+    assert loop.stepped == [other], "other responses are not"
     may_write.set()
     loop.until(lambda: len(loop.stepped) == 2)
     assert loop.stepped == [other, next_piece]

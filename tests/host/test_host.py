@@ -1,4 +1,4 @@
-"""The host's code in a world of one replica: requests for snapshots, and what must end the process."""
+"""The host's code in a world of one replica: requests for snapshots, and faults that end the process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ALONE: dict[str, Any] = {
 
 
 class Replica:
-    """One replica that leads itself, and the work that is done on it."""
+    """One replica that leads itself, and requests to it."""
 
     def __init__(self, *, controllers: bool) -> None:
         options = draw_options(1)._replace(**ALONE, controllers=controllers)
@@ -61,7 +61,7 @@ class Replica:
         ask(self.host.disk, PATH, name)
 
     def answers(self, *names: str) -> dict[str, SnapshotAnswer]:
-        """What these requests are answered, within ten seconds."""
+        """The answers to these requests within ten seconds."""
         found: dict[str, SnapshotAnswer] = {}
         for _ in range(5_000):
             self.run(2 * MS)

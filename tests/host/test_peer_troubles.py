@@ -1,4 +1,4 @@
-"""What a node makes of peers that do not help it: which lines, how often, and what is fatal."""
+"""How a node reports peers that fail or refuse it: lines, their rate, and what is fatal."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_node_whose_id_already_leads_exits(answer: FetchResponse | VoteRespons
 
 def test_a_former_leader_that_peers_still_name_is_no_duplicate() -> None:
     troubles = alone()
-    troubles.answered(2, "b:9093", naming(1), CONTROLLER)  # to its own vote, or its own leadership
+    troubles.answered(2, "b:9093", naming(1), CONTROLLER)  # the answer to its own vote, or its own leadership
     troubles.poll(FATAL_AFTER_MS, leader_id=1, hears_leader=False)  # frozen meanwhile, it has resigned
     troubles.answered(3, "c:9093", naming(1), CONTROLLER)
     assert troubles.fatal(FATAL_AFTER_MS, voters=3) is None

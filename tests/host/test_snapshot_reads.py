@@ -1,4 +1,4 @@
-"""Pieces of a snapshot for many replicas at the same time: all get some, and memory stays bounded."""
+"""Pieces of a snapshot for many replicas at the same time: each gets some, and memory stays bounded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Files:
 
 
 def serve(*asked: tuple[OffsetAndEpoch, int]) -> tuple[Files, list[int], list[Exception]]:
-    """Ask for all of these in one callback of a loop; the sizes that came, and the errors."""
+    """Request all of these in one callback of a loop; return the received sizes and the errors."""
     files, sizes, errors = Files(), list[int](), list[Exception]()
 
     async def run() -> None:
