@@ -1,4 +1,4 @@
-"""Offsets by time, beside what a walk over every record finds."""
+"""Offsets by time, compared with a scan of every record."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def batch_ends(log: PartitionLog) -> list[int]:
 
 
 def walked(log: PartitionLog, end_offset: int) -> list[TimestampAndOffset]:
-    """Every record that may be seen."""
+    """Every visible record."""
     found, offset = [], log.log_start
     while offset < log.log_end:
         for batch in iter_batches(log.read(offset, 1 << 20)):
@@ -57,19 +57,19 @@ def test_an_empty_log_has_no_offset_for_any_time() -> None:
     assert max_timestamp(log, 0) is None
 
 
-def test_the_first_record_that_is_old_enough_is_found_also_out_of_order() -> None:
+def test_the_first_record_at_or_after_a_time_is_found_also_out_of_order() -> None:
     log = new_log(MemoryDisk())
     for timestamp_ms in (10, 50, 20, 50, 60):
         append(log, timestamp_ms)
     assert offset_for_timestamp(log, 15, 5) == (50, 1)
     assert offset_for_timestamp(log, 60, 5) == (60, 4)
-    assert offset_for_timestamp(log, 60, 4) is None, "what is not committed is not found"
+    assert offset_for_timestamp(log, 60, 4) is None, "uncommitted records are not found"
     assert offset_for_timestamp(log, 61, 5) is None
     assert max_timestamp(log, 5) == (60, 4)
-    assert max_timestamp(log, 4) == (50, 1), "the first of those that are equal"
+    assert max_timestamp(log, 4) == (50, 1), "the first of equal timestamps"
 
 
-def test_a_truncation_leaves_the_largest_timestamp_of_what_is_left() -> None:
+def test_a_truncation_recomputes_the_largest_timestamp() -> None:
     log = new_log(MemoryDisk())
     for timestamp_ms in (10, 30, 20, 40):
         append(log, timestamp_ms)
@@ -80,7 +80,7 @@ def test_a_truncation_leaves_the_largest_timestamp_of_what_is_left() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 1 << 32))
-def test_offsets_by_time_are_those_that_a_walk_finds(seed: int) -> None:
+def test_offsets_by_time_equal_those_of_a_full_scan(seed: int) -> None:
     random = Random(seed)
     disk = MemoryDisk()
     log = new_log(disk)

@@ -1,4 +1,4 @@
-"""What must hold of every image, found out the slow way."""
+"""Invariants of every image, checked by full scans."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kraftd.metadata.state import PartitionState
 
 
 def check(image: Image) -> None:
-    """Every index says what the partitions say, names and ids are one to one."""
+    """Check that every index agrees with the partitions, and that names and ids are one to one."""
     everything = {
         (topic_id, index): partition
         for topic_id, topic in image.topics.items()
@@ -53,7 +53,7 @@ def check(image: Image) -> None:
 
 
 def same(one: Image, other: Image) -> None:
-    """Equal in state and in what the log position and soft tables say."""
+    """Check that state, log position and soft tables are equal."""
     assert one == other
     assert (one.offset, one.epoch) == (other.offset, other.epoch)
     assert one.transaction_offset == other.transaction_offset

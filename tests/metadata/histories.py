@@ -50,7 +50,7 @@ Maker = Callable[[Image, Random], Message | None]  # None: nothing of the kind w
 
 
 def next_record(image: Image, random: Random) -> Message:
-    """A record that may follow what the image holds."""
+    """A record that is valid after the image."""
     while True:
         record = random.choices(list(MAKERS), weights=list(MAKERS.values()))[0](image, random)
         if record is not None:
@@ -58,7 +58,7 @@ def next_record(image: Image, random: Random) -> Message:
 
 
 def history(seed: int, count: int) -> list[Message]:
-    """As many records as that, at metadata.version 30 with ELR; no transaction is left open."""
+    """This many records at metadata.version 30 with ELR; no transaction is left open."""
     random = Random(seed)
     image = Image()
     records: list[Message] = []

@@ -1,4 +1,4 @@
-"""Records applied many at a time are what they are one by one."""
+"""Records applied many at a time have the same result as one by one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DIRECTORIES = [bytes([broker_id]) * 16 for broker_id in range(7)]
 
 
 def creations(random: Random, topics: int) -> list[Message]:
-    """Topics with partitions, most of them plain, some changed again, some odd; none that contradicts."""
+    """Topics with partitions, most of them plain, some changed again, some unusual; no contradictions."""
     records: list[Message] = []
     for number in range(topics):
         topic_id = random.randbytes(16)
@@ -100,7 +100,7 @@ def some_at_a_time(image: Image, records: list[Message], random: Random, *, firs
 
 @settings(max_examples=40, deadline=None)
 @given(seeds)
-def test_partitions_applied_in_runs_are_those_applied_one_by_one(seed: int) -> None:
+def test_partitions_applied_in_runs_equal_those_applied_one_by_one(seed: int) -> None:
     records = creations(Random(seed), 12)
     image = Image()
     some_at_a_time(image, records, Random(f"cut {seed}"))
@@ -110,7 +110,7 @@ def test_partitions_applied_in_runs_are_those_applied_one_by_one(seed: int) -> N
 
 @settings(max_examples=40, deadline=None)
 @given(seeds)
-def test_any_history_applied_some_at_a_time_is_the_same(seed: int) -> None:
+def test_any_history_applied_in_runs_gives_the_same_image(seed: int) -> None:
     records = history(seed, 120)
     image = Image()
     some_at_a_time(image, records, Random(f"cut {seed}"))
@@ -120,7 +120,7 @@ def test_any_history_applied_some_at_a_time_is_the_same(seed: int) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(seeds)
-def test_runs_are_taken_back_record_by_record(seed: int) -> None:
+def test_runs_can_be_undone_record_by_record(seed: int) -> None:
     random = Random(seed)
     records = [*LATEST, *creations(random, 10)]
     kept = random.randint(0, len(records))
@@ -155,7 +155,7 @@ def test_runs_in_an_aborted_transaction_leave_nothing_behind__kip868(seed: int) 
 
 @settings(max_examples=20, deadline=None)
 @given(seeds)
-def test_a_snapshot_leaves_the_offset_of_its_end(seed: int) -> None:
+def test_a_loaded_snapshot_sets_the_offset_of_its_end(seed: int) -> None:
     image = replayed(history(seed, 150))
     loaded = Image()
     records = [record.message for record in image.records()]
@@ -177,7 +177,7 @@ def test_a_snapshot_leaves_the_offset_of_its_end(seed: int) -> None:
     ],
     ids=["no topic", "no partition", "a directory is missing", "no topic changed", "no partition changed"],
 )
-def test_a_contradiction_in_a_run_is_told_as_that_of_a_single_record(wrong: Message) -> None:
+def test_a_contradiction_in_a_run_is_reported_like_that_of_one_record(wrong: Message) -> None:
     good = [PartitionRecord(index, b"t" * 16, (1,), (1,), leader=1) for index in range(3)]
     change = PartitionChangeRecord(1, b"t" * 16, isr=())
     records: list[Message] = [TopicRecord("t", b"t" * 16), *good, change, wrong]
@@ -213,7 +213,7 @@ def of_one_topic(count: int) -> list[Message]:
     return [TopicRecord("t", b"t" * 16), *[replace(plain, partition_id=index) for index in range(count)]]
 
 
-def test_equal_partitions_whose_isr_changes_alike_stay_one_object() -> None:
+def test_equal_partitions_with_equal_isr_changes_stay_one_object() -> None:
     image = Image()
     image.apply_all(of_one_topic(9), 0, 1)
     for offset, isr in ((10, (1,)), (19, (1, 2)), (28, (2, 1))):
@@ -224,7 +224,7 @@ def test_equal_partitions_whose_isr_changes_alike_stay_one_object() -> None:
         assert image.topics[b"t" * 16].partitions[8].isr == isr
 
 
-def test_changes_that_hardly_repeat_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_remembered_changes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isr_runs, "MAX_KNOWN", 8)
     image = Image()
     image.apply_all(of_one_topic(1), 0, 1)
@@ -237,7 +237,7 @@ def test_changes_that_hardly_repeat_are_forgotten(monkeypatch: pytest.MonkeyPatc
     assert image.topics[b"t" * 16].partitions[0].partition_epoch == 100
 
 
-def test_a_run_of_changed_isrs_takes_one_entry_of_the_journal_a_record() -> None:
+def test_a_run_of_changed_isrs_has_one_journal_entry_per_record() -> None:
     image = Image()
     image.apply_all(of_one_topic(9), 0, 1)
     image.mark()
@@ -248,7 +248,7 @@ def test_a_run_of_changed_isrs_takes_one_entry_of_the_journal_a_record() -> None
     assert [state.isr for state in image.topics[b"t" * 16].partitions.values()] == [(1,)] * 5 + [(1, 2)] * 4
 
 
-def test_replicas_that_hardly_repeat_are_not_remembered_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remembering_pauses_if_replica_lists_hardly_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KnownPartitions, "MAX_STATES", 8)
     monkeypatch.setattr(KnownPartitions, "REST_PARTITIONS", 100)
     image = Image()

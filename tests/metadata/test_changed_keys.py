@@ -56,7 +56,7 @@ def test_nothing_has_changed_at_first(image: Image) -> None:
     assert Image().changed_key_count == 0
 
 
-def test_what_is_new_does_not_count(image: Image) -> None:
+def test_a_new_key_does_not_count(image: Image) -> None:
     apply(image, TopicRecord("o", OTHER), partition(OTHER, 0), partition(TOPIC, 2))
     apply(image, ConfigRecord(2, "t", "c", "1"), ConfigRecord(2, "o", "a", "1"))
     apply(image, ClientQuotaRecord(USER, "producer_byte_rate", 1.0, False))
@@ -64,7 +64,7 @@ def test_what_is_new_does_not_count(image: Image) -> None:
     assert image.changed_key_count == 0
 
 
-def test_what_is_new_counts_once_it_is_modified_or_deleted(image: Image) -> None:
+def test_a_new_key_counts_once_it_is_modified_or_deleted(image: Image) -> None:
     apply(image, TopicRecord("o", OTHER), partition(OTHER, 0))
     apply(image, PartitionChangeRecord(0, OTHER, isr=(1,)))
     assert image.changed_key_count == 1
@@ -72,7 +72,7 @@ def test_what_is_new_counts_once_it_is_modified_or_deleted(image: Image) -> None
     assert image.changed_key_count == 2
 
 
-def test_a_record_that_changes_again_and_again_counts_once(image: Image) -> None:
+def test_a_key_that_changes_repeatedly_counts_once(image: Image) -> None:
     for isr in ((1,), (1, 2), (2,)):
         apply(image, PartitionChangeRecord(0, TOPIC, isr=isr))
     apply(image, ConfigRecord(2, "t", "a", "2"), ConfigRecord(2, "t", "a", "3"))
@@ -81,7 +81,7 @@ def test_a_record_that_changes_again_and_again_counts_once(image: Image) -> None
     assert image.changed_key_count == 4
 
 
-def test_of_a_resource_or_entity_the_changed_keys_count(image: Image) -> None:
+def test_only_the_changed_keys_of_a_resource_or_entity_count(image: Image) -> None:
     apply(image, ConfigRecord(2, "t", "a", None))
     assert image.changed_key_count == 1
     apply(image, ConfigRecord(2, "t", "b", "2"), ConfigRecord(2, "t", "c", "1"))

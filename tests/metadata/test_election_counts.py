@@ -32,7 +32,7 @@ def change(**fields: object) -> PartitionChangeRecord:
     return PartitionChangeRecord(partition_id=0, topic_id=TOPIC, **fields)
 
 
-def test_an_election_from_the_elr_counts_and_so_does_an_unclean_one() -> None:
+def test_elections_from_the_elr_and_unclean_elections_are_counted() -> None:
     counted = image()
     counted.apply(change(leader=2, isr=(2,), eligible_leader_replicas=()), 2, 1)
     assert (counted.elections_from_elr, counted.unclean_elections) == (1, 0)
@@ -43,7 +43,7 @@ def test_an_election_from_the_elr_counts_and_so_does_an_unclean_one() -> None:
     assert (counted.elections_from_elr, counted.unclean_elections) == (1, 1)
 
 
-def test_what_was_before_everything_was_loaded_is_forgotten() -> None:
+def test_elections_replayed_during_the_load_are_not_counted() -> None:
     counted = image()
     counted.apply(change(leader=2, leader_recovery_state=RECOVERING), 2, 1)
     counted.forget_elections()

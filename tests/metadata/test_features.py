@@ -1,4 +1,4 @@
-"""The levels that a new cluster starts with, and what they mean for its first records."""
+"""The levels of a new cluster, and the first records that follow from them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_new_cluster_starts_with_the_newest_stable_levels() -> None:
     assert format_levels({}, dynamic_quorum=False) == {**NEWEST, "kraft.version": 0}
 
 
-def test_a_release_brings_the_defaults_of_its_time() -> None:
+def test_a_release_has_its_own_defaults() -> None:
     levels = format_levels({}, parse_version("3.9"), dynamic_quorum=True)
     assert {name: level for name, level in levels.items() if level} == {
         "metadata.version": 21,
@@ -63,14 +63,14 @@ def test_a_requested_level_wins_over_the_default() -> None:
         ({"kraft.version": 1}, None, False, "static quorum"),
     ],
 )
-def test_what_does_not_go_together_is_refused(
+def test_incompatible_levels_are_refused(
     requested: dict[str, int], release: int | None, dynamic: bool, text: str
 ) -> None:
     with pytest.raises(ValueError, match=text):
         format_levels(requested, release, dynamic_quorum=dynamic)
 
 
-def test_bootstrap_records_begin_with_metadata_version_and_leave_out_what_is_0() -> None:
+def test_bootstrap_records_begin_with_metadata_version_and_omit_level_0() -> None:
     levels = {"a": 0, "group.version": 1, "kraft.version": 1, "metadata.version": 25, "share.version": 1}
     messages = [record.message for record in bootstrap_records(levels)]
     assert messages == [
@@ -83,12 +83,12 @@ def test_bootstrap_records_begin_with_metadata_version_and_leave_out_what_is_0()
 @pytest.mark.parametrize(
     ("text", "level"), [("4.3", 30), ("4.3.1", 30), ("3.7-IV2", 17), ("3.7", 19), ("3.3", 7), ("4.0-IV0", 22)]
 )
-def test_a_release_means_its_last_level(text: str, level: int) -> None:
+def test_the_name_of_a_release_means_its_last_level(text: str, level: int) -> None:
     assert parse_version(text) == level
 
 
 @pytest.mark.parametrize("text", ["4.4", "3.2", "", "4", "4.3-IV9"])
-def test_an_unknown_release_is_refused_with_those_that_are_known(text: str) -> None:
+def test_an_unknown_release_is_refused_with_a_list_of_the_known_ones(text: str) -> None:
     with pytest.raises(ValueError, match=r"4\.3-IV0"):
         parse_version(text)
 

@@ -51,7 +51,7 @@ def ask(cases: list[str]) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_random_histories_make_the_image_that_kafka_makes() -> None:
+def test_random_histories_give_the_same_image_as_in_kafka() -> None:
     cases = []
     for seed in range(HISTORIES):
         records = [
@@ -86,7 +86,7 @@ def kinds(records: list[str]) -> list[str]:
     return list(dict.fromkeys(record[2:4] for record in records))
 
 
-def test_every_metadata_version_means_what_it_means_to_kafka() -> None:
+def test_every_metadata_version_means_the_same_as_in_kafka() -> None:
     lines = ask(["versions"])[0].split(";")
     assert len(lines) == len(mv.LEVELS)
     for level, line in zip(mv.LEVELS, lines, strict=True):

@@ -1,4 +1,4 @@
-"""What single records mean, and which contradict the image."""
+"""The effect of single records, and records that contradict the image."""
 
 from __future__ import annotations
 
@@ -57,33 +57,33 @@ def changed(**change: object) -> PartitionState:
     return image.topics[TOPIC].partitions[0]
 
 
-def test_what_a_change_does_not_name_stays_but_the_partition_epoch_moves() -> None:
+def test_fields_that_a_change_omits_stay_and_the_partition_epoch_increases() -> None:
     before = one_partition().topics[TOPIC].partitions[0]
     after = changed()
     assert after.partition_epoch == before.partition_epoch + 1
     assert (after.leader_epoch, after.isr, after.leader) == (before.leader_epoch, before.isr, before.leader)
 
 
-def test_a_leader_makes_a_new_leader_epoch_even_if_it_is_the_same() -> None:
+def test_a_named_leader_increases_the_leader_epoch_even_if_unchanged() -> None:
     assert changed(leader=2).leader_epoch == 5
     assert changed(leader=1).leader_epoch == 5
     assert changed(leader=-1).leader_epoch == 5
     assert changed(isr=(1,)).leader_epoch == 4
 
 
-def test_the_recovery_state_changes_only_where_it_is_named__kip704() -> None:
+def test_the_recovery_state_changes_only_if_it_is_named__kip704() -> None:
     assert changed(leader_recovery_state=1).leader_recovery_state == 1
     assert changed().leader_recovery_state == 0
 
 
-def test_replicas_come_with_their_directories__kip858() -> None:
+def test_new_replicas_have_the_directories_of_the_record__kip858() -> None:
     after = changed(replicas=(2, 3), directories=(B, C), isr=(2,), leader=2)
     assert [after.directory(replica) for replica in after.replicas] == [B, C]
     with pytest.raises(ReplayError, match="2 directories for 3 replicas"):
         changed(replicas=(1, 2, 3))
 
 
-def test_directories_that_were_never_told_are_migrating__kip858() -> None:
+def test_directories_missing_in_the_record_are_migrating__kip858() -> None:
     image = image_of(TopicRecord("t", TOPIC), PartitionRecord(0, TOPIC, (1, 2), (1, 2)))
     assert image.topics[TOPIC].partitions[0].directories == (DIRECTORY_MIGRATING,) * 2
 
@@ -108,7 +108,7 @@ def test_a_removed_topic_takes_its_partitions_and_configs_with_it() -> None:
     assert image.config(2, "t") == {}
 
 
-def test_a_change_of_a_broker_names_what_changes() -> None:
+def test_a_change_of_a_broker_sets_only_the_named_fields() -> None:
     image = image_of(RegisterBrokerRecord(broker_id=1, broker_epoch=5, log_dirs=(B, A)))
     assert image.brokers[1].directories == (A, B)
     for change, expected in (
@@ -124,7 +124,7 @@ def test_a_change_of_a_broker_names_what_changes() -> None:
         assert told == expected
 
 
-def test_a_feature_at_level_0_is_none_and_kraft_version_is_not_the_images() -> None:
+def test_level_0_removes_a_feature_and_kraft_version_is_not_in_the_image() -> None:
     image = image_of(FeatureLevelRecord("group.version", 1), FeatureLevelRecord("kraft.version", 1))
     assert image.features == {"group.version": 1}
     apply(image, FeatureLevelRecord("group.version", 0))
@@ -174,7 +174,7 @@ def test_transactions_do_not_nest__kip868() -> None:
         apply(image, BeginTransactionRecord())
 
 
-def test_an_end_that_is_taken_back_leaves_a_transaction_that_can_still_be_aborted() -> None:
+def test_undoing_the_end_of_a_transaction_leaves_it_open_for_an_abort() -> None:
     image = image_of(FeatureLevelRecord("metadata.version", 30), BeginTransactionRecord())
     apply(image, TopicRecord("t", TOPIC))
     image.mark()
@@ -200,13 +200,13 @@ def test_a_snapshot_is_not_taken_inside_a_transaction() -> None:
         (RegisterBrokerRecord(broker_id=1, is_migrating_zk_broker=True), 7),
     ],
 )
-def test_what_the_metadata_version_cannot_carry_is_never_dropped(record: Message, level: int) -> None:
+def test_a_field_that_the_metadata_version_cannot_carry_is_an_error(record: Message, level: int) -> None:
     image = image_of(FeatureLevelRecord("metadata.version", level), record)
     with pytest.raises(UnwritableMetadataError, match=f"metadata.version {level}"):
         list(image.records())
 
 
-def test_names_collide_where_metrics_would_not_tell_them_apart() -> None:
+def test_names_that_differ_only_in_dots_and_underscores_collide() -> None:
     image = image_of(TopicRecord("a.b", TOPIC), TopicRecord("c_d", OTHER))
     assert image.colliding_topic("a_b") == "a.b"
     assert image.colliding_topic("c.d") == "c_d"
@@ -216,7 +216,7 @@ def test_names_collide_where_metrics_would_not_tell_them_apart() -> None:
     assert image.colliding_topic("a_b") is None
 
 
-def test_what_one_looks_at_shows_itself_in_a_line() -> None:
+def test_image_objects_have_a_repr_of_one_line() -> None:
     image = one_partition()
     assert repr(image) == "<Image at 2@3: 0 brokers, 1 topics, 1 partitions, metadata.version 30>"
     assert repr(image.topics[TOPIC].partitions[0]) == (

@@ -1,4 +1,4 @@
-"""Random valid histories: taken back, aborted, written as a snapshot and read again, nothing is different."""
+"""Random valid histories: undone, aborted, or written as a snapshot and read again, without a difference."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BESIDE_STATE = {
 
 
 def play(seed: int, steps: int) -> None:
-    """A leader's life: records applied, some committed, some taken back; checked against a plain replay."""
+    """Apply records as a leader, commit some and undo some; compare with a plain replay."""
     random = Random(seed)
     image = Image()
     log: list[Message] = []
@@ -73,13 +73,13 @@ def play(seed: int, steps: int) -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seeds)
-def test_records_taken_back_were_never_applied(seed: int) -> None:
+def test_undone_records_leave_no_trace(seed: int) -> None:
     play(seed, 120)
 
 
 @settings(max_examples=60, deadline=None)
 @given(seeds)
-def test_a_snapshot_replayed_is_the_image(seed: int) -> None:
+def test_a_replayed_snapshot_equals_the_image(seed: int) -> None:
     image = replayed(history(seed, 150))
     written = [encode_record(record) for record in image.records()]
     again = replayed([decode_record(value).message for value in written])
@@ -117,7 +117,7 @@ def test_a_follower_keeps_no_journal_outside_of_transactions() -> None:
     assert image.uncommitted_change_count == 0
 
 
-# Faults planted in the image and in the replay: the checks above must see each.
+# Faults planted in the image and in the replay: the checks above must detect each.
 
 
 def no_index_of_led(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ MUTANTS = [
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
-def test_a_planted_fault_is_seen(mutant: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_fault_is_detected(mutant: object, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = [replayed(history(seed, 60)) for seed in range(20)]
     mutant(monkeypatch)  # type: ignore[operator]
     with pytest.raises((AssertionError, KeyError, ReplayError)):
@@ -180,7 +180,7 @@ def test_a_planted_fault_is_seen(mutant: object, monkeypatch: pytest.MonkeyPatch
             play(seed, 120)
 
 
-def test_the_dispatch_knows_every_metadata_record() -> None:
+def test_replay_handles_every_metadata_record() -> None:
     assert {message.__name__ for message in REPLAY} == {name for _, name, *_ in METADATA_RECORDS.values()}
 
 

@@ -45,7 +45,7 @@ def take(disk: MemoryDisk, snapshot: bytes = b"") -> None:
     writer.finish("cluster", 77)
 
 
-def test_a_backup_is_a_log_behind_its_snapshot_and_says_so() -> None:
+def test_a_backup_contains_a_snapshot_the_log_behind_it_and_a_manifest() -> None:
     disk = MemoryDisk()
     take(disk)
     manifest = read_manifest(disk, WHERE)
@@ -95,14 +95,14 @@ def test_a_changed_or_missing_file_of_a_backup_is_named() -> None:
         verify_backup(disk, WHERE, manifest)
 
 
-def test_a_directory_that_holds_something_is_not_written_to() -> None:
+def test_a_directory_that_is_not_empty_is_not_written_to() -> None:
     disk = MemoryDisk()
     take(disk)
     with pytest.raises(DirectoryProblem, match="is not empty"):
         BackupWriter(disk, WHERE)
 
 
-def test_a_snapshot_that_arrived_damaged_is_no_backup() -> None:
+def test_a_damaged_snapshot_makes_no_backup() -> None:
     disk = MemoryDisk()
     snapshot = bytearray(snapshot_bytes())
     snapshot[-3] ^= 1
@@ -112,14 +112,14 @@ def test_a_snapshot_that_arrived_damaged_is_no_backup() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"{}", b"[]", b"\xff", b'{"format": 1}'])
-def test_a_manifest_that_is_none_is_refused_with_its_path(text: bytes) -> None:
+def test_an_invalid_manifest_is_refused_with_its_path(text: bytes) -> None:
     disk = MemoryDisk()
     disk.open(f"{WHERE}/backup.json", create=True).write(0, text)
     with pytest.raises(DirectoryProblem, match=r"/backup/backup\.json"):
         read_manifest(disk, WHERE)
 
 
-def test_a_manifest_of_a_later_kraftd_or_of_files_elsewhere_is_refused() -> None:
+def test_a_manifest_of_a_newer_format_or_of_files_elsewhere_is_refused() -> None:
     disk = MemoryDisk()
     take(disk)
     path = f"{WHERE}/backup.json"
@@ -134,7 +134,7 @@ def test_a_manifest_of_a_later_kraftd_or_of_files_elsewhere_is_refused() -> None
         verify_backup(disk, WHERE, replace(manifest, files=[outside]))
 
 
-def test_a_lock_alone_is_nothing_of_a_node() -> None:
+def test_a_directory_with_only_a_lock_is_not_occupied() -> None:
     disk = MemoryDisk()
     disk.open(f"{WHERE}/.lock", create=True)
     assert not is_occupied(disk, WHERE)

@@ -38,7 +38,7 @@ def test_the_checksum_is_castagnolis() -> None:
 
 
 @given(record_values, st.integers(0, 2**62), st.integers(0, 2**31 - 1), st.integers(0, 2**50))
-def test_a_batch_gives_back_its_values_offsets_and_time(
+def test_a_batch_returns_its_values_offsets_and_time(
     given_values: list[bytes], base_offset: int, epoch: int, timestamp_ms: int
 ) -> None:
     data = build_batch(given_values, base_offset, epoch, timestamp_ms)
@@ -57,7 +57,7 @@ def test_a_batch_gives_back_its_values_offsets_and_time(
     ]
 
 
-def test_a_batch_of_nothing_is_not_built() -> None:
+def test_an_empty_batch_cannot_be_built() -> None:
     with pytest.raises(ValueError, match="at least one record"):
         build_batch([], 0, 0, 0)
 
@@ -75,12 +75,12 @@ def test_control_records_carry_their_type_in_the_key() -> None:
     assert repr(batch).startswith("<control batch 10..12 epoch 1, 3 records")
 
 
-def test_a_control_record_of_an_unknown_type_is_passed_over() -> None:
+def test_a_control_record_of_an_unknown_type_is_skipped() -> None:
     batch = read_batch(build_batch([b"\0\0x"], 4, 1, 5, control_keys=[b"\0\0\0\x63"]))
     assert control_records(batch) == [(4, 99, None, None)]
 
 
-def test_several_batches_are_told_apart_and_a_torn_one_is_named() -> None:
+def test_several_batches_are_separated_and_a_torn_one_is_reported() -> None:
     one, two = build_batch([b"a"], 0, 1, 5), build_batch([b"b", b"c"], 1, 1, 5)
     assert [batch.position for batch in iter_batches(one + two)] == [0, len(one)]
     with pytest.raises(CorruptBatch, match=f"batch at byte {len(one)}") as caught:
@@ -102,7 +102,7 @@ def test_several_batches_are_told_apart_and_a_torn_one_is_named() -> None:
         (40, b"\xff", "checksum"),
     ],
 )
-def test_what_is_wrong_with_a_header_is_said(position: int, change: bytes, reason: str) -> None:
+def test_an_invalid_header_is_refused_with_the_reason(position: int, change: bytes, reason: str) -> None:
     data = bytearray(build_batch([b"abc"], 5, 2, 1000))
     data[position : position + len(change)] = change
     with pytest.raises(CorruptBatch, match=reason):
@@ -119,7 +119,7 @@ def test_no_bytes_raise_anything_but_corrupt_batch(data: bytes) -> None:
 
 
 @given(record_values, st.data())
-def test_a_damaged_batch_is_noticed_and_read_within_bounds(
+def test_a_damaged_batch_is_detected_and_read_within_bounds(
     given_values: list[bytes], data: st.DataObject
 ) -> None:
     good = build_batch(given_values, 7, 2, 1000)
@@ -163,11 +163,11 @@ def test_a_metadata_record_is_framed_with_its_key_and_version() -> None:
         (b"\x01\x0c\x00\x40", "FeatureLevelRecord"),
     ],
 )
-def test_a_frame_that_is_none_is_refused_by_name(value: bytes, reason: str) -> None:
+def test_an_invalid_frame_is_refused_with_the_reason(value: bytes, reason: str) -> None:
     with pytest.raises(ProtocolError, match=reason):
         decode_record(value)
 
 
-def test_only_metadata_records_are_framed() -> None:
+def test_only_metadata_records_can_be_framed() -> None:
     with pytest.raises(TypeError, match="is not a metadata record"):
         encode_record(VersionedRecord(KRaftVersionRecord(), 0))

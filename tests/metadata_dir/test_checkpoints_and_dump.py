@@ -51,7 +51,7 @@ def written(voters: VotersRecord | None = None) -> MemoryDisk:
     return disk
 
 
-def test_a_checkpoint_gives_back_its_header_and_records_in_batches_of_bounded_size() -> None:
+def test_a_checkpoint_returns_header_and_records_in_bounded_batches() -> None:
     voters = voters_record(parse_voters("1@localhost:9093:J8aAPcfLQt2bqs1JT_rMgQ"), "controller")
     disk = written(voters)
     reader = CheckpointReader(disk, PATH)
@@ -63,7 +63,7 @@ def test_a_checkpoint_gives_back_its_header_and_records_in_batches_of_bounded_si
     assert list_checkpoints(disk, DIRECTORY) == ([ID], [])
 
 
-def test_names_are_kafkas_and_others_are_no_checkpoints() -> None:
+def test_checkpoint_names_are_kafkas_and_other_names_are_not_parsed() -> None:
     assert checkpoint_path(DIRECTORY, ID) == PATH
     assert parse_checkpoint_name("00000000000000205268-0000000005.checkpoint") == ID
     assert parse_checkpoint_name("00000000000000205268-0000000005-7234.checkpoint.part") == ID
@@ -86,7 +86,7 @@ def test_an_abandoned_download_leaves_nothing() -> None:
     assert disk.list_names(DIRECTORY) == []
 
 
-def test_a_full_disk_while_a_checkpoint_is_written_is_told() -> None:
+def test_a_full_disk_while_a_checkpoint_is_written_is_reported() -> None:
     disk = MemoryDisk()
     disk.capacity_bytes = 300
     writer = CheckpointWriter(disk, DIRECTORY, ID, last_contained_log_timestamp_ms=0, now_ms=0)
@@ -96,14 +96,14 @@ def test_a_full_disk_while_a_checkpoint_is_written_is_told() -> None:
     assert disk.list_names(DIRECTORY) == []
 
 
-def test_voters_do_not_go_with_kraft_version_0() -> None:
+def test_voters_with_kraft_version_0_are_refused() -> None:
     with pytest.raises(ValueError, match=r"kraft\.version 0"):
         CheckpointWriter(
             MemoryDisk(), DIRECTORY, ID, last_contained_log_timestamp_ms=0, now_ms=0, voters=VotersRecord()
         )
 
 
-def test_values_are_split_into_batches_that_fit_and_one_that_fits_none_is_refused() -> None:
+def test_values_are_split_into_batches_and_one_that_fits_none_is_refused() -> None:
     values = [bytes(100)] * 10
     parts = list(split_values(values, 400))
     assert sum(len(part) for part in parts) == 10
@@ -112,7 +112,7 @@ def test_values_are_split_into_batches_that_fit_and_one_that_fits_none_is_refuse
         list(split_values([bytes(1000)], 400))
 
 
-def test_every_cut_and_every_damaged_byte_of_a_checkpoint_is_noticed() -> None:
+def test_every_truncation_and_damaged_byte_of_a_checkpoint_is_detected() -> None:
     whole = written().read_bytes(PATH)
     free = {at for batch in iter_batches(whole) for at in range(batch.position + 12, batch.position + 16)}
     for position in range(0, len(whole), 3):
@@ -146,7 +146,7 @@ def test_dump_shows_batches_and_records_as_json() -> None:
         find_dumpable(disk, ["/nowhere"])
 
 
-def test_dump_reports_damage_and_goes_on_behind_it() -> None:
+def test_dump_reports_damage_and_continues_behind_it() -> None:
     disk, log, _ = opened()
     value = encode_record(VersionedRecord(NoOpRecord(), 0))
     for offset in range(5):
@@ -166,7 +166,7 @@ def test_dump_reports_damage_and_goes_on_behind_it() -> None:
     assert "a torn tail" in list(verify(disk, SEGMENT))[-1]["reason"]
 
 
-def test_verify_tells_records_that_cannot_be_read_and_indexes_that_do_not_fit() -> None:
+def test_verify_reports_unreadable_records_and_wrong_indexes() -> None:
     disk, log, _ = opened()
     log.append(build_batch([b"\x01\x7f\x00\x00"], 0, 1, 5))
     log.roll()
@@ -176,7 +176,7 @@ def test_verify_tells_records_that_cannot_be_read_and_indexes_that_do_not_fit() 
     assert "missing" in list(verify(disk, SEGMENT))[-1]["reason"]
 
 
-def test_an_index_that_a_truncation_has_left_behind_is_not_told_as_damage_of_the_log() -> None:
+def test_an_outdated_index_is_not_reported_as_damage_of_the_log() -> None:
     def topic(offset: int, name: str) -> bytes:
         return build_batch([encode_record(VersionedRecord(TopicRecord(name, bytes(16)), 0))], offset, 1, 5)
 

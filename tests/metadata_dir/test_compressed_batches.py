@@ -1,4 +1,4 @@
-"""Compressed batches: their records are read in every framing of Kafka, damage and bombs are clear errors."""
+"""Compressed batches: records are read in every framing of Kafka; damage and bombs are clear errors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def topic(number: int) -> bytes:
 
 @codecs
 @given(st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=100))
-def test_a_compressed_batch_gives_back_its_values_and_records(codec: str, given_values: list[bytes]) -> None:
+def test_a_compressed_batch_returns_its_values_and_records(codec: str, given_values: list[bytes]) -> None:
     plain = read_batch(build_batch(given_values, 7, 3, 1000))
     batch = read_batch(compressed(bytes(plain.view), codec))
     assert batch.header.compression == codec
@@ -78,13 +78,13 @@ def test_a_batch_may_hold_more_records_than_it_has_compressed_bytes(codec: str) 
     assert len(values(read_batch(data))) == 200_000
 
 
-def test_an_uncompressed_batch_is_given_back_as_it_is() -> None:
+def test_an_uncompressed_batch_is_returned_unchanged() -> None:
     batch = read_batch(build_batch([b"abc"], 5, 2, 1000))
     assert decompressed(batch) is batch
 
 
 @codecs
-def test_damage_in_compressed_records_is_told_with_codec_and_offset(codec: str) -> None:
+def test_damage_in_compressed_records_is_reported_with_codec_and_offset(codec: str) -> None:
     for body in (b"", b"\xff" * 40, bytes(COMPRESSORS[codec](b"abc"))[:-1]):
         batch = read_batch(with_body(build_batch([b"abc"], 5, 2, 1000), CODECS[codec], body))
         for read in (records, values):
@@ -100,7 +100,7 @@ def test_records_that_grow_beyond_the_limit_are_refused(codec: str) -> None:
         decompress(CODECS[codec], bomb, 299_999)
 
 
-def test_a_bomb_in_a_batch_is_a_corrupt_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decompression_bomb_is_a_corrupt_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     data = compressed(build_batch([bytes(60_000)] * 20, 0, 1, 1000), "zstd")
     assert len(data) < 10_000
     small = compression.decompress
@@ -116,7 +116,7 @@ def test_an_unknown_codec_is_refused_by_its_number(codec: int) -> None:
         values(batch)
 
 
-def test_a_count_that_the_decompressed_bytes_cannot_hold_is_refused() -> None:
+def test_a_record_count_beyond_the_decompressed_bytes_is_refused() -> None:
     data = bytearray(build_batch([b"abc"], 5, 2, 1000))
     data[23:27] = data[57:61] = b"\x7f\xff\xff\xff"
     data[26] = 0xFE
@@ -125,7 +125,7 @@ def test_a_count_that_the_decompressed_bytes_cannot_hold_is_refused() -> None:
         values(batch)
 
 
-def test_snappy_without_framing_and_streams_one_behind_the_other_are_read() -> None:
+def test_snappy_without_framing_and_concatenated_streams_are_read() -> None:
     plain = bytes(range(256)) * 500
     one_block = xerial(b"abcabc")[len(XERIAL_HEADER) + 4 :]
     assert decompress(2, memoryview(one_block)) == b"abcabc"
@@ -141,7 +141,7 @@ def test_a_snappy_block_that_claims_more_than_is_left_is_refused() -> None:
 
 @codecs
 def test_a_directory_of_compressed_batches_is_loaded_dumped_and_served(codec: str, tmp_path: Path) -> None:
-    """By recovery, replay, the writer of checkpoints, `kraftd dump`, and Fetch, which gives the raw bytes."""
+    """Recovery, replay, checkpoints and `kraftd dump` read them; Fetch returns the raw bytes."""
     house = House(tmp_path).start()
     house.unfenced(1)
     house.create(*(f"topic-{at}" for at in range(20)), partitions=3)

@@ -1,4 +1,4 @@
-"""Damaged checkpoints: all of it is noticed here, beside what Kafka's own reader notices."""
+"""Damaged checkpoints: kraftd detects every damage; Kafka's own reader is compared."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def moved(batch: bytes, by: int = 1) -> bytes:
     return (int.from_bytes(batch[:8], "big") + by).to_bytes(8, "big") + batch[8:]
 
 
-# What is done to the batches of a checkpoint, and whether Kafka's reader has anything to say to it.
+# Damage to the batches of a checkpoint, and whether Kafka's reader reports it.
 DAMAGES: dict[str, tuple[bool, Callable[[list[bytes]], list[bytes]]]] = {
     "nothing is left": (False, lambda parts: []),
     "the header is missing": (False, lambda parts: parts[1:]),
@@ -75,7 +75,7 @@ def kafka_complains(path: Path) -> bool:
     return "isvalid: false" in run.out or "invalid bytes" in run.out or "rror" in run.err
 
 
-def test_a_sound_one_satisfies_both(tmp_path: Path) -> None:
+def test_kraftd_and_kafka_accept_an_undamaged_checkpoint(tmp_path: Path) -> None:
     path = Path(checkpoint_path(str(tmp_path), ID))
     path.write_bytes(b"".join(batches(tmp_path)))
     assert verify_checkpoint(DISK, str(path)) == path.stat().st_size
@@ -83,7 +83,7 @@ def test_a_sound_one_satisfies_both(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_is_noticed_wherever_it_is_and_kafka_notices_no_more(tmp_path: Path, damage: str) -> None:
+def test_kraftd_detects_every_damage_that_kafka_detects(tmp_path: Path, damage: str) -> None:
     noticed_by_kafka, damaged = DAMAGES[damage]
     path = Path(checkpoint_path(str(tmp_path), ID))
     path.write_bytes(b"".join(damaged(batches(tmp_path))))

@@ -1,4 +1,4 @@
-"""A directory, a pipe or a link to nothing in the place of a node's file is named before it is opened."""
+"""A directory, a pipe or a broken link in place of a node's file is reported before it is opened."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_no_file_is_named_with_its_kind(sound: Path, name: str, kind: str) -> None:
+def test_a_path_that_is_no_regular_file_is_refused_with_its_kind(sound: Path, name: str, kind: str) -> None:
     path = sound / name
     path.parent.mkdir(exist_ok=True)
     kept = path.read_bytes() if path.exists() else None
@@ -61,12 +61,12 @@ def test_what_is_no_file_is_named_with_its_kind(sound: Path, name: str, kind: st
 
 
 @pytest.mark.parametrize("action", ["open", "read_bytes", "remove"])
-def test_a_directory_in_a_files_place_is_no_trouble_of_the_disk(tmp_path: Path, action: str) -> None:
+def test_a_directory_in_place_of_a_file_is_not_reported_as_a_disk_error(tmp_path: Path, action: str) -> None:
     with pytest.raises(DirectoryProblem, match="Move the directory away"):
         getattr(RealDisk(), action)(str(tmp_path))
 
 
-def test_a_path_through_a_file_is_no_trouble_of_the_disk(tmp_path: Path) -> None:
+def test_a_path_through_a_file_is_not_reported_as_a_disk_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DirectoryProblem, match="No directory can be made there; choose another place"):
         RealDisk().make_directory("/proc/nowhere/data")
@@ -75,7 +75,9 @@ def test_a_path_through_a_file_is_no_trouble_of_the_disk(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("name", "code"), [("quorum-state.tmp", 3), ("quorum-state", 3)])
-def test_a_start_ends_with_the_code_of_a_directory(sound: Path, tmp_path: Path, name: str, code: int) -> None:
+def test_a_start_ends_with_the_exit_code_of_a_bad_directory(
+    sound: Path, tmp_path: Path, name: str, code: int
+) -> None:
     config = write_config(tmp_path, free_port(), log__dirs=str(sound))
     path = sound / PARTITION / name
     path.parent.mkdir(exist_ok=True)

@@ -88,7 +88,7 @@ def test_quorum_state_is_written_as_kafka_writes_it() -> None:
     st.integers(-1, 2**31 - 1),
     st.binary(min_size=16, max_size=16),
 )
-def test_quorum_state_reads_what_it_wrote(leader: int, epoch: int, voted: int, directory: bytes) -> None:
+def test_quorum_state_survives_a_round_trip(leader: int, epoch: int, voted: int, directory: bytes) -> None:
     state = QuorumStateData(
         leader_id=leader, leader_epoch=epoch, voted_id=voted, voted_directory_id=directory
     )
@@ -98,7 +98,7 @@ def test_quorum_state_reads_what_it_wrote(leader: int, epoch: int, voted: int, d
 
 
 @given(st.binary(max_size=200))
-def test_a_quorum_state_that_is_none_raises_only_value_errors(data: bytes) -> None:
+def test_an_invalid_quorum_state_raises_only_value_errors(data: bytes) -> None:
     with pytest.raises(ValueError):
         decode_quorum_state(data)
 
@@ -122,7 +122,7 @@ def test_a_damaged_quorum_state_is_refused_with_the_reason_and_the_remedy(text: 
         QuorumStateFile(disk, "/data").read()
 
 
-def test_a_vote_survives_a_crash_at_every_operation_or_was_never_told() -> None:
+def test_a_vote_survives_a_crash_at_every_operation_or_was_never_sent() -> None:
     for crash_at in range(1, 9):
         disk = MemoryDisk()
         file = QuorumStateFile(disk, "/data")
@@ -182,7 +182,7 @@ def test_any_cluster_id_is_read_back_here_and_by_java(cluster_id: str) -> None:
         ("version=1\ncluster.id=a\nnode.id=1\ndirectory.id=zz\n", "directory.id: 'zz' is not a uuid"),
     ],
 )
-def test_wrong_meta_properties_say_which_one_is_wrong(text: str, reason: str) -> None:
+def test_invalid_meta_properties_are_refused_with_the_key(text: str, reason: str) -> None:
     disk = MemoryDisk()
     disk.open("/data/meta.properties", create=True).write(0, text.encode())
     with pytest.raises(DirectoryProblem, match=reason):
@@ -195,7 +195,7 @@ def test_meta_properties_are_read_as_java_reads_them() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "node.id=1\ncluster.id=a\n", "version=0\nbroker.id=1\n", "vers"])
-def test_an_identity_has_both_ids(text: str) -> None:
+def test_an_identity_has_cluster_id_and_node_id(text: str) -> None:
     with pytest.raises(ValueError, match=r"(node|cluster)\.id is missing \(without version=1"):
         decode_identity(text.encode())
     disk = MemoryDisk()
@@ -204,7 +204,7 @@ def test_an_identity_has_both_ids(text: str) -> None:
     assert row["kind"] == "damage" and "is missing" in row["reason"]
 
 
-def test_directories_of_another_cluster_or_node_or_copies_are_refused() -> None:
+def test_directories_of_another_cluster_or_node_and_copies_are_refused() -> None:
     mine = MetaProperties(1, CLUSTER, 1, UUID)
     check_meta_properties({"/a": mine, "/b": mine._replace(directory_id=OTHER)}, node_id=1)
     with pytest.raises(DirectoryProblem, match="belongs to cluster"):
@@ -232,7 +232,7 @@ def test_a_formatted_directory_opens_for_its_node_only() -> None:
         open_directory(disk, "/data", 3, new_directory_id=lambda: OTHER, now_ms=0)
 
 
-def test_a_directory_of_before_directory_ids_is_given_one() -> None:
+def test_a_directory_without_a_directory_id_gets_one() -> None:
     disk = MemoryDisk()
     disk.open("/data/meta.properties", create=True).write(
         0, f"version=1\ncluster.id={CLUSTER}\nnode.id=4\n".encode()
@@ -243,7 +243,7 @@ def test_a_directory_of_before_directory_ids_is_given_one() -> None:
     assert read_meta_properties(disk, "/data") == MetaProperties(1, CLUSTER, 4, UUID)
 
 
-def test_unformatted_half_formatted_and_orphaned_directories_say_what_to_do() -> None:
+def test_unusable_directories_are_refused_with_a_remedy() -> None:
     disk = MemoryDisk()
 
     def problem() -> str:
@@ -263,7 +263,7 @@ def test_unformatted_half_formatted_and_orphaned_directories_say_what_to_do() ->
         formatted(disk)
 
 
-def test_the_lock_keeps_other_processes_out(tmp_path: Path) -> None:
+def test_the_lock_excludes_other_processes(tmp_path: Path) -> None:
     disk = RealDisk()
     lock = disk.lock(f"{tmp_path}/.lock")
     with pytest.raises(DirectoryLocked, match="Stop that one first"):
@@ -281,7 +281,7 @@ def test_the_lock_keeps_other_processes_out(tmp_path: Path) -> None:
     assert subprocess.run(command, check=False).returncode == 0
 
 
-def test_relative_paths_are_those_of_the_working_directory(
+def test_relative_paths_begin_at_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -376,7 +376,7 @@ def test_formatting_twice_is_refused_unless_formatted_ones_are_ignored() -> None
     assert done == [("/more", DirectoryKind.DATA, OTHER)]
 
 
-def test_the_kind_of_a_directory_follows_from_the_voters() -> None:
+def test_the_kind_of_a_directory_depends_on_the_voters() -> None:
     assert plan().kind("/data") is DirectoryKind.DYNAMIC_METADATA_VOTER
     assert plan(node_id=5).kind("/data") is DirectoryKind.DYNAMIC_METADATA
     assert plan(initial_voters=None).kind("/data") is DirectoryKind.STATIC_METADATA
@@ -404,7 +404,7 @@ def test_malformed_voters_are_refused(text: str) -> None:
         parse_voters(text)
 
 
-def test_a_scram_credential_is_derived_as_rfc_5802_says() -> None:
+def test_a_scram_credential_is_derived_as_in_rfc_5802() -> None:
     salt = base64.b64encode(b"salty").decode()
     record = parse_scram(f'SCRAM-SHA-256=[name=alice,iterations=8192,salt="{salt}",password=secret]', bytes)
     assert (record.name, record.mechanism, record.iterations, record.salt) == ("alice", 1, 8192, b"salty")
@@ -431,6 +431,6 @@ def test_a_scram_credential_is_derived_as_rfc_5802_says() -> None:
         ("SCRAM-SHA-256=[name=a,password=b,salt=***]", "no base64"),
     ],
 )
-def test_malformed_scram_arguments_say_what_is_wrong(argument: str, reason: str) -> None:
+def test_malformed_scram_arguments_are_refused_with_the_reason(argument: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         parse_scram(argument, bytes)

@@ -41,7 +41,7 @@ def test_a_new_directory_has_an_empty_log_and_names_its_topic() -> None:
     ]
 
 
-def test_appended_records_are_read_before_they_are_synced_but_only_sync_counts_them() -> None:
+def test_unsynced_records_can_be_read_but_only_a_sync_makes_them_count() -> None:
     _, log, _ = opened()
     log.append(batch(0, 3))
     assert bytes(log.read(0, 1000)) == batch(0, 3)
@@ -50,7 +50,7 @@ def test_appended_records_are_read_before_they_are_synced_but_only_sync_counts_t
     assert log.synced_end == 3
 
 
-def test_what_waits_for_a_sync_is_written_at_once_with_one_fsync() -> None:
+def test_pending_appends_are_written_together_with_one_fsync() -> None:
     disk, log, _ = opened(settings=LogSettings())
     log.append(batch(0))
     log.sync()
@@ -61,7 +61,7 @@ def test_what_waits_for_a_sync_is_written_at_once_with_one_fsync() -> None:
     assert disk.operations - before == 2  # one write, one sync
 
 
-def test_a_read_gives_whole_batches_and_at_least_one() -> None:
+def test_a_read_returns_whole_batches_and_at_least_one() -> None:
     _, log, _ = opened()
     log.append(batch(0, 5) + batch(5, 5))
     whole = len(batch(0, 5))
@@ -75,7 +75,7 @@ def test_a_read_gives_whole_batches_and_at_least_one() -> None:
         log.read(11, 100)
 
 
-def test_a_read_gives_no_more_than_a_segment_holds() -> None:
+def test_a_read_returns_at_most_one_segment() -> None:
     _, log, _ = opened()
     for offset in range(60):
         log.append(batch(offset))
@@ -87,7 +87,7 @@ def test_a_read_gives_no_more_than_a_segment_holds() -> None:
     assert bytes(log.read(60, 1 << 20)) == large
 
 
-def test_batches_that_do_not_continue_the_log_are_refused_whole() -> None:
+def test_batches_that_do_not_continue_the_log_are_refused_as_a_whole() -> None:
     _, log, _ = opened()
     log.append(batch(0, 2, epoch=3))
     with pytest.raises(ValueError, match="offset 5 cannot follow a log end of 2"):
@@ -160,7 +160,7 @@ def test_a_truncation_is_synced_before_anything_is_written_behind_it() -> None:
     assert done == ["truncate", "sync", "write", "sync", "sync"]  # one before the epoch is written
 
 
-def test_a_full_truncation_starts_the_log_at_the_snapshot_and_survives() -> None:
+def test_a_full_truncation_to_a_snapshot_survives_a_restart() -> None:
     disk, log, _ = opened()
     for offset in range(60):
         log.append(batch(offset))
@@ -188,7 +188,7 @@ def test_a_snapshot_that_is_ahead_of_the_log_replaces_it_on_opening() -> None:
     assert any("newest snapshot 50@7" in note for note in report.notes)
 
 
-def test_deleting_before_a_snapshot_moves_the_log_start_and_drops_what_is_below() -> None:
+def test_deleting_before_a_snapshot_moves_the_log_start() -> None:
     disk, log, _ = opened()
     for offset in range(100):
         log.append(batch(offset, epoch=1 + offset // 40))
@@ -211,24 +211,24 @@ def test_deleting_before_a_snapshot_moves_the_log_start_and_drops_what_is_below(
     assert content(again) == content(log)
 
 
-def test_the_end_of_an_epoch_is_answered_as_kafka_does() -> None:
+def test_the_end_offset_of_an_epoch_is_the_same_as_in_kafka() -> None:
     _, log, _ = opened()
     log.append(batch(0, 5, epoch=1))
     log.append(batch(5, 5, epoch=3))
     log.append(batch(10, 5, epoch=6))
     answers = {epoch: log.epochs.end_offset_for(epoch, log.log_end) for epoch in (0, 1, 2, 3, 5, 6, 7)}
     assert answers == {
-        0: (0, 0),  # below all: its own number, where the lowest begins
+        0: (0, 0),  # below all: the epoch itself, at the start of the lowest
         1: (5, 1),
         2: (5, 1),
         3: (10, 3),
         5: (10, 3),
         6: (15, 6),
-        7: None,  # above all: the log's end, of which the caller knows the epoch
+        7: None,  # above all: the log's end
     }
 
 
-def test_a_failed_sync_poisons_the_log_and_is_never_tried_again() -> None:
+def test_after_a_failed_sync_the_log_refuses_every_operation() -> None:
     disk, log, _ = opened()
     log.append(batch(0))
 
@@ -247,7 +247,7 @@ def test_a_failed_sync_poisons_the_log_and_is_never_tried_again() -> None:
     assert log.synced_end == 0
 
 
-def test_a_full_disk_is_told_apart_and_the_same_sync_goes_through_once_there_is_room() -> None:
+def test_a_sync_that_failed_on_a_full_disk_succeeds_once_there_is_space() -> None:
     disk, log, _ = opened(settings=LogSettings())
     log.append(batch(0))
     log.sync()
@@ -263,7 +263,7 @@ def test_a_full_disk_is_told_apart_and_the_same_sync_goes_through_once_there_is_
     assert content(opened(disk)[1]) == [batch(offset) for offset in range(10)]
 
 
-def test_the_tail_in_memory_stays_small_and_older_batches_come_from_the_disk() -> None:
+def test_the_tail_in_memory_stays_small_and_older_batches_are_read_from_disk() -> None:
     _, log, _ = opened()
     for offset in range(200):
         log.append(batch(offset))
@@ -272,7 +272,7 @@ def test_the_tail_in_memory_stays_small_and_older_batches_come_from_the_disk() -
     assert content(log) == [batch(offset) for offset in range(200)]
 
 
-def test_an_index_rebuilt_from_the_log_is_the_one_that_was_written() -> None:
+def test_an_index_rebuilt_from_the_log_equals_the_written_one() -> None:
     disk, log, _ = opened()
     for offset in range(0, 400, 4):
         log.append(batch(offset, 4, timestamp_ms=1000 + offset))
@@ -288,7 +288,7 @@ def test_an_index_rebuilt_from_the_log_is_the_one_that_was_written() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.booleans())
-def test_a_log_reads_what_a_list_of_batches_would(seed: int, reopen: bool) -> None:
+def test_reads_equal_those_of_a_list_of_batches(seed: int, reopen: bool) -> None:
     dice = random.Random(seed)
     disk, log, _ = opened()
     model: list[bytes] = []
@@ -337,7 +337,7 @@ def test_epochs_are_checkpointed_in_kafkas_format() -> None:
         assert decode_epochs(damaged) is None
 
 
-def test_a_contradicting_epoch_drops_the_ones_it_contradicts() -> None:
+def test_an_epoch_replaces_later_epochs_that_contradict_it() -> None:
     cache = EpochCache([(1, 0), (3, 10), (5, 20)])
     assert not cache.assign(5, 25)
     assert cache.assign(4, 15)
@@ -368,7 +368,7 @@ def test_settings_default_to_kafkas() -> None:
     assert SMALL_SEGMENTS.segment_bytes < LogSettings().segment_bytes
 
 
-def test_on_a_full_disk_what_retention_let_go_of_makes_room_for_what_waits() -> None:
+def test_on_a_full_disk_deletion_by_retention_lets_pending_appends_through() -> None:
     disk, log, _ = opened()
     for offset in range(60):
         log.append(batch(offset))
@@ -390,14 +390,14 @@ def test_on_a_full_disk_what_retention_let_go_of_makes_room_for_what_waits() -> 
     assert (again.log_start, again.log_end) == (50, 61)
 
 
-def test_a_bit_that_flips_in_a_closed_segment_is_found_by_the_next_read_of_it() -> None:
+def test_the_next_read_detects_a_flipped_bit_in_a_closed_segment() -> None:
     disk, log, _ = opened()
     for offset in range(60):
         log.append(batch(offset))
     log.sync()
     whole = content(log)
     first = f"{DIRECTORY}/00000000000000000000.log"
-    write_snapshot(disk, 60, 1)  # so that nothing of the log is to be replayed
+    write_snapshot(disk, 60, 1)  # so that no record of the log needs a replay
     size_bytes = len(whole[3])
     for at in (5, 9, 16, 18, 25, 57, 70, size_bytes - 1):  # offset, length, format, checksum, header, records
         disk.flip_bit(first, 3 * size_bytes + at, 2)
@@ -413,7 +413,7 @@ def test_a_bit_that_flips_in_a_closed_segment_is_found_by_the_next_read_of_it() 
     assert content(log) == whole
 
 
-def test_a_log_is_not_cut_where_a_flipped_bit_hides_its_offsets() -> None:
+def test_a_flipped_bit_in_an_offset_refuses_a_truncation() -> None:
     disk, log, _ = opened(settings=LogSettings())
     for offset in range(9):
         log.append(batch(offset))

@@ -45,7 +45,7 @@ def delete(disk: MemoryDisk, *suffixes: str) -> None:
         ((".log", "leader-epoch-checkpoint", "index"), "quorum-state knows of epoch 2"),
     ],
 )
-def test_a_log_that_was_deleted_is_not_begun_anew(gone: tuple[str, ...], witness: str) -> None:
+def test_a_deleted_log_is_refused(gone: tuple[str, ...], witness: str) -> None:
     disk = written()
     delete(disk, *gone)
     names = disk.list_names(DIRECTORY)
@@ -55,7 +55,7 @@ def test_a_log_that_was_deleted_is_not_begun_anew(gone: tuple[str, ...], witness
 
 
 @pytest.mark.parametrize("at", [OffsetAndEpoch(20, 1), OffsetAndEpoch(40, 2)])
-def test_records_beyond_the_newest_checkpoint_are_missed(at: OffsetAndEpoch) -> None:
+def test_records_lost_behind_the_newest_checkpoint_are_detected(at: OffsetAndEpoch) -> None:
     """Of a later epoch than the checkpoint's, or in an index that a clean shutdown has left."""
     disk = written()
     checkpoint(disk, *at)
@@ -64,8 +64,8 @@ def test_records_beyond_the_newest_checkpoint_are_missed(at: OffsetAndEpoch) -> 
         opened(disk)
 
 
-def test_a_checkpoint_that_holds_all_that_was_there_is_begun_with_and_it_is_said() -> None:
-    """What a crash between the old log and the one behind a leader's snapshot leaves."""
+def test_a_checkpoint_that_holds_all_records_is_used_with_a_note() -> None:
+    """This is the state after a crash between the old log and the one behind a leader's snapshot."""
     disk = written()
     snapshot_id = checkpoint(disk, 500, 3)
     delete(disk, ".log")
@@ -79,7 +79,7 @@ def test_a_checkpoint_that_holds_all_that_was_there_is_begun_with_and_it_is_said
     assert content(log) == [batch(500, epoch=3)] and report.notes == []
 
 
-def test_a_log_that_never_held_anything_may_be_missing() -> None:
+def test_a_missing_log_that_was_always_empty_is_accepted() -> None:
     disk = MemoryDisk()
     checkpoint(disk, 0, 0)
     _, log, report = opened(disk)

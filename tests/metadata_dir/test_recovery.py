@@ -1,4 +1,4 @@
-"""Opening a log after a crash, after damage, and after leftovers of another program."""
+"""Opening a log after a crash, with damage, and with leftovers of another program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FIRST = f"{DIRECTORY}/00000000000000000000.log"
 
 
 def survivors(seeds: range = range(3)) -> list[Callable[[int], int]]:
-    """Ways in which unsynced changes come through a crash."""
+    """Ways in which unsynced changes survive a crash."""
     return [
         nothing_unsynced_survives,
         everything_survives,
@@ -108,7 +108,7 @@ def run_story(log: MetadataLog, history: History) -> None:
     history.synced = len(history.states) - 1
 
 
-def test_a_crash_at_every_operation_loses_nothing_that_was_synced() -> None:
+def test_a_crash_at_every_operation_loses_no_synced_record() -> None:
     disk, log, _ = opened()
     start = disk.operations
     run_story(log, History())
@@ -160,7 +160,7 @@ def test_a_crash_at_every_operation_of_recovery_itself_is_recovered_from() -> No
             assert content(log) == [batch(offset) for offset in range(60)]
 
 
-def test_a_tail_torn_at_any_byte_is_cut_off_and_reported() -> None:
+def test_a_tail_torn_at_any_byte_is_truncated_and_reported() -> None:
     whole = batch(0, 3) + batch(3, 2)
     for cut in range(len(batch(0, 3)), len(whole)):
         disk, log, _ = opened()
@@ -196,7 +196,7 @@ def test_damage_before_a_valid_batch_is_refused_with_path_position_and_remedy() 
         assert disk.read_bytes(FIRST) == damaged
 
 
-def test_damage_in_a_segment_that_is_not_the_last_is_refused_when_it_is_met() -> None:
+def test_damage_in_an_older_segment_is_refused_when_it_is_read() -> None:
     disk, log, _ = opened()
     for offset in range(60):
         log.append(batch(offset))
@@ -211,7 +211,7 @@ def test_damage_in_a_segment_that_is_not_the_last_is_refused_when_it_is_met() ->
     for offset in range(60):
         log.append(batch(offset))
     log.close()
-    overwrite(disk, FIRST, 30, b"\xff\xff")  # before the last index entry: a read notices it by the checksum
+    overwrite(disk, FIRST, 30, b"\xff\xff")  # before the last index entry: a read detects it by the checksum
     with pytest.raises(CorruptStorage, match="checksum"):
         opened(disk)  # which reads what is to be replayed
     write_snapshot(disk, OffsetAndEpoch(60, 1))
@@ -221,7 +221,7 @@ def test_damage_in_a_segment_that_is_not_the_last_is_refused_when_it_is_met() ->
 
 
 @pytest.mark.parametrize(("snapshot_end", "control_count"), [(0, 1), (50, 1), (61, 0)])
-def test_what_is_to_be_replayed_is_read_once_and_comes_from_memory(
+def test_records_to_replay_are_read_from_disk_once(
     snapshot_end: int, control_count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk, log, _ = opened()
@@ -250,7 +250,7 @@ def _no_read(self: MemoryFile, position: int, size_bytes: int) -> bytes:
     raise AssertionError(f"{self.path} is read again at {position}")
 
 
-def test_a_log_too_long_to_be_kept_is_kept_from_its_newest_part_on() -> None:
+def test_of_a_long_log_the_newest_part_is_kept_in_memory() -> None:
     disk, log, _ = opened()
     for offset in range(60):
         log.append(batch(offset))
@@ -272,7 +272,7 @@ def test_a_missing_segment_is_refused() -> None:
         opened(disk)
 
 
-def test_bad_or_missing_indexes_and_epochs_are_made_anew() -> None:
+def test_bad_or_missing_indexes_and_epochs_are_rebuilt() -> None:
     disk, log, _ = opened()
     for offset in range(60):
         log.append(batch(offset, epoch=1 + offset // 20))
@@ -291,7 +291,7 @@ def test_bad_or_missing_indexes_and_epochs_are_made_anew() -> None:
     assert disk.read_bytes(f"{DIRECTORY}/leader-epoch-checkpoint") == expected["leader-epoch-checkpoint"]
 
 
-def test_kafkas_preallocated_indexes_are_read_as_far_as_they_go() -> None:
+def test_kafkas_preallocated_indexes_are_read_up_to_their_padding() -> None:
     disk, log, _ = opened()
     for offset in range(60):
         log.append(batch(offset))
@@ -305,7 +305,7 @@ def test_kafkas_preallocated_indexes_are_read_as_far_as_they_go() -> None:
     assert report.notes == []
 
 
-def test_leftovers_are_removed_and_other_files_left_alone() -> None:
+def test_leftovers_are_removed_and_other_files_are_kept() -> None:
     disk, log, _ = opened()
     log.append(batch(0))
     log.close()
@@ -338,7 +338,7 @@ def test_an_interrupted_swap_is_finished() -> None:
     assert content(log) == [batch(0, 2)]
 
 
-def test_a_log_that_begins_late_needs_a_checkpoint_that_covers_what_is_missing() -> None:
+def test_a_log_that_begins_late_needs_a_checkpoint_for_the_missing_part() -> None:
     disk, log, _ = opened()
     for offset in range(60):
         log.append(batch(offset))
@@ -387,7 +387,7 @@ def snapshots_story(disk: MemoryDisk, log: MetadataLog, reached: list[str]) -> N
     reached.append("appended")
 
 
-def test_a_crash_at_every_operation_of_snapshots_leaves_a_log_that_a_snapshot_begins() -> None:
+def test_a_crash_during_snapshots_leaves_a_log_that_continues_a_snapshot() -> None:
     disk, log, _ = opened()
     start = disk.operations
     snapshots_story(disk, log, [])
@@ -427,7 +427,7 @@ def test_a_crash_at_every_operation_of_snapshots_leaves_a_log_that_a_snapshot_be
 
 
 def stopped_log(batches: int = 8) -> tuple[MemoryDisk, int]:
-    """A log that was stopped in order, and the size of its only segment."""
+    """A log that was stopped cleanly, and the size of its only segment."""
     disk, log, _ = opened(settings=LogSettings(index_interval_bytes=200))
     for at in range(batches):
         log.append(batch(3 * at, 3, timestamp_ms=1_000 + at))
@@ -442,7 +442,7 @@ def cut_segment(disk: MemoryDisk, size_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.9], ids=["all", "half", "a tenth"])
-def test_a_log_that_lost_what_its_index_proves_to_be_synced_is_refused(kept: float) -> None:
+def test_a_log_without_records_that_its_index_proves_synced_is_refused(kept: float) -> None:
     disk, size_bytes = stopped_log()
     cut_segment(disk, int(size_bytes * kept))
     before = disk.open(FIRST).size_bytes()
@@ -452,8 +452,8 @@ def test_a_log_that_lost_what_its_index_proves_to_be_synced_is_refused(kept: flo
 
 
 @pytest.mark.parametrize("kept", [0, 1, 5], ids=["none", "one", "those before the last epoch"])
-def test_a_killed_nodes_log_that_lost_the_begin_of_an_epoch_is_refused(kept: int) -> None:
-    """Such a node has written no index; its epochs are written behind a sync of what they tell."""
+def test_a_killed_nodes_log_without_the_start_of_an_epoch_is_refused(kept: int) -> None:
+    """Such a node has written no index; it writes epochs after a sync of their records."""
     disk, log, _ = opened()
     for offset in range(8):
         log.append(batch(offset, epoch=1 if offset < 5 else 3))
@@ -469,8 +469,8 @@ def test_a_killed_nodes_log_that_lost_the_begin_of_an_epoch_is_refused(kept: int
     assert disk.open(FIRST).size_bytes() == before, "nothing was changed"
 
 
-def test_epochs_that_are_made_anew_are_written_behind_a_sync_of_the_log() -> None:
-    """A killed process may have left the records in no more than the kernel's memory."""
+def test_rebuilt_epochs_are_written_after_a_sync_of_the_log() -> None:
+    """A killed process may have left the records in the kernel's memory only."""
     disk, log, _ = opened()
     log.append(batch(0))
     log.sync()
@@ -483,7 +483,7 @@ def test_epochs_that_are_made_anew_are_written_behind_a_sync_of_the_log() -> Non
 
 
 @pytest.mark.parametrize(("offset", "epoch"), [(6, 3), (9, 3), (5, 4)])
-def test_the_begin_of_an_epoch_that_a_checkpoint_holds_is_not_lost(offset: int, epoch: int) -> None:
+def test_an_epoch_start_within_a_checkpoint_is_not_lost(offset: int, epoch: int) -> None:
     disk, log, _ = opened()
     for at in range(6):
         log.append(batch(at, epoch=1 if at < 5 else 3))
@@ -493,7 +493,7 @@ def test_the_begin_of_an_epoch_that_a_checkpoint_holds_is_not_lost(offset: int, 
     assert open_log(disk, DIRECTORY).log.log_end == offset
 
 
-def test_an_index_that_is_padded_proves_nothing_and_is_told_of() -> None:
+def test_a_padded_index_proves_no_loss_and_leaves_a_note() -> None:
     disk, size_bytes = stopped_log()
     for suffix in (".index", ".timeindex"):
         path = FIRST.replace(".log", suffix)
@@ -506,15 +506,15 @@ def test_an_index_that_is_padded_proves_nothing_and_is_told_of() -> None:
     assert "records or more are gone" in note
 
 
-def test_what_was_cut_off_but_is_in_a_checkpoint_is_not_lost() -> None:
+def test_a_log_cut_below_a_checkpoint_continues_at_its_end() -> None:
     disk, _ = stopped_log()
     write_snapshot(disk, OffsetAndEpoch(24, 1))
     cut_segment(disk, 0)
     assert open_log(disk, DIRECTORY).log.log_end == 24
 
 
-def test_a_crash_while_a_log_is_truncated_that_was_stopped_before_is_recovered_from() -> None:
-    """The indexes of the stop know of more than the log then has, and must not hold up the start."""
+def test_a_crash_during_a_truncation_after_a_clean_stop_is_recovered_from() -> None:
+    """The indexes of the stop cover more than the log has then, and must not refuse the start."""
     for crash_at in range(1, 30):
         for choose in survivors():
             disk, _ = stopped_log()
@@ -553,7 +553,7 @@ def test_a_crash_while_a_snapshot_replaces_the_log_is_recovered_from(snapshot_id
             assert (again.log_start, again.log_end) == (snapshot_id.offset, snapshot_id.offset)
 
 
-def test_a_log_that_a_checkpoint_began_lost_the_checkpoint_and_no_epoch() -> None:
+def test_a_missing_checkpoint_at_the_log_start_is_reported_as_such() -> None:
     disk, log, _ = opened()
     for offset in range(60):
         log.append(batch(offset))

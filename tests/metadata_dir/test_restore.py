@@ -61,7 +61,7 @@ def check_whole(disk: MemoryDisk) -> None:
     assert (state.leader_epoch, state.leader_id, state.voted_id) == (1_003, -1, -1)
 
 
-def test_a_crash_at_every_operation_leaves_a_whole_directory_or_one_that_is_refused() -> None:
+def test_after_a_crash_a_restored_directory_is_whole_or_refused() -> None:
     disk = MemoryDisk()
     restore(disk)
     check_whole(disk)
@@ -99,7 +99,7 @@ def test_a_static_quorums_voters_are_not_in_the_log() -> None:
 
 
 @pytest.mark.parametrize("path", [f"{PARTITION}/00000000000000000000.log", "/more/meta.properties"])
-def test_a_directory_that_is_not_empty_is_left_as_it_is(path: str) -> None:
+def test_a_directory_that_is_not_empty_is_not_changed(path: str) -> None:
     disk = MemoryDisk()
     disk.open(path, create=True)
     with pytest.raises(DirectoryProblem, match="is not empty"):

@@ -66,7 +66,7 @@ def recover(disk: MemoryDisk) -> OffsetAndEpoch:
     return make_sole_voter(disk, DATA, SURVIVOR, "CONTROLLER", epoch=EPOCH, now_ms=5)
 
 
-def test_a_survey_tells_what_a_directory_holds_and_changes_nothing() -> None:
+def test_a_survey_reports_the_contents_of_a_directory_and_changes_nothing() -> None:
     disk = surviving()
     before = {path: disk.read_bytes(path) for path in disk.paths()}
     found = survey(disk, DATA)
@@ -76,7 +76,7 @@ def test_a_survey_tells_what_a_directory_holds_and_changes_nothing() -> None:
     assert {path: disk.read_bytes(path) for path in disk.paths()} == before
 
 
-def test_a_survey_of_a_log_that_a_snapshot_has_replaced_tells_the_snapshots_epoch() -> None:
+def test_a_survey_of_a_log_replaced_by_a_snapshot_reports_its_epoch() -> None:
     disk = surviving()
     newest = OffsetAndEpoch(50, 6)
     CheckpointWriter(disk, DIRECTORY, newest, last_contained_log_timestamp_ms=5, now_ms=6).freeze()
@@ -135,14 +135,14 @@ def test_a_crash_at_every_operation_leaves_the_old_voters_or_the_new_one() -> No
             assert not done or found.voter_ids == [2]
             _, log, _ = opened(after)
             assert content(log)[: len(whole)] == whole
-            if found.voter_ids != [2]:  # and it can be done again
+            if found.voter_ids != [2]:  # the recovery can be repeated
                 again = recovered_epoch([survey(after, DATA)])
                 make_sole_voter(after, DATA, SURVIVOR, "CONTROLLER", epoch=again, now_ms=6)
                 assert survey(after, DATA).voter_ids == [2]
     assert outcomes == {(1, 2, 3), (2,)}
 
 
-def test_what_a_recovery_changes_is_kept_as_it_was() -> None:
+def test_a_recovery_keeps_copies_of_the_files_it_changes() -> None:
     disk = surviving()
     copies = kept_copies(disk, DATA, EPOCH)
     before = {copy: disk.read_bytes(path) for path, copy in copies}
@@ -154,7 +154,7 @@ def test_what_a_recovery_changes_is_kept_as_it_was() -> None:
     assert set(before) <= set(disk.paths())
 
 
-def test_the_log_of_a_static_quorum_gets_the_epoch_and_no_voters() -> None:
+def test_recovery_writes_no_voters_to_the_log_of_a_static_quorum() -> None:
     disk = surviving(kraft_version=0)
     assert recover(disk) == OffsetAndEpoch(31, EPOCH)
     found = survey(disk, DATA)
@@ -178,7 +178,7 @@ def test_an_epoch_near_the_last_one_is_refused() -> None:
         recovered_epoch([far])
 
 
-def test_a_directory_without_a_log_is_no_survivor() -> None:
+def test_recovery_refuses_a_directory_without_a_log() -> None:
     with pytest.raises(DirectoryProblem, match="holds no metadata log"):
         survey(MemoryDisk(), DATA)
 
@@ -187,10 +187,10 @@ EPOCHS = st.lists(st.integers(1, 4), max_size=12).map(sorted)
 
 
 @given(EPOCHS, EPOCHS, st.integers(0, 5))
-def test_two_logs_are_the_same_before_the_offset_at_which_their_epochs_part(
+def test_two_logs_are_equal_before_the_offset_where_their_epochs_differ(
     one: list[int], two: list[int], shared: int
 ) -> None:
-    # As raft has it: the same offset and epoch only behind the same prefix.
+    # As raft guarantees: equal offset and epoch only after an equal prefix.
     prefix = [1] * shared
     two = [epoch + 10 * (epoch in one) for epoch in two]
     mine, other = prefix + [each + 1 for each in one], prefix + sorted(each + 1 for each in two)

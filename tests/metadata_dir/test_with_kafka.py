@@ -48,8 +48,7 @@ def new_uuid() -> bytes:
 
 
 def records_of(path: str) -> list[Any]:
-    """What a checkpoint says, without times: control records and metadata records in order, and its
-    batches."""
+    """The contents of a checkpoint without times: control and metadata records in order, its batches."""
     found: list[Any] = []
     for row in dump(DISK, path):
         row = {key: value for key, value in row.items() if key not in ("path", "timestamp_ms", "crc")}
@@ -151,7 +150,7 @@ def test_every_release_is_formatted_as_kafkas_storage_tool_formats_it(tmp_path: 
         assert records_of(f"{plan.metadata_directory}/{name}") == records_of(f"{theirs.data}/{name}")
 
 
-def test_kafkas_controller_runs_on_a_directory_formatted_here_which_opens_here_again(
+def test_kafkas_controller_runs_on_kraftds_directory_and_kraftd_reopens_it(
     tmp_path: Path,
 ) -> None:
     node = controller_with(tmp_path / "node", 3, static=False)
@@ -184,7 +183,7 @@ def test_kafkas_controller_runs_on_a_directory_formatted_here_which_opens_here_a
         assert encode_quorum_state(state, 1) == state_file.read_bytes()
         for path in find_dumpable(DISK, [str(copy)]):
             assert list(verify(DISK, path)) == []
-        # What is appended here, Kafka's controller goes on from.
+        # Kafka's controller continues after the records appended here.
         no_op = encode_record(VersionedRecord(NoOpRecord(), 0))
         log.append(build_batch([no_op], log.log_end, log.last_epoch, 1795233650000))
         log.close()
@@ -196,7 +195,7 @@ def test_kafkas_controller_runs_on_a_directory_formatted_here_which_opens_here_a
     node.stop()
 
 
-def test_kafkas_controller_stays_out_of_a_directory_locked_here(tmp_path: Path) -> None:
+def test_kafkas_controller_refuses_a_directory_locked_by_kraftd(tmp_path: Path) -> None:
     node = controller_with(tmp_path / "node", 3, static=True)
     node.format(CLUSTER)
     directory = open_directory(DISK, str(node.data), 3, new_directory_id=new_uuid, now_ms=0)
@@ -211,7 +210,7 @@ def test_kafkas_controller_stays_out_of_a_directory_locked_here(tmp_path: Path) 
     node.stop()
 
 
-def test_dump_log_and_the_index_check_read_segments_written_here(tmp_path: Path) -> None:
+def test_kafkas_dump_log_and_index_check_read_kraftds_segments(tmp_path: Path) -> None:
     partition = f"{tmp_path}/__cluster_metadata-0"
     log = open_log(DISK, partition, LogSettings(segment_bytes=60_000)).log
     message = LeaderChangeMessage(
@@ -237,7 +236,7 @@ def test_dump_log_and_the_index_check_read_segments_written_here(tmp_path: Path)
     assert run.out.count("passed sanity check") == 2 * len(segments)
 
 
-def test_dump_log_and_metadata_shell_read_a_checkpoint_written_here(tmp_path: Path) -> None:
+def test_kafkas_dump_log_and_metadata_shell_read_kraftds_checkpoint(tmp_path: Path) -> None:
     partition = f"{tmp_path}/__cluster_metadata-0"
     snapshot_id = OffsetAndEpoch(100, 3)
     writer = CheckpointWriter(

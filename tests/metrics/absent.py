@@ -90,5 +90,5 @@ ABSENT: tuple[tuple[str, str], ...] = (
 
 
 def why_absent(bean: str) -> str | None:
-    """Why there is no metric of that name here; None for one that there should be."""
+    """The reason why kraftd has no metric of that name; None if it should have one."""
     return next((why for pattern, why in ABSENT if re.fullmatch(pattern, bean)), None)

@@ -1,4 +1,4 @@
-"""The text of a scrape: names, labels, units, and that a larger image costs no more."""
+"""The text of a scrape: names, labels and units; its cost does not grow with the image."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_names_of_kafkas_mbeans_become_names_that_prometheus_takes() -> None:
     assert len({family.name for family in FAMILIES}) == len(FAMILIES)
 
 
-def test_a_scrape_is_text_or_open_metrics_as_it_is_asked_for(tmp_path: Path) -> None:
+def test_a_scrape_has_the_requested_format(tmp_path: Path) -> None:
     found = readings(House(tmp_path).start())
     plain = Exposition(found, "text/plain;version=0.0.4")
     assert plain.content_type.startswith("text/plain")
@@ -57,7 +57,7 @@ def test_a_scrape_is_text_or_open_metrics_as_it_is_asked_for(tmp_path: Path) -> 
     assert text_of(found, accept).count("# EOF") == 1
 
 
-def test_a_histogram_counts_up_to_each_bound_in_the_unit_of_its_name(tmp_path: Path) -> None:
+def test_a_histogram_is_cumulative_in_the_unit_of_its_name(tmp_path: Path) -> None:
     syncs = Histogram()
     for took_ns in (40_000, 50_000, 3_000_000, 20_000_000_000):
         syncs.note(took_ns)
@@ -76,7 +76,7 @@ def test_a_histogram_counts_up_to_each_bound_in_the_unit_of_its_name(tmp_path: P
         assert found[f"{name}_sum", ()] * scale == pytest.approx(20_003.09)
 
 
-def test_requests_are_told_by_api_version_and_error(tmp_path: Path) -> None:
+def test_request_metrics_have_api_version_and_error(tmp_path: Path) -> None:
     house = House(tmp_path).start()
     house.unfenced(1)
     house.beat(1, 7_777)  # of another broker epoch
@@ -86,7 +86,7 @@ def test_requests_are_told_by_api_version_and_error(tmp_path: Path) -> None:
     assert {key: value for key, value in found.items() if key[0] == errors} == {(errors, labels): 1}
 
 
-def test_requests_of_ordinary_clients_are_told_apart_with_the_same_labels(tmp_path: Path) -> None:
+def test_requests_of_ordinary_clients_have_metrics_with_the_same_labels(tmp_path: Path) -> None:
     house = ClientHouse(tmp_path)
     house.start()
     assert not [name for name, _ in samples(readings(house)) if name.startswith("kraftd_client")]
@@ -104,7 +104,7 @@ def test_requests_of_ordinary_clients_are_told_apart_with_the_same_labels(tmp_pa
     assert found["kraftd_client_fetch_sessions", ()] == 0
 
 
-def test_brokers_have_their_states_and_leave_no_trace_once_they_are_gone(tmp_path: Path) -> None:
+def test_broker_metrics_follow_registration_and_state(tmp_path: Path) -> None:
     house = House(tmp_path).start()
     house.unfenced(1)
     house.register(2)
@@ -123,7 +123,7 @@ def test_brokers_have_their_states_and_leave_no_trace_once_they_are_gone(tmp_pat
     assert found["kafka_controller_KafkaController_FencedBrokerCount", ()] == 2
 
 
-def test_counts_of_partitions_without_their_leader_do_not_look_at_them(tmp_path: Path) -> None:
+def test_counting_leaderless_partitions_does_not_iterate_over_partitions(tmp_path: Path) -> None:
     house = House(tmp_path).start()
     house.unfenced(1)
     house.create(*(f"t{at}" for at in range(50)), partitions=3)
@@ -133,7 +133,7 @@ def test_counts_of_partitions_without_their_leader_do_not_look_at_them(tmp_path:
     assert (image.leaderless_count, image.not_preferred_count) == (150, 150)
 
 
-def test_every_metric_has_a_line_in_the_page_on_metrics_and_so_has_what_is_absent() -> None:
+def test_the_page_on_metrics_has_every_metric_and_every_absent_one() -> None:
     page = DOCS.read_text()
     for family in FAMILIES:
         row = rf"^\| `{family.name}` \|"

@@ -1,4 +1,4 @@
-"""When a controller is ready, and what it says of itself until then."""
+"""When a controller is ready, and what it reports until then."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def filled(tmp_path: Path, **settings: Any) -> House:
 
 
 def started_again(tmp_path: Path, disk: MemoryDisk, **settings: Any) -> tuple[House, list[Health]]:
-    """The next process on the same disk, and its health after each step until there is nothing to do."""
+    """Start another process on the same disk; return it and its health after each step until it is idle."""
     house = House(tmp_path, disk, **settings)
     found = [health(readings(house))]
     house.events.append(raft_events.Started())
@@ -43,7 +43,7 @@ def left_by(house: House) -> MemoryDisk:
     return house.disk
 
 
-def test_while_the_log_is_read_it_says_how_much_of_it_and_then_that_it_serves(tmp_path: Path) -> None:
+def test_during_the_load_it_reports_the_progress_and_then_readiness(tmp_path: Path) -> None:
     house = filled(tmp_path)
     end = house.storage.log.log_end
     house, found = started_again(tmp_path, left_by(house))
@@ -61,7 +61,7 @@ def test_while_the_log_is_read_it_says_how_much_of_it_and_then_that_it_serves(tm
     assert found[-1].records == Progress(house.storage.log.log_end, house.storage.log.log_end)
 
 
-def test_of_a_snapshot_it_says_the_bytes_and_its_records_once_they_are_known(tmp_path: Path) -> None:
+def test_of_a_snapshot_it_reports_bytes_and_later_records(tmp_path: Path) -> None:
     house = filled(tmp_path)
     log, end_offset = house.storage.log, house.node.core.high_watermark
     order = CheckpointOrder(
@@ -84,9 +84,9 @@ def test_of_a_snapshot_it_says_the_bytes_and_its_records_once_they_are_known(tmp
     assert OffsetAndEpoch(end_offset, 1) in house.storage.log.snapshots
 
 
-def test_without_a_leader_it_is_not_ready_and_says_so(tmp_path: Path) -> None:
+def test_without_a_leader_it_reports_not_ready(tmp_path: Path) -> None:
     house = House(tmp_path)
-    found = health(readings(house))  # what of the log is committed, only a leader can say
+    found = health(readings(house))  # only a leader knows which records are committed
     assert (found.ready, found.state, found.leader) == (False, "no leader", -1)
     house.start()
     lost = msgspec.structs.replace(house.node.core.metrics(house.clock.ms), current_leader=-1)
@@ -94,7 +94,7 @@ def test_without_a_leader_it_is_not_ready_and_says_so(tmp_path: Path) -> None:
     assert (found.ready, found.state, found.leader) == (False, "no leader", -1)
 
 
-def test_a_full_disk_and_a_stop_make_it_unready(tmp_path: Path) -> None:
+def test_on_a_full_disk_and_during_a_stop_it_reports_not_ready(tmp_path: Path) -> None:
     house = House(tmp_path).start()
     assert health(readings(house)).ready
     house.step(events.DiskFilled("no room"))
@@ -128,7 +128,7 @@ def test_it_is_json_with_units_and_totals(tmp_path: Path) -> None:
     }
 
 
-def test_it_says_why_there_is_no_leader_and_which_nodes_are_refused(tmp_path: Path) -> None:
+def test_it_lists_troubles_without_a_leader_and_refused_nodes(tmp_path: Path) -> None:
     told = {"troubles": ["b:9093: nothing listens there"], "refused": ["node 7 at b is refused"]}
     found = msgspec.json.decode(msgspec.json.encode(health(readings(House(tmp_path), **told))))
     assert {name: found[name] for name in told} == told

@@ -1,4 +1,4 @@
-"""HTTP as far as a scrape needs it: what is answered, what is refused, and which clients time out."""
+"""The part of HTTP that a scrape needs: answers, refusals and timeouts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Served:
         return await asyncio.open_connection("127.0.0.1", self.port)
 
     async def ask(self, data: bytes) -> bytes:
-        """Everything that comes until the other side closes."""
+        """Everything received until the other side closes."""
         reader, writer = await self.open()
         writer.write(data)
         answer = await reader.read()
@@ -88,7 +88,7 @@ async def test_requests_of_one_connection_are_answered_in_order_however_they_are
         (b"GET / HTTP/1.1\r\nX: " + b"x" * http.HEAD_BYTES, 431),
     ],
 )
-async def test_what_is_no_request_for_a_page_is_refused_and_closed(
+async def test_an_invalid_request_is_refused_and_its_connection_closed(
     served: Served, data: bytes, status: int
 ) -> None:
     answer = await served.ask(data)
@@ -97,9 +97,7 @@ async def test_what_is_no_request_for_a_page_is_refused_and_closed(
     assert (b"Allow: GET, HEAD" in answer) == (status == 405)
 
 
-async def test_a_head_that_does_not_end_is_not_waited_for(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unfinished_head_times_out(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "HEAD_S", 0.05)
     reader, writer = await served.open()
     writer.write(b"GET / HTTP/1.1\r\nHost: ")
@@ -111,14 +109,14 @@ async def test_a_head_that_does_not_end_is_not_waited_for(
 
 
 async def ends(reader: asyncio.StreamReader) -> None:
-    """The other side closes, and has said nothing."""
+    """Check that the other side closes without an answer."""
     try:
         assert await reader.read() == b""
     except ConnectionError:
         pass
 
 
-async def test_more_connections_than_allowed_are_turned_away(
+async def test_connections_beyond_the_limit_are_closed(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "MAX_CONNECTIONS", 2)
@@ -135,19 +133,19 @@ async def test_more_connections_than_allowed_are_turned_away(
     assert (await served.ask(head("/y", "GET", "Connection: close"))).startswith(b"HTTP/1.1 200")
 
 
-async def test_a_page_that_fails_is_told_of_and_answered_with_500(served: Served) -> None:
+async def test_a_page_that_fails_is_reported_and_answered_with_500(served: Served) -> None:
     answer = await served.ask(head("/fails", "GET", "Connection: close"))
     assert answer.startswith(b"HTTP/1.1 500")
     assert [str(error) for error in served.failures] == ["as it should"]
 
 
-async def test_a_client_of_kafkas_protocol_is_told_at_once_that_http_is_spoken(served: Served) -> None:
+async def test_a_client_of_kafkas_protocol_gets_an_http_answer_at_once(served: Served) -> None:
     async with asyncio.timeout(http.HEAD_S / 2):
         answer = await served.ask(b"\0\0\0\x0a\0\x12\0\0\0\0\0\1\xff\xff")
     assert answer.startswith(b"HTTP/1.1 400 ")
 
 
-def test_a_connection_stays_as_the_version_and_the_header_say() -> None:
+def test_keep_alive_follows_the_version_and_the_header() -> None:
     assert parse_head(b"GET / HTTP/1.1\r\nHost: h").keep_alive
     assert not parse_head(b"GET / HTTP/1.0").keep_alive
     assert parse_head(b"GET / HTTP/1.0\r\nConnection: keep-alive").keep_alive

@@ -34,7 +34,7 @@ def panels() -> list[str]:
 
 
 @pytest.mark.parametrize("expressions", [rules, panels])
-def test_every_metric_that_is_named_is_exposed(expressions: object) -> None:
+def test_rules_and_dashboard_use_only_exposed_metrics(expressions: object) -> None:
     found = expressions()  # type: ignore[operator]
     assert len(found) >= 10
     for expression in found:
@@ -44,7 +44,7 @@ def test_every_metric_that_is_named_is_exposed(expressions: object) -> None:
 
 
 @pytest.mark.promtool
-def test_prometheus_takes_the_rules_and_they_fire_when_they_should() -> None:
+def test_prometheus_accepts_the_rules_and_their_tests_pass() -> None:
     for arguments in (["check", "rules", "alerts.yml"], ["test", "rules", "alerts_test.yml"]):
         done = subprocess.run(
             ["promtool", *arguments], cwd=FOLDER, capture_output=True, text=True, check=False

@@ -84,7 +84,9 @@ def test_the_page_follows_the_cluster_without_being_loaded_again(
     assert browser.execute_script("return document.querySelector('#loop path').getAttribute('d')")
 
 
-def test_it_asks_no_other_host_and_logs_no_error(browser: webdriver.Chrome, daemon: Watched) -> None:
+def test_the_page_contacts_no_other_host_and_logs_no_error(
+    browser: webdriver.Chrome, daemon: Watched
+) -> None:
     browser.get_log("performance")
     open_page(browser, daemon)
     asked = {
@@ -113,7 +115,7 @@ def test_text_has_contrast_in_both_schemes(browser: webdriver.Chrome, daemon: Wa
     assert (page_light > 128) is (scheme == "light")
 
 
-def test_a_node_that_is_gone_is_said_to_be_and_comes_back(browser: webdriver.Chrome, daemon: Watched) -> None:
+def test_a_stopped_node_is_shown_as_such_until_it_returns(browser: webdriver.Chrome, daemon: Watched) -> None:
     open_page(browser, daemon)
     daemon.stop(signal.SIGKILL)
     until(browser, "state", "no contact")

@@ -1,4 +1,4 @@
-"""The status page's data: a moment of a controller, and every partition looked at in slices."""
+"""The status page's data: one controller's state, and a survey of every partition in slices."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def house(tmp_path: Path) -> House:
     return house
 
 
-def test_a_silent_brokers_partitions_are_counted_by_their_fault(house: House) -> None:
+def test_partitions_of_a_silent_broker_are_counted_by_fault(house: House) -> None:
     house.create("t", partitions=4)
     session_ms = house.config.broker_session_timeout_ms
     house.advance(session_ms + 1_000)
@@ -47,7 +47,7 @@ def test_a_silent_brokers_partitions_are_counted_by_their_fault(house: House) ->
     assert sum(hosted.leads for hosted in found.brokers.values()) == 0
 
 
-def test_a_healthy_cluster_has_nothing_that_needs_attention(house: House) -> None:
+def test_a_healthy_cluster_has_no_faults(house: House) -> None:
     house.create("t", partitions=4)
     found, _ = whole(survey(house.node.image))
     faults = (found.offline, found.under_replicated, found.under_min_isr, found.reassigning)
@@ -55,7 +55,7 @@ def test_a_healthy_cluster_has_nothing_that_needs_attention(house: House) -> Non
 
 
 def counts(cluster: Cluster) -> dict[str, list[int]]:
-    """By fault, the partitions of topic t that a survey finds to have it."""
+    """The partitions of topic t by fault, as a survey finds them."""
     found, _ = whole(survey(cluster.image))
     groups = {
         "offline": found.offline,
@@ -67,7 +67,7 @@ def counts(cluster: Cluster) -> dict[str, list[int]]:
     return {name: [one.partition for one in group.examples] for name, group in groups.items()}
 
 
-def test_each_fault_of_a_partition_is_told_apart() -> None:
+def test_each_fault_of_a_partition_is_counted_separately() -> None:
     cluster = Cluster().brokers(1, 2, 3, 4)
     cluster.topic(
         "t",
@@ -89,7 +89,7 @@ def test_each_fault_of_a_partition_is_told_apart() -> None:
     assert counts(cluster) == {**found, "min": []}
 
 
-def test_a_broker_is_told_with_its_replicas_those_that_lag_and_those_it_leads() -> None:
+def test_a_broker_has_counts_of_replicas_lagging_ones_and_led_partitions() -> None:
     cluster = Cluster().brokers(1, 2)
     cluster.topic("t", (1, 2), (2, 1), partition((1, 2), isr=(1,)), (1,))
     found, _ = whole(survey(cluster.image))
@@ -97,7 +97,7 @@ def test_a_broker_is_told_with_its_replicas_those_that_lag_and_those_it_leads() 
     assert hosted == {1: (4, 0, 3), 2: (3, 1, 1)}
 
 
-def test_a_survey_goes_in_slices_and_names_only_the_first(
+def test_a_survey_runs_in_slices_and_names_a_limited_number_of_partitions(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(survey_module, "SLICE_PARTITIONS", 10)
@@ -128,14 +128,14 @@ def test_the_status_names_leader_replicas_brokers_and_faults(house: House) -> No
     assert (told["topic_count"], told["partition_count"]) == (1, 4)
 
 
-def test_brokers_that_are_not_active_come_first(house: House) -> None:
+def test_inactive_brokers_come_first(house: House) -> None:
     house.register(3)
     told = status(readings(house), None)
     assert [(one.id, one.state) for one in told.brokers] == [(3, "fenced"), (1, "active"), (2, "active")]
     assert told.brokers[0].replicas is None
 
 
-def test_a_replica_is_told_with_its_lag_and_its_last_contact(house: House) -> None:
+def test_a_replica_has_its_lag_and_last_contact(house: House) -> None:
     end = house.node.core.log_end_offset
     house.fetch(end - 3)
     house.clock.ms += 700
@@ -154,7 +154,7 @@ def test_the_status_has_features_events_and_the_times_of_loop_and_disk(house: Ho
     assert (told.features["kraft.version"], told.features["metadata.version"]) == (1, 30)
 
 
-def test_a_broker_that_shuts_down_is_said_to(house: House) -> None:
+def test_a_broker_that_shuts_down_is_shown_as_such(house: House) -> None:
     house.create("t", partitions=4)
     epoch = house.node.image.brokers[1].epoch
     house.beat(1, epoch, current_metadata_offset=epoch, want_shut_down=True)

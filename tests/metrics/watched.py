@@ -1,4 +1,4 @@
-"""A controller without a loop, and the readings that a daemon around it would take."""
+"""Readings of a controller without a loop, as a daemon takes them."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Peer:
             function()
 
 
-def test_answers_go_out_in_the_order_of_requests_whichever_is_ready_first() -> None:
+def test_answers_are_sent_in_the_order_of_requests() -> None:
     peer = Peer()
     connection, transport = peer.connect()
     connection.data_received(b"".join(framed(b"%d" % i) for i in range(20)))
@@ -62,7 +62,7 @@ def test_answers_go_out_in_the_order_of_requests_whichever_is_ready_first() -> N
     assert connection.in_flight == 0
 
 
-def test_all_answers_of_a_turn_go_out_in_one_write() -> None:
+def test_all_answers_of_a_callback_are_sent_in_one_write() -> None:
     peer = Peer()
     connection, transport = peer.connect()
     connection.data_received(framed(b"a") * 5)
@@ -93,7 +93,7 @@ def test_small_answers_are_written_as_one_piece_and_large_ones_are_not_copied() 
     assert written[1] == [b"x", large] and written[1][1] is large
 
 
-def test_many_frames_are_handed_over_in_turns_and_reading_pauses_meanwhile() -> None:
+def test_many_frames_are_handed_over_in_several_callbacks() -> None:
     peer = Peer(frames_a_turn=4, frames_a_step=4)
     connection, transport = peer.connect()
     connection.data_received(framed(b"a") * 10)
@@ -104,7 +104,7 @@ def test_many_frames_are_handed_over_in_turns_and_reading_pauses_meanwhile() -> 
     assert [slot for slot, _ in peer.received] == list(range(10))
 
 
-def test_a_peer_that_is_owed_too_many_answers_is_not_read() -> None:
+def test_a_peer_with_too_many_pending_answers_is_not_read() -> None:
     peer = Peer(max_in_flight=3)
     connection, transport = peer.connect()
     connection.data_received(framed(b"a") * 5)
@@ -116,14 +116,14 @@ def test_a_peer_that_is_owed_too_many_answers_is_not_read() -> None:
     assert (len(peer.received), transport.reading) == (5, True)
 
 
-def test_a_peer_that_stops_reading_gets_no_more_of_its_requests_handled() -> None:
+def test_requests_of_a_peer_that_stops_reading_are_not_handled() -> None:
     peer = Peer(frames_a_step=2)
     connection, transport = peer.connect()
     hand_over = peer.frames_received
 
     def answered_by_much(of: Connection, first_slot: int, frames: list[memoryview]) -> None:
         hand_over(of, first_slot, frames)
-        of.pause_writing()  # what a transport does whose buffer is full
+        of.pause_writing()  # as a transport with a full buffer does
 
     peer.frames_received = answered_by_much  # type: ignore[method-assign]
     connection.data_received(framed(b"a") * 20)
@@ -133,7 +133,7 @@ def test_a_peer_that_stops_reading_gets_no_more_of_its_requests_handled() -> Non
     assert len(peer.received) == 4
 
 
-def test_answers_that_wait_behind_a_parked_one_are_bounded() -> None:
+def test_the_bytes_of_answers_behind_a_parked_one_are_bounded() -> None:
     peer = Peer(frames_a_step=1, max_early_bytes=100)
     connection, transport = peer.connect()
     for slot in range(10):
@@ -182,7 +182,7 @@ def test_late_answers_of_a_lost_connection_are_dropped() -> None:
     assert transport.take() == b""
 
 
-def test_connections_over_the_limit_are_closed_and_leave_room_when_they_go() -> None:
+def test_connections_over_the_limit_are_closed_until_others_end() -> None:
     peer = Peer(max_connections=2)
     first, _ = peer.connect()
     peer.connect()
@@ -194,7 +194,7 @@ def test_connections_over_the_limit_are_closed_and_leave_room_when_they_go() -> 
     assert not peer.connect()[1].closed
 
 
-def test_a_flood_of_refused_connections_is_told_once_a_sweep() -> None:
+def test_a_flood_of_refused_connections_is_logged_once_per_sweep() -> None:
     peer = Peer(max_connections=1)
     peer.connect()
     for _ in range(5):
@@ -207,14 +207,14 @@ def test_a_flood_of_refused_connections_is_told_once_a_sweep() -> None:
     ]
 
 
-def test_connections_of_one_address_are_limited_apart() -> None:
+def test_connections_of_one_address_have_their_own_limit() -> None:
     peer = Peer(max_connections_per_ip=1)
     peer.connect("10.0.0.1")
     assert peer.connect("10.0.0.1")[1].closed
     assert not peer.connect("10.0.0.2")[1].closed
 
 
-def test_an_override_says_how_many_connections_one_address_may_have() -> None:
+def test_an_override_sets_the_connection_limit_of_one_address() -> None:
     peer = Peer(max_connections_per_ip=0, max_connections_per_ip_overrides={"10.0.0.1": 2})
     assert [peer.connect("10.0.0.1")[1].closed for _ in range(3)] == [False, False, True]
     assert peer.connect("10.0.0.2")[1].closed
@@ -235,7 +235,7 @@ def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
 BIG = struct.pack(">i", 50_000)
 
 
-def test_incomplete_frames_share_a_budget_and_small_requests_pass_all_the_same() -> None:
+def test_incomplete_frames_share_a_budget_and_small_requests_still_pass() -> None:
     peer = Peer(max_buffered_bytes=30_000, free_bytes=1_000)
     first, first_transport = peer.connect()
     second, second_transport = peer.connect()
@@ -253,7 +253,7 @@ def test_incomplete_frames_share_a_budget_and_small_requests_pass_all_the_same()
     assert peer.connections.budget.held_bytes == 0
 
 
-def test_a_frame_larger_than_the_whole_budget_gets_through_alone() -> None:
+def test_a_frame_larger_than_the_whole_budget_is_read_alone() -> None:
     peer = Peer(max_buffered_bytes=10_000, free_bytes=1_000)
     connection, transport = peer.connect()
     for _ in range(5):
@@ -263,7 +263,7 @@ def test_a_frame_larger_than_the_whole_budget_gets_through_alone() -> None:
     assert len(peer.received) == 1
 
 
-def test_the_budget_passes_on_when_its_holder_goes() -> None:
+def test_the_budget_passes_to_the_next_when_its_holder_disconnects() -> None:
     peer = Peer(max_buffered_bytes=10_000, free_bytes=1_000)
     first, _ = peer.connect()
     second, second_transport = peer.connect()
@@ -290,7 +290,7 @@ def test_a_stalled_holder_of_the_budget_is_closed_only_while_others_wait() -> No
 
 
 @pytest.mark.parametrize("method", ["answer", "flush"])
-def test_a_closed_connection_takes_calls_without_complaint(method: str) -> None:
+def test_a_closed_connection_ignores_calls(method: str) -> None:
     connection, _ = Peer().connect()
     connection.close("done")
     connection.connection_lost(None)

@@ -36,11 +36,11 @@ class Timer:
 
 
 class World:
-    """Plays the other side, the loop and the caller: `told` has all notifications in order."""
+    """Plays the peer, the loop and the caller; `notified` has all notifications in order."""
 
     def __init__(self) -> None:
         self.ms = 1000
-        self.told: list[tuple[Any, ...]] = []
+        self.notified: list[tuple[Any, ...]] = []
         self.opened: list[Link] = []
         self.transport = MemoryTransport()
         self._soon: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
@@ -64,20 +64,20 @@ class World:
         assert address == PEER
         self.opened.append(link)
 
-    # what it tells
+    # notifications
 
     def answered(self, tag: Hashable, message: Message) -> None:
-        self.told.append(("answered", tag, type(message)))
+        self.notified.append(("answered", tag, type(message)))
 
     def failed(self, tag: Hashable, failure: Failure) -> None:
-        self.told.append(("failed", tag, failure))
+        self.notified.append(("failed", tag, failure))
 
     def lost(self, address: Address, reason: str) -> None:
-        self.told.append(("lost", address.node_id))
+        self.notified.append(("lost", address.node_id))
 
     def silent(self, address: Address) -> None: ...
 
-    # what happens to it
+    # what the test does
 
     def send(self, tag: Hashable, message: Message = PRE_VOTE) -> None:
         self.outbound.send(tag, PEER, message)
@@ -140,10 +140,10 @@ def test_a_connection_opens_with_api_versions_then_asks_in_the_highest_common_on
     world.offer(VOTE=(0, 7))
     assert world.asked() == [(ApiKey.VOTE, 2, 2, "raft-client-1")]
     world.reply(ApiKey.VOTE, 2, 2, VoteResponse())
-    assert world.told == [("answered", "vote", VoteResponse)]
+    assert world.notified == [("answered", "vote", VoteResponse)]
 
 
-def test_an_older_side_is_asked_for_its_versions_again_in_one_that_it_knows() -> None:
+def test_an_older_peer_is_asked_for_its_versions_again_in_a_known_version() -> None:
     world = World()
     world.send("vote")
     world.connect()
@@ -163,15 +163,15 @@ def test_a_message_that_no_common_version_carries_fails_alone__kip996() -> None:
     world.connect()
     world.offer(VOTE=(0, 1), BEGIN_QUORUM_EPOCH=(0, 1))
     world.turn()
-    assert world.told == [("failed", "pre-vote", Failure.UNSUPPORTED)]
+    assert world.notified == [("failed", "pre-vote", Failure.UNSUPPORTED)]
     world.send("begin", BeginQuorumEpochRequest())
     assert [one[0] for one in world.asked()] == [ApiKey.BEGIN_QUORUM_EPOCH]
 
 
-def test_an_api_that_the_other_side_does_not_have_is_not_asked_for() -> None:
+def test_a_request_that_the_peer_does_not_serve_fails_unsent() -> None:
     world = ready(FETCH=(4, 18))
     world.turn()
-    assert world.told == [("failed", "first", Failure.UNSUPPORTED)]
+    assert world.notified == [("failed", "first", Failure.UNSUPPORTED)]
 
 
 def test_requests_share_the_connection_and_are_answered_in_their_order() -> None:
@@ -181,45 +181,45 @@ def test_requests_share_the_connection_and_are_answered_in_their_order() -> None
     (_, _, vote, _), (_, _, begin, _) = world.asked()
     world.reply(ApiKey.VOTE, 2, vote, VoteResponse())
     world.reply(ApiKey.BEGIN_QUORUM_EPOCH, 1, begin, BeginQuorumEpochResponse())
-    assert [one[1] for one in world.told] == ["first", "second"]
+    assert [one[1] for one in world.notified] == ["first", "second"]
 
 
-def test_an_answer_to_another_request_ends_the_connection() -> None:
+def test_an_answer_with_a_wrong_correlation_id_ends_the_connection() -> None:
     world = ready()
     world.reply(ApiKey.VOTE, 2, 77, VoteResponse())
-    assert world.told == [("lost", 2), ("failed", "first", Failure.UNREACHABLE)]
+    assert world.notified == [("lost", 2), ("failed", "first", Failure.UNREACHABLE)]
     assert world.transport.closed
 
 
 def test_an_answer_that_cannot_be_read_ends_the_connection_and_fails_its_request() -> None:
     world = ready()
     world.link.data_received(b"\x00\x00\x00\x06\x00\x00\x00\x02\x00\x99")
-    assert world.told == [("lost", 2), ("failed", "first", Failure.UNREACHABLE)]
+    assert world.notified == [("lost", 2), ("failed", "first", Failure.UNREACHABLE)]
 
 
-def test_a_lost_connection_is_told_before_the_requests_that_it_fails() -> None:
+def test_a_lost_connection_is_notified_before_its_failed_requests() -> None:
     world = ready()
     world.link.connection_lost(ConnectionResetError("reset"))
-    assert world.told == [("lost", 2), ("failed", "first", Failure.UNREACHABLE)]
+    assert world.notified == [("lost", 2), ("failed", "first", Failure.UNREACHABLE)]
 
 
-def test_a_lost_connection_is_told_when_nothing_is_under_way_too() -> None:
+def test_a_lost_connection_is_notified_without_requests_too() -> None:
     world = ready()
     [(_, _, correlation_id, _)] = world.asked()
     world.reply(ApiKey.VOTE, 2, correlation_id, VoteResponse())
-    world.told.clear()
+    world.notified.clear()
     world.link.connection_lost(None)
-    assert world.told == [("lost", 2)]
+    assert world.notified == [("lost", 2)]
 
 
-def test_a_connection_that_had_worked_is_opened_again_at_once() -> None:
+def test_a_lost_connection_that_had_worked_is_reopened_at_once() -> None:
     world = ready()
     world.link.connection_lost(None)
     world.send("again")
     assert len(world.opened) == 2
 
 
-def test_a_refused_connection_is_tried_again_after_a_backoff_that_grows_to_its_limit() -> None:
+def test_a_refused_connection_is_retried_after_an_increasing_bounded_backoff() -> None:
     world = World()
     pauses_ms = []
     last_ms = world.ms
@@ -233,53 +233,53 @@ def test_a_refused_connection_is_tried_again_after_a_backoff_that_grows_to_its_l
             world.link.not_opened("refused")
         world.wait(1)
     assert pauses_ms[:7] == [0, 50, 100, 200, 400, 500, 500]
-    assert world.told.count(("lost", 2)) == len(pauses_ms)
-    assert world.told.count(("failed", "vote", Failure.UNREACHABLE)) == 3000
+    assert world.notified.count(("lost", 2)) == len(pauses_ms)
+    assert world.notified.count(("failed", "vote", Failure.UNREACHABLE)) == 3000
 
 
-def test_a_silent_peer_is_given_up_after_the_request_timeout_but_not_counted_as_lost() -> None:
+def test_a_silent_peers_requests_time_out_without_a_notified_loss() -> None:
     world = ready()
     world.wait(1999)
-    assert world.told == []
+    assert world.notified == []
     world.wait(1)
-    assert world.told == [("failed", "first", Failure.TIMED_OUT)]
+    assert world.notified == [("failed", "first", Failure.TIMED_OUT)]
     assert world.transport.closed
     world.send("again")
     assert len(world.opened) == 2
 
 
-def test_a_side_that_cannot_be_reached_at_all_times_out_too() -> None:
+def test_requests_to_an_unreachable_peer_time_out_too() -> None:
     world = World()
     world.send("vote")
     world.wait(2000)
-    assert world.told == [("failed", "vote", Failure.TIMED_OUT)]
+    assert world.notified == [("failed", "vote", Failure.TIMED_OUT)]
     world.connect()
     assert world.transport.closed  # it came too late
 
 
-def test_what_a_connection_that_was_let_go_says_later_is_not_listened_to() -> None:
+def test_late_data_of_a_closed_connection_is_ignored() -> None:
     world = ready()
     world.wait(2000)
-    world.told.clear()
+    world.notified.clear()
     old = world.link
     world.send("again")
     world.connect()
     old.connection_lost(None)
     old.data_received(b"\x00\x00\x00\x04\x00\x00\x00\x01")
-    assert world.told == []
+    assert world.notified == []
     assert not world.transport.closed
 
 
-def test_after_close_nothing_is_told() -> None:
+def test_after_close_no_notification_is_sent() -> None:
     world = ready()
     world.outbound.close()
     assert world.transport.closed
     world.link.connection_lost(None)
     world.wait(3000)
-    assert world.told == []
+    assert world.notified == []
 
 
-def test_what_goes_over_its_connections_is_counted() -> None:
+def test_bytes_and_requests_of_its_connections_are_counted() -> None:
     world = ready()
     traffic = world.outbound.traffic
     assert (traffic.opened, traffic.closed, traffic.requests, traffic.responses) == (1, 0, 2, 1)

@@ -44,7 +44,7 @@ def test_arbitrary_bytes_give_frames_or_one_frame_error(data: bytes) -> None:
     assert splitter.held_bytes <= len(data)
 
 
-def test_an_announced_size_costs_nothing_until_bytes_arrive() -> None:
+def test_an_announced_size_takes_no_memory_until_bytes_arrive() -> None:
     splitter = FrameSplitter(104_857_600)
     assert splitter.feed(struct.pack(">i", 90 << 20) + bytes(60)) == []
     assert splitter.held_bytes == 64
@@ -52,7 +52,7 @@ def test_an_announced_size_costs_nothing_until_bytes_arrive() -> None:
 
 
 @pytest.mark.parametrize("size", [0, -1, -(2**31), 101, 2**31 - 1])
-def test_a_size_that_cannot_be_is_an_error_that_keeps_the_frames_before_it(size: int) -> None:
+def test_an_invalid_size_is_an_error_that_keeps_the_frames_before_it(size: int) -> None:
     splitter = FrameSplitter(100)
     with pytest.raises(FrameError, match=str(size)) as raised:
         splitter.feed(framed(b"good") + struct.pack(">i", size))
@@ -75,7 +75,7 @@ def test_a_size_that_cannot_be_is_an_error_that_keeps_the_frames_before_it(size:
         (b"\r\n\r\n\x00\r\nQUIT\n", "the PROXY protocol"),
     ],
 )
-def test_what_speaks_another_protocol_is_named_by_its_first_bytes(head: bytes, protocol: str) -> None:
+def test_another_protocol_is_recognized_by_its_first_bytes(head: bytes, protocol: str) -> None:
     with pytest.raises(FrameError, match=f"the other side speaks {protocol} on a plaintext connection"):
         FrameSplitter(100 << 20).feed(head)
     for size in (0, -1, 1 << 30, 0x16030900):
@@ -83,7 +83,7 @@ def test_what_speaks_another_protocol_is_named_by_its_first_bytes(head: bytes, p
             FrameSplitter(100 << 20).feed(size.to_bytes(4, "big", signed=True))
 
 
-def test_frames_given_out_stay_as_they_were_when_more_arrives() -> None:
+def test_returned_frames_do_not_change_when_more_data_arrives() -> None:
     splitter = FrameSplitter(100)
     splitter.feed(framed(b"first")[:3])
     (first,) = splitter.feed(framed(b"first")[3:] + framed(b"second")[:5])

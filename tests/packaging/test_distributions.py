@@ -33,7 +33,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
-def test_a_distribution_is_installed_and_runs_with_all_of_its_files(
+def test_a_distribution_installs_and_runs_with_all_of_its_files(
     built: Path, tmp_path: Path, kind: str
 ) -> None:
     (distribution,) = built.glob(kind)

@@ -22,12 +22,12 @@ def analyze(*arguments: object) -> str:
     return done.stdout + done.stderr
 
 
-def test_systemd_understands_every_line() -> None:
+def test_systemd_accepts_every_line_of_the_unit() -> None:
     lines = [line for line in analyze("verify", UNIT).splitlines() if "kraftd.service" in line]
     assert [line for line in lines if "is not executable" not in line] == []
 
 
-def test_its_exposure_is_low() -> None:
+def test_the_security_exposure_of_the_unit_is_low() -> None:
     told = analyze("security", "--offline=true", UNIT)
     found = re.search(r"Overall exposure level for kraftd.service: ([\d.]+)", told)
     assert found is not None, told

@@ -32,7 +32,7 @@ def pem(tmp_path: Path, issued: Issued = NODE, authority: Authority = AUTHORITY)
     )
 
 
-def test_pem_in_files_and_inline_is_one_and_the_same(tmp_path: Path) -> None:
+def test_pem_in_files_and_inline_gives_the_same_contexts(tmp_path: Path) -> None:
     inline = TlsSettings(
         keystore=StoreSettings(
             type="PEM",
@@ -105,7 +105,7 @@ def test_a_key_store_that_cannot_be_used_is_refused_by_its_key(settings: StoreSe
         load_identity(settings)
 
 
-def test_damaged_jks_files_are_refused_and_nothing_worse(tmp_path: Path) -> None:
+def test_damaged_jks_files_are_refused(tmp_path: Path) -> None:
     for data in (b"", b"\xfe\xed\xfe\xed", b"\xfe\xed\xfe\xed\0\0\0\2\0\0\0\x09" + bytes(40), bytes(100)):
         with pytest.raises(ValueError, match=r"key store|ends too early|kind"):
             JavaKeyStore(data, None)
@@ -123,7 +123,7 @@ def test_java_names_of_cipher_suites_become_openssls() -> None:
         openssl_name("SSL_RSA_WITH_RC4_128_MD5")
 
 
-def test_protocols_and_suites_narrow_what_is_offered(tmp_path: Path) -> None:
+def test_protocols_and_suites_restrict_the_offer(tmp_path: Path) -> None:
     base = pem(tmp_path)
 
     def with_keys(**keys: tuple[str, ...]) -> TlsSettings:
@@ -144,7 +144,7 @@ def test_protocols_and_suites_narrow_what_is_offered(tmp_path: Path) -> None:
             TlsContexts(with_keys(**wrong))
 
 
-def test_a_new_certificate_is_taken_when_its_file_changes(tmp_path: Path) -> None:
+def test_a_new_certificate_is_loaded_when_its_file_changes(tmp_path: Path) -> None:
     settings = pem(tmp_path)
     source = TlsSource(settings)
     assert source.poll() is None
@@ -157,7 +157,7 @@ def test_a_new_certificate_is_taken_when_its_file_changes(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("what", ["gone", "garbage", "expired", "foreign", "half"])
-def test_a_certificate_that_would_not_work_is_not_taken(tmp_path: Path, what: str) -> None:
+def test_an_unusable_new_certificate_is_not_loaded(tmp_path: Path, what: str) -> None:
     source = TlsSource(pem(tmp_path))
     before, path = source.contexts, tmp_path / "key.pem"
     if what == "gone":
@@ -193,7 +193,7 @@ def test_no_connection_resumes_the_session_of_another(tmp_path: Path, protocol: 
     assert first.session is not None and not again.session_reused
 
 
-def test_a_certificate_that_is_only_requested_may_be_missing_but_not_foreign(tmp_path: Path) -> None:
+def test_a_requested_certificate_may_be_missing_but_not_untrusted(tmp_path: Path) -> None:
     server = TlsContexts(structs.replace(pem(tmp_path), client_auth="requested")).server
     trusting = StoreSettings(type="PEM", certificates=AUTHORITY.pem)
     foreign = Authority("CN=Foreign").issue("CN=node")
@@ -207,7 +207,7 @@ def test_a_certificate_that_is_only_requested_may_be_missing_but_not_foreign(tmp
 def shaken(
     client: ssl.SSLContext, server: ssl.SSLContext, session: ssl.SSLSession | None = None
 ) -> ssl.SSLObject:
-    """The client's end of a connection that has shaken hands and has read a byte, and with it the tickets."""
+    """The client's end of a connection after the handshake and one read byte, so with the session tickets."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     near = client.wrap_bio(to_client, to_server, server_hostname="127.0.0.1", session=session)
     far = server.wrap_bio(to_server, to_client, server_side=True)
