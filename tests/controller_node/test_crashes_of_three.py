@@ -23,7 +23,7 @@ from kraftd.metadata_dir.checkpoint import checkpoint_path, list_checkpoints, ve
 from kraftd.raft.events import LogStartMoved, SnapshotTaken
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.api import ApiKey
-from tests.controller_node.test_checkpointing import NOW_MS, order, told
+from tests.controller_node.test_checkpointing import NOW_MS, content_of, order
 from tests.controller_node.test_followers import Two, Voter, create
 
 SEGMENT_BYTES = 2000
@@ -118,7 +118,7 @@ def test_a_crash_at_every_operation_loses_nothing_and_leaves_equal_images(
         voter.disk.crash_at = None
         again = restarted(two, voter, tmp_path / f"again-{at}", chooser())
         wait(two, 6000)
-        assert told(two.leader.node.image) == told(two.follower.node.image), at
+        assert content_of(two.leader.node.image) == content_of(two.follower.node.image), at
         assert set(names) <= set(again.node.image.topic_names()), at
         snapshots, leftovers = list_checkpoints(again.disk, again.storage.log.directory)
         assert not leftovers and snapshots == again.storage.log.snapshots

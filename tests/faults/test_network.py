@@ -41,7 +41,7 @@ def test_a_leader_whose_messages_do_not_arrive_is_replaced(three: FaultyQuorum) 
 
 
 def test_a_leader_that_gets_no_messages_resigns(three: FaultyQuorum) -> None:
-    """The answer to a parked fetch may still carry a record, which is committed later but not acknowledged."""
+    """The answer to a parked fetch may still carry a record: it may commit later, unacknowledged."""
     with surviving(three, "deaf") as writer:
         leader = three.wait_for_leader()
         others = three.others(leader)

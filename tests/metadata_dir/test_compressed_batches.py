@@ -32,7 +32,7 @@ from kraftd.wire.compression import DecompressionError, decompress
 from kraftd.wire.record_frame import VersionedRecord, decode_batch, encode_record
 from testkit.java import QUICK_START, classpath, compile_java, find_java, find_javac
 from tests.controller_node.house import House
-from tests.controller_node.test_checkpointing import NOW_MS, image_of, order, restarted, told
+from tests.controller_node.test_checkpointing import NOW_MS, content_of, image_of, order, restarted
 from tests.metadata_dir.compressed import (
     CODECS,
     COMPRESSORS,
@@ -145,18 +145,18 @@ def test_a_directory_of_compressed_batches_is_loaded_dumped_and_served(codec: st
     house = House(tmp_path).start()
     house.unfenced(1)
     house.create(*(f"topic-{at}" for at in range(20)), partitions=3)
-    before = told(house.node.image)
+    before = content_of(house.node.image)
     disk, directory = house.disk, house.storage.log.directory
     house.storage.close()
     compress_file(disk, f"{directory}/{0:020d}.log", codec)
     again = restarted(tmp_path, disk)
-    assert told(again.node.image) == before
+    assert content_of(again.node.image) == before
     first = order(again)
     assert make_checkpoint(disk, first, NOW_MS).outcome == MADE
     path = checkpoint_path(directory, first.snapshot_id)
     compress_file(disk, path, codec)
     assert verify_checkpoint(disk, path) == disk.open(path).size_bytes()
-    assert told(image_of(disk, directory, first.snapshot_id)) == before
+    assert content_of(image_of(disk, directory, first.snapshot_id)) == before
     rows = list(dump(disk, path))
     assert {row["compression"] for row in rows if row["kind"] == "batch"} == {codec}
     assert sum(row.get("type") == "TopicRecord" for row in rows) == 20

@@ -18,9 +18,7 @@ def rows(table: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(("suite", "count", "table"), SUITES, ids=[suite for suite, _, _ in SUITES])
-def test_every_behaviour_of_a_suite_is_named_once_and_has_something_to_show(
-    suite: str, count: str, table: str
-) -> None:
+def test_every_behaviour_of_a_suite_is_listed_once_with_a_test(suite: str, count: str, table: str) -> None:
     names = [name for row in rows(table) for name in re.findall(r"`(\w+)`", row[0])]
     assert len(set(names)) == len(names) == int(count)
     for row in rows(table):
@@ -28,7 +26,7 @@ def test_every_behaviour_of_a_suite_is_named_once_and_has_something_to_show(
         assert "`" in row[2] or row[2].startswith("does not apply:"), row
 
 
-def test_every_story_and_test_that_is_named_exists() -> None:
+def test_every_listed_story_and_test_exists() -> None:
     named = set(re.findall(r"`(test_\w+|\w+\.txt)`", DOC))
     sources = [path.read_text() for room in ("raft", "fetch") for path in (TESTS / room).glob("test_*.py")]
     there = {name for source in sources for name in re.findall(r"^def (test_\w+)\(", source, re.MULTILINE)}

@@ -28,7 +28,7 @@ LEADS = EPOCH + 1
 END = 11
 
 
-def test_a_node_that_is_left_alone_does_not_take_anothers_request_along() -> None:
+def test_backing_off_from_one_node_keeps_the_requests_to_others() -> None:
     connections = Connections(2000, 20)
     send_id = connections.sent(Destination(2, "n2", 9002), fetch(1, 1, 0, 0), 0)
     connections.back_off(3, 0)
@@ -38,7 +38,7 @@ def test_a_node_that_is_left_alone_does_not_take_anothers_request_along() -> Non
     assert repr(sent) == f"<Sent FetchRequest to {sent.destination}>"
 
 
-def test_a_prospective_that_grants_a_vote_waits_a_timeout_of_its_own_anew() -> None:
+def test_a_prospective_that_grants_a_vote_restarts_its_timeout() -> None:
     lone = Lone()
     lone.stand()
     lone.ask(vote(2, EPOCH))
@@ -48,14 +48,14 @@ def test_a_prospective_that_grants_a_vote_waits_a_timeout_of_its_own_anew() -> N
     assert (lone.core.state, lone.asks("Vote")) == (State.PROSPECTIVE, [])
 
 
-def test_a_log_that_diverges_from_its_first_epoch_on_is_cut_to_nothing() -> None:
+def test_a_log_that_diverges_from_its_first_epoch_on_is_truncated_to_zero() -> None:
     lone = Lone().follow()
     (send,) = lone.sent("Fetch")
     lone.tell(send, fetch_answer(EPOCH, diverging=OffsetAndEpoch(0, 0)))
     assert TruncateLog(0) in lone.effects
 
 
-def test_an_upgrade_to_the_kraft_version_in_force_commits_at_once_under_its_id() -> None:
+def test_an_upgrade_to_the_kraft_version_in_force_commits_at_once() -> None:
     lone = Lone().lead()
     lone.sync()
     lone.ask(fetch(2, LEADS, END, LEADS))
@@ -63,7 +63,7 @@ def test_an_upgrade_to_the_kraft_version_in_force_commits_at_once_under_its_id()
     assert AppendCommitted("upgrade", END) in lone.effects
 
 
-def test_a_sync_counts_up_to_the_lowest_point_that_the_log_was_cut_to_meanwhile() -> None:
+def test_a_sync_counts_only_below_every_truncation_since_it_began() -> None:
     replica = Lone().core._replica
     replica.append(b"", 10, 12, EPOCH)
     replica.ask_sync()
@@ -84,7 +84,7 @@ def test_an_observer_whose_snapshot_makes_it_a_voter_may_start_an_election() -> 
     lone.wait_for(State.PROSPECTIVE)
 
 
-def test_a_snapshot_that_ends_where_the_log_begins_is_not_fetched() -> None:
+def test_a_snapshot_that_ends_at_the_log_start_is_not_fetched() -> None:
     lone = Lone(log_start=5).follow()
     (send,) = lone.sent("Fetch")
     lone.tell(send, fetch_answer(EPOCH, snapshot=OffsetAndEpoch(5, 4)))
@@ -107,7 +107,7 @@ def test_a_leader_that_fails_to_serve_a_snapshot_is_not_asked_again_at_once() ->
     assert lone.asks("FetchSnapshot") == []
 
 
-def test_an_answer_of_records_shows_its_span() -> None:
+def test_the_repr_of_an_answer_shows_its_offsets() -> None:
     lone = Lone().lead()
     lone.sync()
     lone.ask(fetch(2, LEADS, 10, 4))
@@ -128,7 +128,7 @@ def test_a_second_refusal_of_one_candidacy_lengthens_no_wait() -> None:
     assert lone.core._replica.split_votes == 0
 
 
-def test_windows_of_metrics_begin_where_the_first_value_came() -> None:
+def test_the_first_window_of_a_metric_begins_at_its_first_value() -> None:
     recent = Recent()
     recent.record(10, 1_000)
     assert recent.per_second(31_500) == 10 / 30.5

@@ -116,7 +116,7 @@ def brought(effects: list[Effect]) -> list[Effect]:
     return [one for one in effects if isinstance(one, kinds)]
 
 
-def test_download_goes_on_behind_what_the_last_process_left__kip630(follower: Follower) -> None:
+def test_download_continues_after_the_bytes_of_an_earlier_process__kip630(follower: Follower) -> None:
     effects = follower.is_told_of(WANTED, follower.asked(follower.step(Started())))
     assert brought(effects) == [BeginSnapshot(WANTED, POSITION)]
     send = follower.asked(effects)
@@ -130,7 +130,7 @@ def test_download_goes_on_behind_what_the_last_process_left__kip630(follower: Fo
     assert brought(follower.step(SnapshotFinished(WANTED, len(COPY)))) == [ResetLog(WANTED)]
 
 
-def test_download_of_which_all_bytes_are_there_is_compared_and_finished(follower: Follower) -> None:
+def test_complete_download_is_compared_and_finished(follower: Follower) -> None:
     effects = follower.is_told_of(WANTED, follower.asked(follower.step(Started())))
     effects = follower.gets(follower.asked(effects), COPY[POSITION - 20 : POSITION], size=POSITION)
     assert brought(effects) == [FinishSnapshot(WANTED)]
@@ -146,7 +146,7 @@ def test_download_of_which_all_bytes_are_there_is_compared_and_finished(follower
         (b"", len(COPY), ErrorCode.NONE),
     ],
 )
-def test_download_starts_over_when_the_leader_has_another_copy(
+def test_download_starts_over_if_the_leader_has_another_copy(
     follower: Follower, data: bytes, size: int, error: ErrorCode
 ) -> None:
     send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
@@ -157,19 +157,19 @@ def test_download_starts_over_when_the_leader_has_another_copy(
     assert follower.asked(effects).message.topics[0].partitions[0].position == 0  # type: ignore[attr-defined]
 
 
-def test_leader_that_has_the_snapshot_no_more_is_asked_at_once_which_it_has(follower: Follower) -> None:
+def test_leader_that_deleted_the_snapshot_is_asked_at_once_for_another(follower: Follower) -> None:
     send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
     effects = follower.gets(send, b"", error=ErrorCode.SNAPSHOT_NOT_FOUND)
     assert [one.destination.node_id for one in effects if isinstance(one, Send)] == [2]
 
 
-def test_what_is_left_of_another_snapshot_is_given_up(follower: Follower) -> None:
+def test_partial_download_of_another_snapshot_is_abandoned(follower: Follower) -> None:
     newer = OffsetAndEpoch(120, 3)
     effects = follower.is_told_of(newer, follower.asked(follower.step(Started())))
     assert brought(effects) == [AbandonSnapshot(WANTED), BeginSnapshot(newer)]
 
 
-def test_damaged_download_is_begun_anew_and_nothing_else_meanwhile(follower: Follower) -> None:
+def test_damaged_download_starts_over_before_any_other_request(follower: Follower) -> None:
     send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
     effects = follower.gets(send, COPY[POSITION - 20 :])
     assert brought(effects)[-1] == FinishSnapshot(WANTED)
@@ -179,7 +179,7 @@ def test_damaged_download_is_begun_anew_and_nothing_else_meanwhile(follower: Fol
     assert brought(effects) == [BeginSnapshot(WANTED)]
 
 
-def test_snapshot_behind_which_the_log_begins_by_now_is_not_asked_for(follower: Follower) -> None:
+def test_snapshot_that_ends_below_the_log_start_is_not_requested(follower: Follower) -> None:
     send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
     assert brought(follower.gets(send, COPY[POSITION - 20 :]))[-1] == FinishSnapshot(WANTED)
     effects = follower.step(SnapshotFinished(WANTED, len(COPY)))
@@ -228,7 +228,7 @@ def test_piece_of_another_epoch_is_not_written_and_a_later_epoch_is_followed(
     assert (follower.core.state, follower.core.epoch) == (state, max(epoch, 3))
 
 
-def test_piece_that_comes_after_the_leader_was_given_up_is_ignored(follower: Follower) -> None:
+def test_piece_that_arrives_after_the_leader_was_abandoned_is_ignored(follower: Follower) -> None:
     send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
     follower.now_ms += 3_000
     follower.step(DeadlineReached())
@@ -253,7 +253,7 @@ def test_fetch_snapshot_of_a_follower_names_the_leader(follower: Follower) -> No
 
 @pytest.mark.parametrize("snapshot_id", [OffsetAndEpoch(4, 1), OffsetAndEpoch(3, 2), OffsetAndEpoch(2, 0)])
 @pytest.mark.parametrize("leads", [True, False])
-def test_snapshot_of_what_is_not_committed_or_of_another_epoch_ends_the_process(
+def test_snapshot_of_uncommitted_records_or_another_epoch_ends_the_process(
     snapshot_id: OffsetAndEpoch, leads: bool
 ) -> None:
     world = World()
@@ -267,7 +267,7 @@ def test_snapshot_of_what_is_not_committed_or_of_another_epoch_ends_the_process(
         world.step(node_id, SnapshotTaken(snapshot_id, 100))
 
 
-def test_log_starts_at_the_end_of_a_snapshot_or_not_at_all() -> None:
+def test_the_log_start_moves_only_to_the_end_of_a_snapshot() -> None:
     world = World()
     world.add_voters([1])
     world.start(1)
@@ -304,11 +304,13 @@ def leader_changes_while_one_downloads(copies_differ: bool) -> World:
 
 
 @pytest.mark.parametrize("copies_differ", [False, True])
-def test_download_behind_a_change_of_leader_is_one_leaders_copy_or_the_others(copies_differ: bool) -> None:
+def test_download_across_a_change_of_leader_is_a_copy_of_one_leader(copies_differ: bool) -> None:
     leader_changes_while_one_downloads(copies_differ)
 
 
-def test_download_that_goes_on_without_comparing_would_be_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_download_that_continues_without_comparing_would_be_a_mixture(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     mutants.go_on_without_comparing(monkeypatch)
     with pytest.raises(AssertionError, match="S10"):
         leader_changes_while_one_downloads(True)

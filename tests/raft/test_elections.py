@@ -173,7 +173,7 @@ def test_pre_vote_is_granted_by_a_replica_without_a_live_leader__kip996(
     "state",
     [unattached, voted, prospective, candidate, follower_that_has_fetched, leader, resigned, observer],
 )
-def test_request_of_a_higher_epoch_is_judged_anew_by_the_replica_that_learns_of_it(
+def test_request_of_a_higher_epoch_is_decided_by_the_unattached_replica(
     state: Callable[[], Lone], pre_vote: bool
 ) -> None:
     for last, granted in (((99, EPOCH), True), (OLD_LOG, False)):
@@ -184,7 +184,7 @@ def test_request_of_a_higher_epoch_is_judged_anew_by_the_replica_that_learns_of_
 
 
 @pytest.mark.parametrize("pre_vote", [False, True])
-def test_request_of_a_replica_that_does_not_vote_is_judged_like_any_other(pre_vote: bool) -> None:
+def test_request_of_a_replica_that_does_not_vote_is_decided_like_any_other(pre_vote: bool) -> None:
     """It may be a voter by a record that this replica has not seen yet."""
     for state, granted in ((unattached, True), (leader, True)):
         told = partition_of(state().ask(vote(9, EPOCH + 1, last=(99, EPOCH), pre_vote=pre_vote)))
@@ -222,7 +222,7 @@ def test_election_goes_from_pre_vote_to_vote_to_leader__kip996() -> None:
     assert lone.asks("BeginQuorumEpoch") == [2, 3]
 
 
-def test_vote_that_is_not_answered_is_asked_for_again_after_the_request_timeout() -> None:
+def test_vote_request_without_an_answer_is_repeated_after_the_timeout() -> None:
     lone = Lone(request_timeout_ms=200)
     for send in (lone.stand(), lone.run_for_leader()):
         assert [one.destination.node_id for one in send] == [2, 3]
@@ -232,7 +232,7 @@ def test_vote_that_is_not_answered_is_asked_for_again_after_the_request_timeout(
         assert lone.asks("Vote") == [2, 3]
 
 
-def test_vote_that_could_not_be_sent_is_sent_again_after_the_backoff() -> None:
+def test_vote_request_that_could_not_be_sent_is_retried_after_the_backoff() -> None:
     lone = unattached()
     lone.step(SendFailed(lone.stand()[0].send_id))
     assert lone.asks("Vote") == []
@@ -240,7 +240,7 @@ def test_vote_that_could_not_be_sent_is_sent_again_after_the_backoff() -> None:
     assert lone.asks("Vote") == [2]
 
 
-def test_pre_vote_that_no_voter_grants_ends_in_waiting_for_the_next_election() -> None:
+def test_pre_vote_that_no_voter_grants_waits_for_the_next_election() -> None:
     lone = unattached()
     for send in lone.stand():
         lone.tell(send, vote_answer(EPOCH, False))
@@ -248,7 +248,7 @@ def test_pre_vote_that_no_voter_grants_ends_in_waiting_for_the_next_election() -
     lone.wait_for(State.PROSPECTIVE)
 
 
-def test_pre_vote_without_an_answer_begins_anew_after_the_election_timeout() -> None:
+def test_pre_vote_without_an_answer_restarts_after_the_election_timeout() -> None:
     """It has waited for an election timeout already."""
     lone = Lone(request_timeout_ms=60_000)
     lone.stand()
@@ -260,21 +260,21 @@ def test_pre_vote_without_an_answer_begins_anew_after_the_election_timeout() -> 
     assert (lone.asks("Vote"), lone.asks("Fetch")) == ([2, 3], [])
 
 
-def test_pre_vote_that_is_lost_leads_back_to_the_leader_that_is_known() -> None:
+def test_lost_pre_vote_returns_to_the_known_leader() -> None:
     lone = follower_that_has_fetched()
     for send in lone.stand():
         lone.tell(send, vote_answer(EPOCH, False))
     assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 3)
 
 
-def test_pre_vote_that_is_lost_where_the_leader_cannot_be_reached_waits() -> None:
+def test_lost_pre_vote_waits_if_the_leader_cannot_be_reached() -> None:
     lone = unattached_with_leader()
     for send in lone.stand():
         lone.tell(send, vote_answer(EPOCH, False))
     assert (lone.core.state, lone.core.leader_id) == (State.UNATTACHED, 7)
 
 
-def test_pre_vote_that_names_a_leader_is_given_up_for_it() -> None:
+def test_pre_vote_ends_when_an_answer_names_a_leader() -> None:
     lone = prospective()
     lone.tell(lone.sent("Vote")[0], vote_answer(EPOCH, False, leader=3))
     assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 3)
@@ -289,14 +289,14 @@ def test_prospective_follows_the_leader_that_announces_itself() -> None:
         assert [one.voted_id for one in lone.persisted] == [2 if state is prospective_voted else -1]
 
 
-def test_voter_that_knows_no_pre_vote_makes_it_start_an_election__kip996() -> None:
+def test_voter_without_pre_vote_makes_a_prospective_start_an_election__kip996() -> None:
     lone = unattached()
     lone.step(SendFailed(lone.stand()[0].send_id, ErrorCode.UNSUPPORTED_VERSION))
     assert (lone.core.state, lone.core.epoch) == (State.CANDIDATE, EPOCH + 1)
     assert lone.asks("Vote") == [2, 3]
 
 
-def test_candidate_that_is_refused_tries_again_after_a_short_wait_of_its_own() -> None:
+def test_refused_candidate_retries_after_a_short_random_wait() -> None:
     """If two start elections at the same time, neither wins: the next one must not wait for a timeout."""
     lone = candidate()
     lone.tell(lone.sent("Vote")[0], vote_answer(EPOCH, False))
@@ -307,7 +307,7 @@ def test_candidate_that_is_refused_tries_again_after_a_short_wait_of_its_own() -
     assert (lone.core.epoch, lone.asks("Vote")) == (EPOCH, [2, 3])  # once more before the next epoch
 
 
-def test_wait_after_a_refusal_is_drawn_from_a_longer_span_every_time() -> None:
+def test_wait_after_a_refusal_is_drawn_from_an_increasing_range() -> None:
     lone, longest_ms = candidate(), list[int]()
     lone.core._replica.dice.below = lambda bound: bound - 1  # type: ignore[method-assign]
     for _ in range(9):
@@ -325,7 +325,7 @@ def test_wait_after_a_refusal_is_drawn_from_a_longer_span_every_time() -> None:
     assert longest_ms[-1] < 2 * lone.config.election_timeout_ms
 
 
-def test_candidate_without_an_answer_asks_for_pre_votes_after_the_election_timeout() -> None:
+def test_candidate_without_an_answer_requests_pre_votes_after_a_timeout() -> None:
     lone = candidate()
     lone.wait_for(State.PROSPECTIVE)
     assert (lone.core.epoch, lone.asks("Vote")) == (EPOCH, [2, 3])
@@ -356,7 +356,7 @@ def test_observer_never_starts_an_election() -> None:
 @pytest.mark.parametrize(
     ("successors", "wait_ms"), [((1, 3), 0), ((3, 1), 500), ((3, 2, 1), 500), ((3,), 1000)]
 )
-def test_successor_starts_an_election_after_a_wait_that_its_place_decides(
+def test_successor_starts_an_election_after_a_wait_set_by_its_rank(
     successors: tuple[int, ...], wait_ms: int
 ) -> None:
     lone = follower_that_has_fetched()
@@ -369,7 +369,7 @@ def test_successor_starts_an_election_after_a_wait_that_its_place_decides(
     assert lone.core.state is State.PROSPECTIVE
 
 
-def test_leader_that_resigns_is_learnt_of_and_succeeded_at_once() -> None:
+def test_resigned_leader_is_succeeded_at_once() -> None:
     lone = unattached()
     lone.ask(end(2, EPOCH, (1, 3)))
     assert (lone.core.state, lone.core.leader_id, lone.core.epoch) == (State.PROSPECTIVE, 2, EPOCH)
@@ -396,7 +396,7 @@ def test_end_of_an_older_epoch_does_not_disturb_a_candidate() -> None:
         (QuorumStateData(leader_id=2, leader_epoch=3), State.UNATTACHED),  # the log is of epoch 4
     ],
 )
-def test_start_takes_up_the_state_of_quorum_state(election: QuorumStateData, state: State) -> None:
+def test_start_restores_the_state_in_quorum_state(election: QuorumStateData, state: State) -> None:
     lone = Lone(election)
     assert lone.core.state is state
     assert lone.core.epoch == max(election.leader_epoch, 4)
@@ -419,7 +419,7 @@ def test_start_takes_up_the_state_of_quorum_state(election: QuorumStateData, sta
     ],
 )
 @pytest.mark.parametrize("log_end", [LOG_END, OffsetAndEpoch(0, 0)])
-def test_only_voter_leads_at_once_whatever_quorum_state_has(
+def test_only_voter_leads_at_once_with_any_quorum_state(
     election: QuorumStateData, log_end: OffsetAndEpoch
 ) -> None:
     core = Lone(election, voters=[1], log_end=log_end).core
@@ -442,7 +442,7 @@ def test_vote_is_persisted_with_static_voters_or_the_directory_of_a_dynamic_quor
     assert (written.state.voted_id, written.state.voted_directory_id) == (3, directory)
 
 
-def test_every_election_timeout_is_drawn_anew_between_one_and_two_configured_ones() -> None:
+def test_every_election_timeout_is_drawn_between_one_and_two_configured_ones() -> None:
     lone, drawn_ms = Lone(), list[int]()
     timeout_ms = lone.config.election_timeout_ms
     for draw in (0, timeout_ms - 1, timeout_ms // 2):
@@ -482,7 +482,7 @@ def test_no_leader_is_reported_while_this_replica_is_a_candidate() -> None:
     assert LeadershipChanged(EPOCH, None) in lone.effects
 
 
-def test_each_bootstrap_server_is_asked_for_every_voter_that_is_not_reached__kip1347() -> None:
+def test_each_bootstrap_server_is_tried_for_each_unreached_voter__kip1347() -> None:
     """However the servers are ordered: with as many servers as voters a common count never gets round."""
     for addresses in ((("m2", 1), ("m3", 2)), (("m3", 2), ("m2", 1))):
         lone = Lone()
@@ -506,7 +506,7 @@ def test_each_bootstrap_server_is_asked_for_every_voter_that_is_not_reached__kip
         }
 
 
-def test_voters_of_a_static_quorum_are_asked_where_the_file_has_them__kip1347() -> None:
+def test_voters_of_a_static_quorum_are_contacted_at_their_own_address__kip1347() -> None:
     lone = Lone(static=True)
     replica = lone.core._replica
     replica.config = structs.replace(replica.config, bootstrap_servers=(("m2", 1), ("m3", 2)))

@@ -102,7 +102,7 @@ def test_fetch_of_another_topic_or_partition_is_invalid(world: World) -> None:
         (1, 3, 1, -1, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_error_comes_with_leader_epoch_and_endpoint(
+def test_error_has_leader_epoch_and_endpoint(
     world: World, epoch: int, offset: int, last_epoch: int, wait_ms: int, error: ErrorCode
 ) -> None:
     answer = fetch(world, broker_fetch(BROKER, epoch, offset, last_epoch, -1, wait_ms))
@@ -114,7 +114,7 @@ def test_error_comes_with_leader_epoch_and_endpoint(
 
 
 @pytest.mark.parametrize("version", range(13, 17))
-def test_endpoints_are_told_from_version_17_on__kip853(world: World, version: int) -> None:
+def test_answers_before_version_17_have_no_endpoints__kip853(world: World, version: int) -> None:
     answer = fetch(world, broker_fetch(BROKER, 0, 3, 0, ANY_MARK), version=version)
     assert partition_of(answer).error_code == ErrorCode.FENCED_LEADER_EPOCH
     assert answer is not None and answer.node_endpoints == []
@@ -144,7 +144,7 @@ def test_replica_that_does_not_lead_names_the_leader(world: World) -> None:
     assert answer is not None and answer.node_endpoints[0].host == "n1"
 
 
-def test_leader_that_shuts_down_is_not_available() -> None:
+def test_fetch_from_a_leader_that_shuts_down_is_refused() -> None:
     world = World()
     world.add_voters([1])
     world.start(1)
@@ -158,7 +158,7 @@ def test_leader_that_shuts_down_is_not_available() -> None:
 # --- records, and where logs part ---------------------------------------------------------------------
 
 
-def test_at_least_one_whole_batch_comes_whatever_the_limits_say(world: World) -> None:
+def test_at_least_one_whole_batch_is_returned_despite_the_limits(world: World) -> None:
     append(world, b"x" * 5000)
     append(world, b"y")
     world.run(10)
@@ -169,7 +169,7 @@ def test_at_least_one_whole_batch_comes_whatever_the_limits_say(world: World) ->
     assert [(one.header.base_offset, one.header.next_offset) for one in iter_batches(records)] == [(3, 4)]
 
 
-def test_fetch_at_zero_of_a_leader_without_snapshots_starts_with_the_control_batch(world: World) -> None:
+def test_fetch_at_zero_without_snapshots_starts_with_the_control_batch(world: World) -> None:
     partition = partition_of(fetch(world, broker_fetch(BROKER, 1, 0, 0, -1)))
     assert partition.records is not None
     assert next(iter_batches(partition.records)).header.is_control
@@ -201,7 +201,7 @@ def test_fetch_below_the_log_start_or_at_zero_gets_the_snapshots_id__kip630(
     assert (partition.snapshot_id.end_offset, partition.snapshot_id.epoch) == (3, 1)
 
 
-def test_records_that_are_not_synced_are_not_shown_to_observers(world: World) -> None:
+def test_unsynced_records_are_not_sent_to_observers(world: World) -> None:
     world.autosync = False
     append(world, b"x")
     assert fetch(world, broker_fetch(BROKER, 1, 3, 1, 3)) is None
@@ -223,13 +223,13 @@ def test_unknown_or_lower_high_watermark_is_answered_at_once__kip1166(world: Wor
 
 
 @pytest.mark.parametrize("version", range(13, 18))
-def test_versions_without_a_high_watermark_are_parked_when_there_is_nothing__kip1166(
+def test_versions_without_a_high_watermark_are_parked_without_records__kip1166(
     world: World, version: int
 ) -> None:
     assert fetch(world, at_end(world, ANY_MARK), version=version) is None
 
 
-def test_unknown_high_watermark_is_parked_while_the_leader_knows_none__kip1166() -> None:
+def test_unknown_high_watermark_is_parked_while_the_leader_has_none__kip1166() -> None:
     world = World()
     world.autosync = False
     world.add_voters([1])
@@ -240,7 +240,7 @@ def test_unknown_high_watermark_is_parked_while_the_leader_knows_none__kip1166()
     assert partition_of(answer_to(world)).high_watermark == 3
 
 
-def test_fetch_that_does_not_want_to_wait_is_answered_with_nothing(world: World) -> None:
+def test_fetch_with_max_wait_0_is_answered_without_records(world: World) -> None:
     partition = partition_of(fetch(world, at_end(world, 3, max_wait_ms=0)))
     assert not partition.records and partition.error_code == ErrorCode.NONE
 
@@ -281,7 +281,7 @@ def test_abandoned_fetch_is_not_answered(world: World) -> None:
     assert answer_to(world) is None
 
 
-def test_client_without_a_replica_id_is_served_and_not_counted_as_an_observer(world: World) -> None:
+def test_fetch_without_a_replica_id_is_served_and_not_tracked_as_observer(world: World) -> None:
     assert partition_of(fetch(world, broker_fetch(-1, 1, 0, 0, -1))).records
     assert world.core(1)._replica.role.progress.observers == {}  # type: ignore[union-attr]
 
@@ -291,7 +291,7 @@ def test_leader_does_not_fetch_from_itself(world: World) -> None:
     assert partition_of(answer).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_fetch_in_the_leaders_name_that_does_not_continue_its_log_gets_the_place(
+def test_fetch_with_the_leaders_id_that_diverges_gets_the_divergence_point(
     world: World,
 ) -> None:
     """As in Apache Kafka, which checks the sender once there is something to note."""

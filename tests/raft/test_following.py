@@ -56,13 +56,13 @@ def test_fetch_has_epoch_log_end_directory_and_high_watermark__kip1166(log_end: 
     assert (asked.replica_directory_id, asked.high_watermark) == (directory_id(1), -1)
 
 
-def test_next_fetch_has_the_high_watermark_that_the_last_brought__kip1166(follower: Lone) -> None:
+def test_next_fetch_has_the_high_watermark_of_the_last_answer__kip1166(follower: Lone) -> None:
     follower.tell(fetch_of(follower), fetch_answer(EPOCH, high_watermark=7))
     assert HighWatermarkMoved(7) in follower.effects
     assert fetch_of(follower).message.topics[0].partitions[0].high_watermark == 7  # type: ignore[attr-defined]
 
 
-def test_next_fetch_waits_until_what_the_last_brought_is_synced(follower: Lone) -> None:
+def test_next_fetch_waits_until_the_last_records_are_synced(follower: Lone) -> None:
     follower.tell(fetch_of(follower), fetch_answer(EPOCH, records=batch(), high_watermark=11))
     assert (appended(follower), follower.asks("Fetch")) == ([(10, 11, EPOCH)], [])
     assert HighWatermarkMoved(10) in follower.effects and SyncLog(11) in follower.effects
@@ -97,7 +97,7 @@ def test_answer_without_records_moves_the_high_watermark_only(follower: Lone) ->
         (batch()[:-1] + b"?", []),
     ],
 )
-def test_leading_batches_that_continue_the_log_are_appended_and_the_rest_is_left(
+def test_only_the_leading_batches_that_continue_the_log_are_appended(
     follower: Lone, records: bytes, taken: list[tuple[int, int, int]]
 ) -> None:
     follower.tell(fetch_of(follower), fetch_answer(EPOCH, records=records))
@@ -105,7 +105,7 @@ def test_leading_batches_that_continue_the_log_are_appended_and_the_rest_is_left
     assert follower.core.state is State.FOLLOWER
 
 
-def test_log_is_cut_where_the_leader_says_that_it_parts(follower: Lone) -> None:
+def test_log_is_truncated_at_the_divergence_that_the_leader_reports(follower: Lone) -> None:
     follower.tell(fetch_of(follower), fetch_answer(EPOCH, diverging=OffsetAndEpoch(8, 4)))
     assert TruncateLog(8) in follower.effects
     asked = fetch_of(follower).message.topics[0].partitions[0]  # type: ignore[attr-defined]
@@ -119,7 +119,7 @@ def test_answer_of_the_epoch_before_is_ignored(follower: Lone) -> None:
     assert (follower.core.leader_id, follower.core.log_end_offset) == (3, 10)
 
 
-def test_answer_is_ignored_once_the_leader_is_doubted(follower: Lone) -> None:
+def test_answer_is_ignored_once_the_follower_is_prospective(follower: Lone) -> None:
     old = fetch_of(follower)
     follower.wait_for(State.PROSPECTIVE)
     follower.tell(old, fetch_answer(EPOCH, records=batch()))
@@ -149,7 +149,7 @@ def test_refusal_as_a_whole_is_asked_again_after_a_backoff(follower: Lone, error
     assert 2 not in follower.asks("Fetch")
 
 
-def test_answer_of_the_leader_is_what_keeps_it_in_office(follower: Lone) -> None:
+def test_answers_of_the_leader_keep_the_follower_from_an_election(follower: Lone) -> None:
     for _ in range(5):
         send = fetch_of(follower)
         follower.wait(1_500)
@@ -162,13 +162,13 @@ def test_answer_of_the_leader_is_what_keeps_it_in_office(follower: Lone) -> None
 
 
 @pytest.mark.parametrize("at", [(-1, 3), (20, -1)])
-def test_snapshot_id_that_is_none_is_not_fetched(follower: Lone, at: tuple[int, int]) -> None:
+def test_invalid_snapshot_id_is_not_fetched(follower: Lone, at: tuple[int, int]) -> None:
     follower.tell(fetch_of(follower), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(*at)))
     assert follower.asks("FetchSnapshot") == []
     assert not any(isinstance(one, ResetLog) for one in follower.effects)
 
 
-def test_leader_that_names_half_a_snapshot_is_ignored_and_backed_off_from(follower: Lone) -> None:
+def test_incomplete_snapshot_id_of_a_leader_is_ignored_with_a_backoff(follower: Lone) -> None:
     follower.now_ms += 1_000
     follower.tell(fetch_of(follower), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(20, -1)))
     assert follower.asks("Fetch") == [3]
@@ -209,7 +209,7 @@ def test_voter_starts_an_election_at_once_when_the_leaders_connection_is_lost(fo
     assert follower.core.state is State.PROSPECTIVE
 
 
-def test_connection_of_another_node_says_nothing_of_the_leader(follower: Lone) -> None:
+def test_lost_connection_of_another_node_does_not_affect_the_leader(follower: Lone) -> None:
     follower.step(ConnectionLost(3))
     assert follower.core.state is State.FOLLOWER
 
@@ -252,7 +252,7 @@ def test_observer_asks_bootstrap_servers_one_by_one_until_one_names_the_leader()
     assert (lone.core.state, lone.core.leader_id, lone.asks("Fetch")) == (State.FOLLOWER, 3, [3])
 
 
-def test_observer_without_an_answer_goes_on_asking() -> None:
+def test_observer_without_an_answer_keeps_asking() -> None:
     lone = Lone(QuorumStateData(), voters=(), request_timeout_ms=100)
     for _ in range(3):
         assert len(lone.sent("Fetch")) == 1
@@ -260,26 +260,26 @@ def test_observer_without_an_answer_goes_on_asking() -> None:
     assert (lone.core.state, lone.core.epoch) == (State.UNATTACHED, 4)
 
 
-def test_records_that_come_with_the_news_of_the_leader_are_taken_at_once() -> None:
+def test_records_in_the_answer_that_names_the_leader_are_appended() -> None:
     lone = Lone(voters=(2, 3, 4))
     lone.tell(fetch_of(lone), fetch_answer(EPOCH, records=batch(), high_watermark=10))
     assert (lone.core.state, appended(lone)) == (State.FOLLOWER, [(10, 11, EPOCH)])
 
 
-def test_voter_that_is_unattached_asks_around_and_finds_the_leader() -> None:
+def test_unattached_voter_asks_other_voters_and_finds_the_leader() -> None:
     lone = Lone()
     lone.tell(fetch_of(lone), fetch_answer(EPOCH, leader=3, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
     assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 3)
 
 
-def test_leader_that_is_known_without_address_is_followed_once_the_address_is_known() -> None:
+def test_leader_without_an_address_is_followed_once_the_address_is_known() -> None:
     lone = Lone(QuorumStateData(leader_id=7, leader_epoch=EPOCH))
     assert (lone.core.state, lone.core.leader_id) == (State.UNATTACHED, 7)
     lone.ask(begin(7))
     assert (lone.core.state, lone.asks("Fetch")) == (State.FOLLOWER, [7])
 
 
-def test_more_endpoints_of_the_leader_are_taken_in_and_fewer_are_not(follower: Lone) -> None:
+def test_additional_endpoints_of_the_leader_are_stored_and_none_is_dropped(follower: Lone) -> None:
     partition_of(follower.ask(begin(2, endpoints=("CONTROLLER", "OTHER"))))
     assert follower.core.leader_endpoint("OTHER") is not None
     partition_of(follower.ask(begin(2)))
@@ -290,7 +290,7 @@ def test_more_endpoints_of_the_leader_are_taken_in_and_fewer_are_not(follower: L
 
 
 @pytest.mark.parametrize("voters", [(1, 2, 3), (2, 3, 4)])
-def test_follower_and_observer_leave_at_once(voters: tuple[int, ...]) -> None:
+def test_follower_and_observer_shut_down_at_once(voters: tuple[int, ...]) -> None:
     lone = Lone(voters=voters).follow(2)
     lone.step(ShutdownRequested(5_000))
     assert ShutdownCompleted() in lone.effects

@@ -86,7 +86,7 @@ def test_any_request_is_answered_once_or_parked(name: str, data: st.DataObject) 
 @pytest.mark.parametrize("name", ["Fetch", "FetchSnapshot", "Vote", "BeginQuorumEpoch", "EndQuorumEpoch"])
 @SLOW
 @given(data=st.data())
-def test_any_response_is_taken_in_or_ignored(name: str, data: st.DataObject) -> None:
+def test_any_response_is_processed_or_ignored(name: str, data: st.DataObject) -> None:
     """Also where it answers another kind of request; only truncating what is committed ends the process."""
     world = World()
     world.add_voters([1, 2])

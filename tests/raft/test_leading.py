@@ -66,7 +66,7 @@ def committed(lone: Lone) -> Lone:
 # --- telling of itself --------------------------------------------------------------------------------
 
 
-def test_leader_announces_itself_again_and_again_to_voters_that_do_not_fetch() -> None:
+def test_leader_repeats_its_announcement_to_voters_that_do_not_fetch() -> None:
     leader = Lone().lead()
     for _ in range(2):
         for send in leader.sent("BeginQuorumEpoch"):
@@ -112,7 +112,7 @@ def test_new_leader_is_unannounced_and_has_no_high_watermark_before_its_first_co
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_fetch_of_every_version_says_how_far_a_voter_is(leader: Lone, version: int) -> None:
+def test_fetch_counts_for_a_voter_of_a_dynamic_quorum_from_v17_on(leader: Lone, version: int) -> None:
     request = fetch(2, LEADS, END, LEADS)
     if version < 15:
         request.replica_id, request.replica_state.replica_id = 2, -1
@@ -139,7 +139,7 @@ def test_fetch_of_every_version_counts_in_a_static_quorum(version: int) -> None:
     assert leader.core.high_watermark == leader.core.log_end_offset
 
 
-def test_disk_that_was_replaced_under_a_voters_id_does_not_count__kip853(leader: Lone) -> None:
+def test_replaced_disk_under_a_voters_id_does_not_count__kip853(leader: Lone) -> None:
     leader.ask(fetch(2, LEADS, END, LEADS, generation=1))
     assert leader.core.high_watermark == -1
 
@@ -170,9 +170,7 @@ def test_fetches_of_observers_do_not_keep_the_leader(leader: Lone) -> None:
 
 
 @pytest.mark.parametrize(("replica_id", "keeps"), [(1, False), (2, True)])
-def test_fetches_of_a_snapshot_keep_the_leader_unless_they_come_in_its_own_name(
-    replica_id: int, keeps: bool
-) -> None:
+def test_fetches_of_a_snapshot_keep_the_leader_unless_they_have_its_id(replica_id: int, keeps: bool) -> None:
     snapshot_id = OffsetAndEpoch(5, 4)
     leader = Lone(snapshots={snapshot_id: 100}).lead()
     m = fetch_snapshot_request
@@ -185,7 +183,7 @@ def test_fetches_of_a_snapshot_keep_the_leader_unless_they_come_in_its_own_name(
     assert (leader.core.state is State.LEADER) is keeps
 
 
-def test_single_voter_leads_on_though_no_replica_fetches() -> None:
+def test_single_voter_keeps_leading_though_no_replica_fetches() -> None:
     lone = Lone(voters=[1])
     lone.wait(60_000)
     assert lone.core.state is State.LEADER
@@ -242,7 +240,7 @@ def test_successors_are_named_the_most_caught_up_first(leader: Lone) -> None:
     ]
 
 
-def test_end_of_the_epoch_is_sent_again_to_those_that_have_not_answered(leader: Lone) -> None:
+def test_end_of_the_epoch_is_resent_to_voters_that_have_not_answered(leader: Lone) -> None:
     leader.step(ResignRequested(LEADS))
     to_2, to_3 = leader.sent("EndQuorumEpoch")
     leader.tell(to_2, end_answer(LEADS, leader=1))
@@ -251,13 +249,13 @@ def test_end_of_the_epoch_is_sent_again_to_those_that_have_not_answered(leader: 
     assert leader.asks("EndQuorumEpoch") == [3]
 
 
-def test_leader_that_resigned_lets_the_epoch_go_after_an_election_timeout(leader: Lone) -> None:
+def test_resigned_leader_becomes_unattached_after_an_election_timeout(leader: Lone) -> None:
     leader.step(ResignRequested(LEADS))
     leader.wait_for(State.PROSPECTIVE, longest_ms=2 * leader.config.election_timeout_ms)
     assert leader.core.epoch == LEADS + 1
 
 
-def test_leader_that_resigned_follows_the_next(leader: Lone) -> None:
+def test_resigned_leader_follows_the_next_leader(leader: Lone) -> None:
     leader.step(ResignRequested(LEADS))
     partition_of(leader.ask(begin(3, LEADS + 1)))
     assert (leader.core.state, leader.core.leader_id) == (State.FOLLOWER, 3)
@@ -273,7 +271,7 @@ def test_end_of_the_epoch_by_another_leader_is_followed_and_succeeded(leader: Lo
 # --- leaving ------------------------------------------------------------------------------------------
 
 
-def test_leader_that_leaves_waits_until_another_leads(leader: Lone) -> None:
+def test_leader_that_shuts_down_waits_until_another_leads(leader: Lone) -> None:
     leader.step(ShutdownRequested(5_000))
     assert (leader.core.state, leader.asks("EndQuorumEpoch")) == (State.RESIGNED, [2, 3])
     assert partition_of(leader.ask(vote(2, LEADS + 1, last=(END, LEADS)))).vote_granted
@@ -282,7 +280,7 @@ def test_leader_that_leaves_waits_until_another_leads(leader: Lone) -> None:
     assert ShutdownCompleted() in leader.effects
 
 
-def test_leader_without_a_successor_leaves_when_its_time_is_over(leader: Lone) -> None:
+def test_leader_without_a_successor_shuts_down_when_its_time_is_over(leader: Lone) -> None:
     leader.step(ShutdownRequested(5_000))
     leader.wait(4_999)
     assert not any(isinstance(one, ShutdownCompleted) for one in leader.effects)
@@ -314,7 +312,7 @@ def test_followers_and_observers_are_described_by_their_last_fetch__kip836(leade
     assert [one.last_caught_up_timestamp for one in told.current_voters][1:] == [-1, -1]
 
 
-def test_follower_that_goes_back_is_described_so_and_the_high_watermark_stays(leader: Lone) -> None:
+def test_lower_fetch_offset_is_described_and_the_high_watermark_stays(leader: Lone) -> None:
     committed(leader)
     leader.ask(fetch(2, LEADS, 10, 4))  # it lost its disk's tail
     told = describe(leader)
@@ -340,7 +338,7 @@ def test_static_voters_are_described_without_directory_ids() -> None:
 # --- voters from two places ---------------------------------------------------------------------------
 
 
-def test_voters_of_the_log_win_over_configured_ones() -> None:
+def test_voters_of_the_log_replace_configured_ones() -> None:
     addresses = {one: (f"n{one}", 9000 + one) for one in (1, 7, 8, 9)}
     history = ControlRecordHistory(VoterSet.from_static(LISTENER, addresses))
     assert (history.voters.ids, history.kraft_version) == ([1, 7, 8, 9], 0)
@@ -376,7 +374,7 @@ def test_other_voters_commit_what_a_leader_with_a_slow_disk_has_yet_to_sync(lead
     assert (shown.offset, shown.end_offset) == (END, END + 1)
 
 
-def test_late_answer_to_a_fetch_of_before_does_not_disturb_a_leader() -> None:
+def test_late_answer_to_an_earlier_fetch_does_not_disturb_a_leader() -> None:
     lone = Lone()
     (old,) = lone.sent("Fetch")
     lone.lead()
@@ -385,7 +383,7 @@ def test_late_answer_to_a_fetch_of_before_does_not_disturb_a_leader() -> None:
 
 
 @pytest.mark.parametrize("error", [ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.INCONSISTENT_CLUSTER_ID])
-def test_peer_that_refuses_is_left_alone_for_a_backoff(error: ErrorCode) -> None:
+def test_peer_that_refuses_gets_no_request_for_a_backoff(error: ErrorCode) -> None:
     lone = Lone()
     for send in lone.stand():
         answer = vote_answer(EPOCH, True)

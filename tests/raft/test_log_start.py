@@ -61,7 +61,7 @@ def test_the_slowest_live_replica_counts_observers_included__kip630() -> None:
     assert lone.core.live_replicas_end == 7
 
 
-def test_a_replica_that_stopped_fetching_is_not_waited_for__kip630() -> None:
+def test_a_replica_that_stopped_fetching_does_not_count__kip630() -> None:
     lone = settled(leader())
     lone.ask(fetch(9, LEADS, 5, 4))
     asked_ms = lone.now_ms

@@ -66,7 +66,7 @@ def test_end_of_an_epoch_is_where_the_next_begins(epochs: list[int], asked: int)
 
 
 @given(st.lists(st.integers(1, 9), max_size=12).map(sorted), st.data())
-def test_truncated_log_is_the_log_that_was_never_longer(epochs: list[int], data: st.DataObject) -> None:
+def test_truncated_log_equals_a_log_that_was_never_longer(epochs: list[int], data: st.DataObject) -> None:
     end_offset = data.draw(st.integers(0, len(epochs)))
     log, short = view(epochs), view(epochs[:end_offset])
     log.truncate_to(end_offset)
@@ -131,7 +131,7 @@ def test_bootstrap_checkpoint_is_no_snapshot_to_fetch() -> None:
     assert log.locate(0, 0).fit is Fit.VALID
 
 
-def test_log_that_was_reset_goes_on_from_the_snapshot() -> None:
+def test_log_that_was_reset_continues_after_the_snapshot() -> None:
     log = with_snapshot()
     log.reset_to(OffsetAndEpoch(20, 5), 100)
     assert log.end == (20, 5)

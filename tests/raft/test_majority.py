@@ -30,7 +30,9 @@ def test_an_empty_set_of_voters_has_no_majority() -> None:
 
 
 @given(st.integers(1, 9), st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=20))
-def test_votes_count_voters_once_and_others_never(voters: int, answers: list[tuple[int, bool]]) -> None:
+def test_votes_count_each_voter_once_and_no_other_replica(
+    voters: int, answers: list[tuple[int, bool]]
+) -> None:
     votes = Votes([ReplicaKey(one) for one in range(voters)], 0)
     counted = {0: True}
     for voter_id, granted in answers:

@@ -98,7 +98,7 @@ def commit(leader: Lone, *voters: int) -> None:
 # --- adding -------------------------------------------------------------------------------------------
 
 
-def test_new_voter_is_asked_what_it_supports_then_written_committed_and_answered(leader: Lone) -> None:
+def test_adding_a_voter_probes_it_writes_the_record_and_answers_after_commit(leader: Lone) -> None:
     probed(leader)
     assert leader.core.voters.ids == [1, 2, 3, 4]  # in force before it is committed
     assert error_of(leader) is None
@@ -109,7 +109,7 @@ def test_new_voter_is_asked_what_it_supports_then_written_committed_and_answered
     assert error_of(leader) is ErrorCode.NONE
 
 
-def test_request_that_does_not_wait_for_the_commit_is_answered_before_it__kip1186(leader: Lone) -> None:
+def test_add_without_ack_when_committed_is_answered_before_it__kip1186(leader: Lone) -> None:
     probed(leader, ADD_4_EARLY)
     assert error_of(leader) is ErrorCode.NONE
     assert leader.core.high_watermark == END
@@ -133,13 +133,13 @@ def test_new_voter_that_cannot_follow_the_quorum_is_not_added(
     assert (error_of(leader), leader.core.voters.ids) == (error, [1, 2, 3])
 
 
-def test_new_voter_that_was_never_level_is_not_added(leader: Lone) -> None:
+def test_new_voter_that_was_never_caught_up_is_not_added(leader: Lone) -> None:
     leader.ask(fetch(5, LEADS, 10, 4))
     probed(leader, add_of(5))
     assert (error_of(leader), leader.core.voters.ids) == (ErrorCode.REQUEST_TIMED_OUT, [1, 2, 3])
 
 
-def test_new_voter_that_was_level_and_has_been_silent_for_an_hour_is_not_added(leader: Lone) -> None:
+def test_new_voter_that_has_been_silent_for_an_hour_is_not_added(leader: Lone) -> None:
     for _ in range(120):  # an hour, which is Kafka's limit
         leader.wait(30_000)
         leader.ask(fetch(2, LEADS, END, LEADS))
@@ -156,7 +156,7 @@ def test_answer_of_an_earlier_probe_does_not_count_for_a_later_one(leader: Lone)
     assert leader.core.voters.ids == [1, 2, 3]
 
 
-def test_change_goes_on_without_an_answer_when_its_sender_is_gone(leader: Lone) -> None:
+def test_change_continues_without_an_answer_if_its_sender_disconnects(leader: Lone) -> None:
     probed(leader)
     leader.step(RequestAbandoned(leader.last_asked))
     leader.wait(10)
@@ -207,7 +207,7 @@ def test_change_after_an_update_waits_for_its_commit(leader: Lone) -> None:
 
 
 @pytest.mark.parametrize("message", [ADD_4, REMOVE_3])
-def test_change_that_does_not_commit_in_time_is_answered_so(leader: Lone, message: Any) -> None:
+def test_change_that_does_not_commit_in_time_is_answered_with_a_timeout(leader: Lone, message: Any) -> None:
     if message is ADD_4:
         probed(leader)
     else:
@@ -224,7 +224,7 @@ def test_change_fails_when_the_leadership_is_lost(leader: Lone, message: Any) ->
 
 
 @pytest.mark.parametrize("message", [ADD_4, REMOVE_3, update(2, 9999, EPOCH)])
-def test_change_is_asked_of_the_leader_only(message: Any) -> None:
+def test_change_is_refused_by_a_replica_that_does_not_lead(message: Any) -> None:
     assert Lone().follow(2).ask(message).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -267,18 +267,18 @@ def test_update_of_a_voter_writes_what_it_supports(leader: Lone) -> None:
     assert leader.core.log_end_offset == END + 1
 
 
-def test_voter_whose_record_is_out_of_date_says_so_once_a_fetch_timeout() -> None:
+def test_voter_with_an_outdated_record_sends_an_update_every_fetch_timeout() -> None:
     lone = Lone(max_kraft_version=2, fetch_max_wait_ms=10).follow(2)
     for _ in range(2):
         told = serve(lone, 2_050, "UpdateRaftVoter")
         assert len(told) == 1
 
 
-def test_voter_whose_record_is_right_says_nothing() -> None:
+def test_voter_with_a_current_record_sends_no_update() -> None:
     assert serve(Lone().follow(2), 5_000, "UpdateRaftVoter") == []
 
 
-def test_voter_says_that_it_is_out_of_date_even_when_a_fetch_was_under_way() -> None:
+def test_voter_sends_its_update_after_a_fetch_that_was_under_way() -> None:
     lone = Lone(max_kraft_version=2, fetch_timeout_ms=1_000, request_timeout_ms=5_000).follow(2)
     (first,) = lone.sent("Fetch")
     lone.wait(950)
@@ -300,7 +300,7 @@ def test_answer_to_an_update_that_names_a_later_leader_is_followed() -> None:
     assert (lone.core.state, lone.core.epoch, lone.core.leader_id) == (State.FOLLOWER, EPOCH + 1, 3)
 
 
-def test_leader_whose_hands_are_full_is_fetched_from_at_once() -> None:
+def test_refused_update_is_followed_by_a_fetch_at_once() -> None:
     lone = Lone(max_kraft_version=2, fetch_max_wait_ms=10).follow(2)
     (send,) = serve(lone, 2_100, "UpdateRaftVoter", answer=False)
     leader = CurrentLeader(2, EPOCH, "n2", 9002)
@@ -308,7 +308,7 @@ def test_leader_whose_hands_are_full_is_fetched_from_at_once() -> None:
     assert [one.destination.node_id for one in lone.sent("Fetch")] == [2]
 
 
-def test_a_later_leader_that_is_named_without_an_address_is_found_by_the_log() -> None:
+def test_a_later_leader_without_an_address_gets_it_from_the_voters_record() -> None:
     lone = Lone(max_kraft_version=2, fetch_max_wait_ms=10).follow(2)
     (send,) = serve(lone, 2_100, "UpdateRaftVoter", answer=False)
     leader = CurrentLeader(3, EPOCH + 1)
@@ -317,7 +317,7 @@ def test_a_later_leader_that_is_named_without_an_address_is_found_by_the_log() -
     assert found is not None and (lone.core.leader_id, found.host, found.port) == (3, "n3", 9003)
 
 
-def test_a_leader_that_knows_no_updates_of_voters_is_asked_again_a_timeout_later() -> None:
+def test_an_unsupported_update_is_retried_after_a_timeout() -> None:
     lone = Lone(static=True, fetch_max_wait_ms=10).follow(2)
     (send,) = serve(lone, 2_100, "UpdateRaftVoter", answer=False)
     lone.step(SendFailed(send.send_id, ErrorCode.UNSUPPORTED_VERSION))
@@ -326,14 +326,14 @@ def test_a_leader_that_knows_no_updates_of_voters_is_asked_again_a_timeout_later
     assert len(serve(lone, 400, "UpdateRaftVoter", answer=False)) == 1
 
 
-def test_voter_of_a_static_quorum_reports_once_to_every_leader_what_it_supports() -> None:
+def test_static_voter_reports_its_versions_once_to_every_leader() -> None:
     lone = Lone(static=True, fetch_max_wait_ms=10).follow(2)
     assert len(serve(lone, 10_000, "UpdateRaftVoter")) == 1
     lone.ask(begin(3, EPOCH + 1))
     assert len(serve(lone, 10_000, "UpdateRaftVoter", leader=3, epoch=EPOCH + 1)) == 1
 
 
-def test_upgrade_writes_the_voters_as_they_described_themselves__kip853() -> None:
+def test_upgrade_writes_the_voters_as_they_reported_themselves__kip853() -> None:
     lone = Lone(static=True, fetch_timeout_ms=60_000).lead()
     lone.sync()
     lone.ask(fetch(2, LEADS, lone.core.log_end_offset, LEADS))
@@ -411,12 +411,12 @@ def test_replica_that_may_not_join_does_not_ask(options: dict[str, Any]) -> None
         assert serve(Lone(**options).follow(2), 5_000, kind) == []
 
 
-def test_change_of_a_leader_that_leaves_is_not_available(leader: Lone) -> None:
+def test_change_is_refused_by_a_leader_that_shuts_down(leader: Lone) -> None:
     leader.step(ShutdownRequested(5_000))
     assert leader.ask(REMOVE_3).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER  # it has resigned already
 
 
-def test_observer_is_no_voter_however_well_it_fetches(leader: Lone) -> None:
+def test_observer_that_fetches_does_not_become_a_voter(leader: Lone) -> None:
     leader.ask(fetch(4, LEADS, END, LEADS))
     assert leader.core.log.end == OffsetAndEpoch(END, LEADS)
     assert 4 not in leader.core.voters.ids

@@ -21,7 +21,7 @@ LEADS = EPOCH + 1
 NOBODY = uuid_text(bytes(16))
 
 
-def test_metrics_of_a_replica_follow_what_it_does() -> None:
+def test_metrics_of_a_replica_follow_its_state() -> None:
     lone = Lone()
     told = lone.core.metrics(lone.now_ms)
     assert (told.current_state, told.current_leader, told.current_vote) == ("unattached", -1, -1)
@@ -54,7 +54,7 @@ def test_metrics_of_a_replica_follow_what_it_does() -> None:
     assert told.fetch_records_rate == 0
 
 
-def test_what_only_a_leader_measures_is_gone_with_the_leadership() -> None:
+def test_metrics_of_a_leader_end_with_its_leadership() -> None:
     lone = Lone().lead()
     names = set(lone.core.metrics(lone.now_ms).by_name())
     assert {"number-of-observers", "uncommitted-voter-change", "log-end-offset"} <= names
@@ -66,7 +66,7 @@ def test_what_only_a_leader_measures_is_gone_with_the_leadership() -> None:
     assert lone.core.metrics(lone.now_ms).current_leader == 3
 
 
-def test_follower_measures_what_it_fetches_and_how_long_an_election_took() -> None:
+def test_follower_measures_fetched_records_and_election_time() -> None:
     lone = Lone()
     lone.stand()
     lone.now_ms += 11
@@ -86,12 +86,14 @@ def test_follower_measures_what_it_fetches_and_how_long_an_election_took() -> No
         (QuorumStateData(leader_id=2, leader_epoch=EPOCH), (1, 2, 3), "follower"),
     ],
 )
-def test_observer_is_called_so(election: QuorumStateData, voters: tuple[int, ...], state: str) -> None:
+def test_state_of_an_observer_is_observer(
+    election: QuorumStateData, voters: tuple[int, ...], state: str
+) -> None:
     lone = Lone(election, voters=voters)
     assert lone.core.metrics(lone.now_ms).current_state == state
 
 
-def test_vote_shows_in_the_state_as_in_kafka() -> None:
+def test_vote_appears_in_the_state_as_in_kafka() -> None:
     lone = Lone()
     lone.ask(vote(2))
     told = lone.core.metrics(lone.now_ms)
@@ -101,7 +103,7 @@ def test_vote_shows_in_the_state_as_in_kafka() -> None:
     assert lone.core.metrics(lone.now_ms).current_state == "prospective-voted"
 
 
-def test_what_was_measured_is_forgotten_after_two_windows() -> None:
+def test_measured_values_are_dropped_after_two_windows() -> None:
     recent = Recent()
     recent.record(4, 1_000)
     recent.record(8, 1_000)

@@ -46,12 +46,12 @@ def history(seed: int, *, acts: int = 120) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_any_history_keeps_the_invariants_and_ends_in_agreement(seed: int) -> None:
+def test_any_history_keeps_the_invariants_and_ends_with_equal_replicas(seed: int) -> None:
     assert history(seed)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
-def test_planted_defect_is_caught(mutant: mutants.Patch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_defect_is_detected(mutant: mutants.Patch, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)
     for seed in range(60):
         try:

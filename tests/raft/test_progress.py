@@ -28,7 +28,7 @@ def test_a_replica_at_the_end_of_the_log_is_caught_up_now() -> None:
     assert one.last_caught_up_ms == 200
 
 
-def test_a_replica_that_has_what_there_was_was_caught_up_at_its_last_fetch() -> None:
+def test_a_replica_at_the_last_fetchs_log_end_was_caught_up_at_that_time() -> None:
     one = ReplicaProgress(observer(9))
     one.fetched(0, 1, 100)
     one.fetched(1, 5, 200)
@@ -37,7 +37,7 @@ def test_a_replica_that_has_what_there_was_was_caught_up_at_its_last_fetch() -> 
     assert one.last_caught_up_ms == 100
 
 
-def test_an_empty_log_at_the_last_fetch_shows_nothing() -> None:
+def test_a_fetch_of_an_empty_log_does_not_count_as_caught_up() -> None:
     one = ReplicaProgress(observer(9))
     one.fetched(0, 1, 100)
     one.last_fetch_leader_end_offset = 0
@@ -56,7 +56,7 @@ def test_an_observer_may_join_once_it_has_been_caught_up_and_still_fetches() -> 
     assert not leader.is_caught_up(key, 3_600_001)
 
 
-def test_the_most_caught_up_succeed_first_and_the_unheard_last() -> None:
+def test_the_most_caught_up_succeed_first_and_silent_voters_last() -> None:
     leader = progress(0, 1, 2, 3)
     leader.fetched(NODES[2].key, 0, 5, 10)
     leader.fetched(NODES[3].key, 4, 5, 10)
@@ -75,7 +75,7 @@ def test_silent_observers_are_forgotten_and_the_leader_itself_never() -> None:
     assert set(leader.observers) == {NODES[0].key}
 
 
-def test_the_slowest_live_replica_is_neither_silent_nor_the_leader() -> None:
+def test_the_slowest_live_replica_excludes_silent_ones_and_the_leader() -> None:
     leader = progress(0, 1)
     leader.local_synced(3)
     assert leader.slowest_live_end(0) is None
@@ -86,7 +86,7 @@ def test_the_slowest_live_replica_is_neither_silent_nor_the_leader() -> None:
     assert leader.slowest_live_end(2000 + LIVE_REPLICA_MS) is None
 
 
-def test_without_a_record_of_it_kraft_version_is_0() -> None:
+def test_without_a_record_kraft_version_is_0() -> None:
     assert ControlRecordHistory().kraft_version_at(10) == 0
     assert ControlRecordHistory().kraft_version == 0
 
@@ -102,7 +102,7 @@ def test_equal_voter_sets_are_one_key() -> None:
     assert len({one, same, other}) == 2
 
 
-def test_voters_and_progress_show_themselves_in_a_line() -> None:
+def test_voters_and_progress_have_a_repr_of_one_line() -> None:
     leader = progress(0, 1)
     leader.fetched(NODES[1].key, 4, 5, 10)
     leader.fetched(observer(9), 4, 5, 10)

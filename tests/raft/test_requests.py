@@ -94,9 +94,7 @@ def test_vote_for_another_cluster_or_topic_is_refused_as_a_whole(
         (vote_request(directory=directory_id(9)), ErrorCode.INVALID_VOTER_KEY),
     ],
 )
-def test_vote_that_makes_no_sense_is_refused(
-    world: World, request_: vote.VoteRequest, error: ErrorCode
-) -> None:
+def test_invalid_vote_request_is_refused(world: World, request_: vote.VoteRequest, error: ErrorCode) -> None:
     told = partition(answer(world, request_))
     assert (told.error_code, told.vote_granted) == (error, False)
     assert (told.leader_id, told.leader_epoch) == (1, 1)
@@ -161,7 +159,7 @@ def test_leader_of_a_higher_epoch_is_followed(world: World) -> None:
         (begin_request(1, 1, voter=3), ErrorCode.INVALID_VOTER_KEY),
     ],
 )
-def test_begin_quorum_epoch_that_contradicts_changes_nothing(
+def test_contradictory_begin_quorum_epoch_changes_nothing(
     world: World, message: Message, error: ErrorCode
 ) -> None:
     assert partition(answer(world, message)).error_code == error
@@ -220,14 +218,14 @@ def with_snapshot(world: World) -> World:
         (snapshot_request(position=100), ErrorCode.POSITION_OUT_OF_RANGE),
     ],
 )
-def test_fetch_snapshot_that_cannot_be_served_says_why__kip630(
+def test_unservable_fetch_snapshot_is_refused_with_an_error__kip630(
     with_snapshot: World, request_: snapshot.FetchSnapshotRequest, error: ErrorCode
 ) -> None:
     assert partition(answer(with_snapshot, request_)).error_code == error
 
 
 @pytest.mark.parametrize(("position", "max_bytes", "piece"), [(0, 40, 40), (80, 40, 20), (99, 40, 1)])
-def test_fetch_snapshot_brings_a_piece_and_the_size_of_the_whole(
+def test_fetch_snapshot_returns_a_piece_and_the_size_of_the_whole(
     with_snapshot: World, position: int, max_bytes: int, piece: int
 ) -> None:
     told = partition(answer(with_snapshot, snapshot_request(position=position, max_bytes=max_bytes)))
@@ -237,7 +235,7 @@ def test_fetch_snapshot_brings_a_piece_and_the_size_of_the_whole(
     assert isinstance(effect, RespondSnapshot)
 
 
-def test_of_several_partitions_the_logs_is_answered_with_the_spare_bytes__kip630(
+def test_metadata_partition_gets_the_spare_bytes_of_others__kip630(
     with_snapshot: World,
 ) -> None:
     request = snapshot_request(max_bytes=40)
@@ -303,7 +301,7 @@ def update_request(**more: Any) -> UpdateRaftVoterRequest:
         (update_request(directory=directory_id(9)), ErrorCode.VOTER_NOT_FOUND),
     ],
 )
-def test_change_of_the_voters_that_cannot_be_made_says_why__kip853(
+def test_impossible_change_of_the_voters_is_refused_with_an_error__kip853(
     world: World, request_: Message, error: ErrorCode
 ) -> None:
     end_offset = world.core(1).log_end_offset
@@ -333,7 +331,7 @@ def test_new_voter_that_does_not_fetch_is_not_added(world: World) -> None:
 @pytest.mark.parametrize(
     "message", [add_request(), RemoveRaftVoterRequest("cluster", 1, directory_id(1)), update_request()]
 )
-def test_changes_are_not_available_while_the_leader_shuts_down(message: Message) -> None:
+def test_changes_are_refused_while_the_leader_shuts_down(message: Message) -> None:
     world = World()
     world.autosync = False
     world.add_voters([1])

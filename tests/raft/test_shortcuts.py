@@ -34,7 +34,7 @@ def trace(seed: int, patch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_calm_leader_that_skips_what_is_not_due_does_the_same_as_one_that_polls_all(
+def test_leader_that_skips_work_that_is_not_due_does_the_same_as_without(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick = trace(seed, monkeypatch)
@@ -42,7 +42,7 @@ def test_calm_leader_that_skips_what_is_not_due_does_the_same_as_one_that_polls_
     assert trace(seed, monkeypatch) == quick
 
 
-def test_answer_without_news_is_one_object_until_it_would_be_another() -> None:
+def test_answer_without_news_is_shared_until_it_changes() -> None:
     world = World()
     world.add_voters([1])
     world.start(1)
@@ -70,7 +70,7 @@ def test_answer_without_news_is_one_object_until_it_would_be_another() -> None:
 
 
 @pytest.mark.parametrize("with_snapshot", [False, True])
-def test_position_in_the_last_epoch_is_found_without_looking_at_the_others(with_snapshot: bool) -> None:
+def test_position_in_the_last_epoch_is_located_as_by_a_full_search(with_snapshot: bool) -> None:
     snapshots = {OffsetAndEpoch(4, 2): 10} if with_snapshot else {}
     log = LogView(
         4 if with_snapshot else 0, 12, [(2, 4), (3, 8)] if with_snapshot else [(1, 0), (3, 8)], snapshots

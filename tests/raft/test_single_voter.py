@@ -127,7 +127,7 @@ def test_appends_that_arrive_during_a_sync_share_the_next_one() -> None:
     assert AppendCommitted("b", 6) in seen and AppendCommitted("c", 6) in seen
 
 
-def test_awaiting_commit_waits_for_what_was_appended_before() -> None:
+def test_an_empty_append_waits_for_the_commit_of_earlier_records() -> None:
     world, seen = one_voter()
     world.run(10)
     seen.clear()
@@ -164,7 +164,7 @@ def test_append_decided_in_another_epoch_is_refused(epoch: int) -> None:
     assert seen == [AppendRefused("a", ErrorCode.NOT_CONTROLLER)]
 
 
-def test_atomic_append_of_more_than_a_batch_may_hold_is_refused_and_any_other_is_cut() -> None:
+def test_oversized_atomic_append_is_refused_and_any_other_is_split() -> None:
     world, seen = one_voter()
     world.run(10)
     seen.clear()

@@ -23,7 +23,7 @@ def only_a_snapshot() -> Lone:
     [((10, 4), True), ((11, 4), True), ((1, 5), True), ((9, 4), False), ((99, 3), False), ((0, 0), False)],
 )
 @pytest.mark.parametrize("pre_vote", [False, True])
-def test_it_votes_for_whose_log_is_at_least_as_long_as_the_snapshot(
+def test_it_votes_for_a_log_at_least_as_long_as_the_snapshot(
     last: tuple[int, int], granted: bool, pre_vote: bool
 ) -> None:
     answer = only_a_snapshot().ask(vote(2, EPOCH + 1, last=last, pre_vote=pre_vote))
@@ -37,7 +37,7 @@ def test_it_starts_an_election_with_the_end_of_the_snapshot() -> None:
         assert (asked.last_offset, asked.last_offset_epoch) == LOG_END
 
 
-def test_it_leads_from_the_end_of_the_snapshot_on() -> None:
+def test_its_leadership_starts_at_the_end_of_the_snapshot() -> None:
     lone = only_a_snapshot().lead()
     [appended] = [one for one in lone.effects if isinstance(one, AppendRecords)]
     assert parse_header(memoryview(appended.data)).base_offset == LOG_END.offset

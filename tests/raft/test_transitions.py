@@ -22,7 +22,7 @@ EPOCHS = st.integers(0, 1 << 31)
 
 
 @given(st.sampled_from(State), st.sampled_from(Cause), EPOCHS, EPOCHS)
-def test_every_state_and_cause_is_a_way_of_the_table_or_an_error(
+def test_every_state_and_cause_is_a_transition_of_the_table_or_an_error(
     state: State, cause: Cause, epoch: int, new_epoch: int
 ) -> None:
     try:
@@ -48,7 +48,7 @@ def test_leader_leaves_by_resigning_or_by_a_higher_epoch() -> None:
     assert causes == {Cause.RESIGNATION, Cause.HIGHER_EPOCH, Cause.LEADER_OF_HIGHER_EPOCH}
 
 
-def test_resigned_never_comes_back_within_its_epoch_but_to_start_anew() -> None:
+def test_resigned_is_entered_again_in_its_epoch_only_by_a_start() -> None:
     for state, cause in TRANSITIONS:
         if state is State.RESIGNED and (state, cause) not in RAISES_EPOCH:
             assert cause is Cause.STARTED

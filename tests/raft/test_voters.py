@@ -24,7 +24,7 @@ def batch(offset: int, *sets: VoterSet) -> bytes:
     return build_control_batch(records, offset, 1, 0)
 
 
-def test_voter_set_survives_its_record() -> None:
+def test_voter_set_survives_a_round_trip_through_its_record() -> None:
     record = voters(3, 1, 2).to_record()
     again = VoterSet.from_record(decode(type(record), 0, memoryview(encode_bytes(record, 0))))
     assert again == voters(1, 2, 3)
@@ -39,7 +39,7 @@ def test_static_voter_matches_by_id_and_a_dynamic_one_by_its_directory_too() -> 
     assert not voters(1).has_voter(ReplicaKey(1))
 
 
-def test_sets_change_by_one_voter_and_never_to_none() -> None:
+def test_sets_change_by_one_voter_and_are_never_empty() -> None:
     two = voters(1).with_voter(node(2))
     assert two == voters(1, 2)
     assert two is not None and two.with_voter(node(2)) is None
@@ -54,11 +54,11 @@ def test_sets_change_by_one_voter_and_never_to_none() -> None:
     assert voters(1).updated(node(1, generation=9), ignore_directory_id=True) is not None
 
 
-def test_zero_directory_is_an_unknown_one() -> None:
+def test_zero_directory_id_means_unknown() -> None:
     assert replica_key(1, bytes(16)) == ReplicaKey(1, None)
 
 
-def test_records_are_in_force_from_their_offset_on_and_undone_by_truncation() -> None:
+def test_records_apply_from_their_offset_on_and_truncation_undoes_them() -> None:
     history = ControlRecordHistory()
     history.read(bootstrap_batch(voters(1)), at_offset=-1)
     assert (history.voters, history.voters_offset, history.kraft_version) == (voters(1), -1, 1)
@@ -79,7 +79,7 @@ def test_batches_of_the_controller_change_nothing() -> None:
     assert history.previous_voters == history.voters
 
 
-def test_forgetting_the_past_keeps_what_is_in_force_at_the_new_start() -> None:
+def test_dropping_the_history_keeps_the_state_in_force_at_the_new_start() -> None:
     history = ControlRecordHistory()
     for offset, one in ((2, voters(1)), (5, voters(1, 2)), (8, voters(1, 2, 3))):
         history.read(batch(offset, one))
@@ -89,7 +89,7 @@ def test_forgetting_the_past_keeps_what_is_in_force_at_the_new_start() -> None:
     assert history.voters == voters(1, 2, 3)
 
 
-def test_voters_that_the_first_record_changes_are_known_until_that_is_committed() -> None:
+def test_voters_before_the_first_record_are_kept_until_it_is_committed() -> None:
     history = ControlRecordHistory()
     for offset, one in ((5, voters(1, 2)), (8, voters(1, 2, 3))):
         history.read(batch(offset, one))

@@ -45,7 +45,7 @@ def kept(memo: AnswerMemo, *sizes: int) -> list[object]:
     return list(memo.answers)
 
 
-def test_requests_of_a_full_header_up_to_a_kilobyte_have_a_key() -> None:
+def test_requests_with_a_full_header_up_to_a_kilobyte_have_a_key() -> None:
     memo = AnswerMemo([ApiKey.METADATA])
     whole = frame(b"", bytes(MAX_REQUEST_BYTES))
     sizes = (9, 10, 1024, 1025)
@@ -53,7 +53,7 @@ def test_requests_of_a_full_header_up_to_a_kilobyte_have_a_key() -> None:
 
 
 @pytest.mark.parametrize("client_id", [None, b"", b"c", b"another"])
-def test_requests_that_differ_in_client_and_correlation_id_alone_share_a_key(client_id: bytes | None) -> None:
+def test_requests_that_differ_only_in_client_and_correlation_id_share_a_key(client_id: bytes | None) -> None:
     memo = AnswerMemo([ApiKey.METADATA])
     key = memo.key(9, LISTENER, frame(b"one"))
     assert memo.key(1, LISTENER, frame(client_id)) == key
@@ -77,7 +77,7 @@ def test_requests_that_differ_in_client_and_correlation_id_alone_share_a_key(cli
         ((8,) * 5, [4]),
     ],
 )
-def test_answers_are_kept_up_to_a_number_of_bytes_and_answers(
+def test_kept_answers_are_bounded_by_bytes_and_number(
     monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], left: list[int]
 ) -> None:
     monkeypatch.setattr(answer_memo, "MAX_BYTES", 100)
@@ -108,7 +108,7 @@ def test_the_same_request_on_another_listener_is_answered_anew() -> None:
     assert all(one is not None and one.answers is memo.answers for one in places)
 
 
-def test_an_answer_to_what_no_longer_holds_or_to_an_envelope_is_not_kept() -> None:
+def test_an_outdated_answer_or_one_to_an_envelope_is_not_kept() -> None:
     memo = AnswerMemo([ApiKey.METADATA])
     before = memo.answers
     memo.forget()
@@ -118,7 +118,7 @@ def test_an_answer_to_what_no_longer_holds_or_to_an_envelope_is_not_kept() -> No
     assert memo.answers == before == {}
 
 
-def test_a_kept_answer_has_the_requests_correlation_id_and_a_call_to_count() -> None:
+def test_a_kept_answer_has_the_requests_correlation_id_and_is_counted() -> None:
     key, principal = ApiKey.UNREGISTER_BROKER, Principal("User", "alice")
     memo, outbox = AnswerMemo([key]), Outbox()
 

@@ -52,7 +52,7 @@ def listed(version: int, levels: dict[str, int], *, unstable: bool = False) -> A
         ("jävä", "1", False),
     ],
 )
-def test_software_is_named_by_letters_and_digits_from_v3_on__kip511(
+def test_from_v3_on_invalid_software_names_are_refused__kip511(
     version: int, name: str, software_version: str, valid: bool
 ) -> None:
     if valid or version < 3:

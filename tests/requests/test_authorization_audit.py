@@ -54,7 +54,7 @@ def test_a_decision_is_audited_and_logged(
 
 
 @pytest.mark.parametrize(("allowances", "lines"), [(False, 2), (True, 5)])
-def test_allowances_are_counted_and_have_lines_if_asked_for(allowances: bool, lines: int) -> None:
+def test_allowances_are_counted_and_logged_if_configured(allowances: bool, lines: int) -> None:
     outbox = Outbox()
     audit = AuthorizationAudit(outbox, allowances=allowances)
     for allowed in (True, False, True, True, False):
@@ -64,7 +64,7 @@ def test_allowances_are_counted_and_have_lines_if_asked_for(allowances: bool, li
 
 
 @pytest.mark.parametrize("beyond", [-1, 0, 1, 7])
-def test_a_period_has_a_limited_number_of_lines_and_tells_how_many_it_omitted(beyond: int) -> None:
+def test_lines_per_period_are_limited_and_omitted_ones_are_counted(beyond: int) -> None:
     outbox = Outbox()
     audit = AuthorizationAudit(outbox)
     for _ in range(2):

@@ -154,12 +154,12 @@ def test_a_handler_authorizes_the_resources_that_its_request_names() -> None:
     assert authorizer.asked == [("User:ANONYMOUS", "10.0.0.1", AclOperation.CREATE, *topic)]
 
 
-def test_before_the_acls_are_known_calls_are_refused_and_nothing_is_logged() -> None:
+def test_before_acls_are_loaded_calls_are_refused_and_not_logged() -> None:
     (answer,) = Door(well, Only(None)).unregister()
     assert code_of(answer) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_a_fault_in_a_handler_costs_that_call_alone_and_is_logged_with_its_traceback() -> None:
+def test_a_fault_in_a_handler_fails_only_its_call_and_is_logged() -> None:
     door = Door(fault)
     said, answer = door.unregister()
     assert code_of(answer) == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -184,7 +184,7 @@ def test_requests_behind_one_that_failed_are_handled() -> None:
     assert answers == [(0, ErrorCode.UNKNOWN_SERVER_ERROR), (1, ErrorCode.NONE)]
 
 
-def test_an_answer_that_cannot_be_written_is_a_fault_of_its_handler() -> None:
+def test_an_answer_that_cannot_be_encoded_is_a_fault_of_its_handler() -> None:
     def handle(door: Door, call: Call) -> None:
         door.boundary.answer(call, UnregisterBrokerResponse(error_message="x" * 40_000))
 
@@ -192,7 +192,7 @@ def test_an_answer_that_cannot_be_written_is_a_fault_of_its_handler() -> None:
     assert code_of(answer) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_a_fault_behind_the_answer_is_logged_and_not_answered_again() -> None:
+def test_a_fault_after_the_answer_is_logged_and_not_answered_again() -> None:
     def handle(door: Door, call: Call) -> None:
         well(door, call)
         fault(door, call)
@@ -239,7 +239,7 @@ def test_a_refused_node_is_named_with_the_text_of_its_refusal() -> None:
     assert lines == ["no listeners"]
 
 
-def test_what_goes_on_after_the_handler_is_guarded_too() -> None:
+def test_continuations_of_a_handler_are_guarded_too() -> None:
     door = Door(lambda door, call: None)
     door.unregister()
     door.boundary.guard(door.calls[0], ZeroDivisionError("planted"))
@@ -285,7 +285,7 @@ def test_refusals_and_faults_are_counted_by_api_and_error() -> None:
     }
 
 
-def test_the_quorums_requests_are_refused_in_their_own_response() -> None:
+def test_raft_requests_are_refused_in_their_own_response() -> None:
     answer = Door(fault).send(ApiKey.VOTE, 1, VoteRequest())[-1]
     assert code_of(answer, ApiKey.VOTE, 1) == ErrorCode.UNKNOWN_SERVER_ERROR
 
@@ -303,7 +303,7 @@ def test_errors_that_a_handler_answers_are_counted_by_api() -> None:
 
 @pytest.mark.parametrize("ask", ["allows", "allows_quietly", "allows_on_any"])
 @pytest.mark.parametrize("allowances", [False, True])
-def test_a_permission_is_asked_for_the_calls_principal_and_address(ask: str, allowances: bool) -> None:
+def test_a_permission_is_checked_for_the_calls_principal_and_address(ask: str, allowances: bool) -> None:
     authorizer = Only(ALICE)
     door = Door(lambda door, call: None, authorizer)
     door.unregister(ALICE)
@@ -318,7 +318,9 @@ def test_a_permission_is_asked_for_the_calls_principal_and_address(ask: str, all
 
 
 @pytest.mark.parametrize(("code", "outer"), [(ErrorCode.NOT_CONTROLLER, True), (ErrorCode.NONE, False)])
-def test_an_envelope_tells_that_this_is_the_wrong_controller__kip590(code: ErrorCode, outer: bool) -> None:
+def test_an_envelope_at_a_standby_is_refused_with_not_controller__kip590(
+    code: ErrorCode, outer: bool
+) -> None:
     door = Door(lambda door, call: None)
     envelope = Call(1, 0, "C", "h", ApiKey.ENVELOPE, 0, 1, "c", None)
     call = Call(1, 0, "C", "h", ApiKey.UNREGISTER_BROKER, 0, 1, "c", None, envelope=envelope)

@@ -64,7 +64,7 @@ def last(turns: Generator[None, None, Any]) -> Any:
 
 @pytest.mark.parametrize("in_turns", [False, True])
 @pytest.mark.parametrize(("key", "version", "answer"), ANSWERS, ids=["short", "long", "records"])
-def test_an_answer_in_an_envelope_is_the_one_without_it_but_for_its_size__kip590(
+def test_an_answer_in_an_envelope_equals_the_plain_one_but_for_its_size__kip590(
     key: int, version: int, answer: Any, in_turns: bool
 ) -> None:
     expected = b"".join(encode_response(key, version, INNER_ID, answer))
@@ -90,7 +90,7 @@ def test_an_answer_in_an_envelope_is_the_one_without_it_but_for_its_size__kip590
     ],
 )
 @pytest.mark.parametrize("carried", [True, False])
-def test_an_envelope_at_the_wrong_controller_is_refused_itself__kip590(
+def test_an_envelope_at_the_wrong_controller_is_refused_as_a_whole__kip590(
     key: ApiKey, code: ErrorCode, wrong: bool, carried: bool
 ) -> None:
     answer = DescribeQuorumResponse() if key == ApiKey.DESCRIBE_QUORUM else CreateTopicsResponse()
@@ -106,14 +106,14 @@ def test_an_envelope_at_the_wrong_controller_is_refused_itself__kip590(
         assert message.error_code == 0 and message.response_data
 
 
-def test_records_that_were_read_are_filled_into_the_answer() -> None:
+def test_read_records_are_filled_into_the_answer() -> None:
     made = call(ApiKey.FETCH, 12, carried=False)
     effect = AnswerRecords(made, fetched(b""), 3, 9, 1 << 20)
     assert b"".join(effect.fill(memoryview(RECORDS))) == b"".join(made.frame(fetched(RECORDS)))
 
 
 @pytest.mark.parametrize("carried", [False, True])
-def test_an_answer_that_many_get_is_framed_like_one_of_its_own(carried: bool) -> None:
+def test_a_shared_answer_is_framed_like_a_separate_one(carried: bool) -> None:
     made, memo = call(ApiKey.UNREGISTER_BROKER, 0, carried=carried), FrameMemo()
     for code in (42, 42, 0):
         answer = UnregisterBrokerResponse(0, code, "no")

@@ -24,7 +24,7 @@ def header(key: int, version: int, client_id: bytes = b"c") -> bytes:
     return struct.pack(">hhih", key, version, 7, len(client_id)) + client_id
 
 
-def test_versions_in_an_unknown_version_are_a_call_of_their_client__kip511() -> None:
+def test_api_versions_in_an_unknown_version_is_a_call__kip511() -> None:
     frame = header(ApiKey.API_VERSIONS, 99) + bytes(1)
     call = read_call({}, 1, 2, "CONTROLLER", "10.0.0.1", frame)
     assert call.message == ApiVersionsRequest()
@@ -42,7 +42,7 @@ def test_an_envelope_carries_known_apis_and_versions_only(key: int, version: int
     assert str(error.value) == f"{where}: API {key} has no version {version}"
 
 
-def test_an_api_that_is_not_forwardable_is_no_call_whatever_else_is_wrong() -> None:
+def test_an_api_that_is_not_forwardable_is_refused_before_other_checks() -> None:
     outer = Call(1, 0, "CONTROLLER", "10.0.0.1", ApiKey.ENVELOPE, 0, 1, "c", None)
     assert read_carried(outer, header(ApiKey.VOTE, 99) + bytes(1), {ApiKey.CREATE_TOPICS}) is None
 
@@ -61,7 +61,7 @@ def test_a_request_of_a_served_version_becomes_a_call(
 
 
 @pytest.mark.parametrize("tags", [NO_TAGS, ONE_TAG])
-def test_tagged_fields_of_a_header_are_passed_over(tags: bytes) -> None:
+def test_tagged_fields_of_a_header_are_skipped(tags: bytes) -> None:
     frame = header(ApiKey.API_VERSIONS, 3) + tags + b"\x05java\x064.3.1\0"
     assert read_call(ROUTES, 1, 2, "C", "h", frame).message == SOFTWARE
 
@@ -83,7 +83,7 @@ def test_a_frame_without_a_whole_header_is_no_request(size: int) -> None:
 
 
 @pytest.mark.parametrize("client_id", [None, "admin"])
-def test_a_carried_request_is_a_call_at_the_envelopes_place__kip590(client_id: str | None) -> None:
+def test_a_carried_request_is_a_call_in_the_envelopes_slot__kip590(client_id: str | None) -> None:
     outer = Call(1, 2, "C", "h", ApiKey.ENVELOPE, 0, 1, "broker", None, arrived_ns=5, size_bytes=99)
     request = DeleteTopicsRequest(topic_names=("a",), timeout_ms=10)
     frame = b"".join(encode_request(ApiKey.DELETE_TOPICS, 5, 7, client_id, request))[4:]

@@ -80,7 +80,7 @@ class Connection:
         return message
 
 
-def test_a_login_is_answered_step_by_step_and_then_requests_pass() -> None:
+def test_a_login_is_answered_step_by_step_and_then_requests_are_served() -> None:
     connection = Connection()
     assert isinstance(connection.versions(), PassOn)
     shaken = connection.handshake()
@@ -127,7 +127,7 @@ def test_a_connection_logs_in_again_at_most_once_a_second__kip368() -> None:
     assert isinstance(lasting.handshake(), PassOn)
 
 
-def test_logging_in_again_by_another_mechanism_fails_without_an_answer__kip368() -> None:
+def test_reauthentication_by_another_mechanism_gets_no_answer__kip368() -> None:
     connection = Connection(SESSION_MS)
     connection.log_in()
     failed = connection.handshake(ANOTHER)
@@ -136,7 +136,7 @@ def test_logging_in_again_by_another_mechanism_fails_without_an_answer__kip368()
     assert f"re-authentication by {ANOTHER}" in failed.reason
 
 
-def test_an_unknown_mechanism_is_told_the_known_ones_and_the_connection_fails() -> None:
+def test_an_unknown_mechanism_is_refused_with_a_list_and_the_connection_fails() -> None:
     connection = Connection()
     failed = connection.handshake("NONE" + "X" * 100)
     answer = connection.answer(failed, HANDSHAKE, 1)
@@ -176,7 +176,7 @@ def test_after_a_handshake_of_v0_frames_are_bare_tokens() -> None:
     assert failing.raw(b"wrong") == Fail([], "the token is wrong")
 
 
-def test_versions_are_told_once_before_the_login_and_not_during_it() -> None:
+def test_api_versions_is_answered_once_before_the_login_and_not_during_it() -> None:
     connection = Connection()
     unknown = (18).to_bytes(2, "big") + (99).to_bytes(2, "big") + (1).to_bytes(4, "big") + b"\xff\xff\0"
     assert isinstance(connection.raw(unknown), PassOn)
@@ -198,13 +198,13 @@ def test_versions_are_told_once_before_the_login_and_not_during_it() -> None:
         (b"\0\x24\0\x02\0\0\0\1\xff\xff\0\1\0", "SaslAuthenticate without a handshake"),
     ],
 )
-def test_nothing_else_before_the_login_is_answered(frame: bytes, reason: str) -> None:
+def test_other_requests_before_the_login_are_not_answered(frame: bytes, reason: str) -> None:
     outcome = Connection().raw(frame)
     assert isinstance(outcome, End)
     assert outcome.reason.startswith(reason)
 
 
-def test_frames_are_looked_at_one_by_one_until_the_login_and_when_a_session_ends() -> None:
+def test_frames_are_checked_one_by_one_during_a_login_and_at_a_sessions_end() -> None:
     connection = Connection(SESSION_MS)
 
     def needs_look(*beginnings: bytes) -> bool:

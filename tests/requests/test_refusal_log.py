@@ -44,7 +44,7 @@ def fetch(node_id: int) -> FetchRequest:
 
 
 @pytest.mark.parametrize("node_id", [-1, 0, 7])
-def test_the_sender_of_a_request_is_found_wherever_its_id_stands(node_id: int) -> None:
+def test_the_sender_of_a_request_is_found_in_every_message_type(node_id: int) -> None:
     receiver = 100
     requests: list[tuple[int, Any]] = [
         (BROKER, BrokerRegistrationRequest(node_id)),
@@ -86,7 +86,7 @@ def test_the_sender_of_a_request_is_found_wherever_its_id_stands(node_id: int) -
         (BROKER, BrokerRegistrationRequest(OWN_ID), ErrorCode.NOT_CONTROLLER, False),
     ],
 )
-def test_refused_registrations_strangers_and_nodes_with_the_own_id_are_noted(
+def test_refused_registrations_strangers_and_own_ids_are_noted(
     key: int, message: Any, code: ErrorCode, noted: bool
 ) -> None:
     log = RefusalLog(outbox := Outbox())
@@ -114,7 +114,7 @@ def test_each_refusal_of_a_registration_has_a_remedy_that_fits(code: ErrorCode, 
 
 
 @pytest.mark.parametrize(("leads", "directory", "noted"), [(0, b"d", 0), (1, b"d", 1), (0, b"e", 1)])
-def test_a_node_that_asks_itself_for_the_leader_is_no_other_one(
+def test_a_nodes_requests_to_itself_are_not_those_of_another(
     leads: int, directory: bytes, noted: int
 ) -> None:
     log = RefusalLog(Outbox())
@@ -126,7 +126,7 @@ def test_a_node_that_asks_itself_for_the_leader_is_no_other_one(
 
 
 @pytest.mark.parametrize("node_id", [-1, 0, 1, 2])
-def test_before_the_own_id_is_known_no_fetch_has_it(node_id: int) -> None:
+def test_before_the_own_id_is_known_no_fetch_counts_as_its_own(node_id: int) -> None:
     log = RefusalLog(Outbox())
     log.note(call(ApiKey.FETCH, fetch(node_id)), (ErrorCode.INVALID_REQUEST,))
     assert log.lines(0) == []
@@ -173,7 +173,7 @@ def test_a_refusal_is_logged_and_audited_with_its_remedy(
     )
 
 
-def test_a_refusal_without_a_remedy_of_its_own_points_to_the_log_of_that_node() -> None:
+def test_a_refusal_without_a_remedy_points_to_the_log_of_that_node() -> None:
     log = RefusalLog(Outbox())
     log.note(call(BROKER, BrokerRegistrationRequest(-1)), (ErrorCode.INVALID_REQUEST,), "XX.")
     assert log.lines(0) == [
@@ -181,7 +181,7 @@ def test_a_refusal_without_a_remedy_of_its_own_points_to_the_log_of_that_node() 
     ]
 
 
-def test_each_peer_and_error_has_a_line_at_once_and_then_one_a_minute_with_a_count() -> None:
+def test_each_peer_and_error_is_logged_at_once_and_then_once_a_minute() -> None:
     log = RefusalLog(outbox := Outbox())
 
     def seen(at_ns: int, code: ErrorCode = NO_CLUSTER, host: str = "a", node_id: int = 7) -> list[int]:

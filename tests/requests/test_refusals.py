@@ -49,7 +49,7 @@ def test_a_refused_fetch_names_its_session_and_before_v13_its_partitions(version
 
 
 @pytest.mark.parametrize("version", [1, 12, 13])
-def test_refused_metadata_names_each_topic_that_was_asked_for(version: int) -> None:
+def test_refused_metadata_names_each_requested_topic(version: int) -> None:
     request = MetadataRequest([MetadataRequestTopic(name="a"), MetadataRequestTopic(bytes(16), None)])
     answer: Any = refuse(ApiKey.METADATA, version, request, ErrorCode.INVALID_REQUEST)
     assert [(one.name, one.error_code) for one in answer.topics] == [
@@ -59,7 +59,7 @@ def test_refused_metadata_names_each_topic_that_was_asked_for(version: int) -> N
     encode_bytes(answer, version)
 
 
-def test_a_refused_listing_of_reassignments_names_the_partitions_that_were_asked_for() -> None:
+def test_refused_listing_of_reassignments_names_the_requested_partitions() -> None:
     asked = ListPartitionReassignmentsRequest(1, [ListPartitionReassignmentsTopics("a", (2, 0))])
     answer: Any = refuse(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, asked, DENIED, "no")
     assert (answer.error_code, answer.error_message) == (DENIED, "no")
@@ -72,7 +72,7 @@ def test_a_refused_listing_of_reassignments_names_the_partitions_that_were_asked
     assert everything.topics == []
 
 
-def test_a_refusal_without_a_text_says_null_as_kafkas_do() -> None:
+def test_a_refusal_without_a_text_has_null_as_in_kafka() -> None:
     request = CreateTopicsRequest([CreatableTopic("a", 1, 1)])
     answer: Any = refuse(ApiKey.CREATE_TOPICS, 7, request, ErrorCode.REQUEST_TIMED_OUT)
     (topic,) = answer.topics
@@ -94,7 +94,7 @@ def test_a_refusal_without_a_text_says_null_as_kafkas_do() -> None:
         ),
     ],
 )
-def test_groups_and_transactions_that_a_request_lists_are_refused_one_by_one(
+def test_listed_groups_and_transactions_are_refused_one_by_one(
     key: ApiKey, request_: Any, listed: str, name: str
 ) -> None:
     answer: Any = refuse(key, 0, request_, DENIED)
@@ -102,7 +102,7 @@ def test_groups_and_transactions_that_a_request_lists_are_refused_one_by_one(
     assert found == [("a", DENIED), ("b", DENIED)]
 
 
-def test_partitions_of_topics_are_refused_with_their_index_alone() -> None:
+def test_partitions_of_topics_are_refused_with_their_index_only() -> None:
     rows = [offsets.ListOffsetsPartition(3, 9, 7), offsets.ListOffsetsPartition(0)]
     request = offsets.ListOffsetsRequest(-1, 0, [offsets.ListOffsetsTopic("a", rows)])
     answer: Any = refuse(ApiKey.LIST_OFFSETS, 9, request, DENIED)
@@ -125,7 +125,7 @@ def test_users_of_scram_are_refused_once_each_and_in_order() -> None:
     assert found == [("a", DENIED, "no"), ("b", DENIED, "no")]
 
 
-def test_entities_of_quotas_are_refused_as_they_were_sent() -> None:
+def test_entities_of_quotas_are_refused_in_the_form_that_was_sent() -> None:
     parts = [quotas.EntityData("user", "a"), quotas.EntityData("client-id", None)]
     request = quotas.AlterClientQuotasRequest([quotas.EntryData(parts, [])])
     answer: Any = refuse(ApiKey.ALTER_CLIENT_QUOTAS, 1, request, DENIED, "no")
@@ -138,7 +138,7 @@ def test_entities_of_quotas_are_refused_as_they_were_sent() -> None:
 
 
 @pytest.mark.parametrize("text", [None, "no"])
-def test_a_refusal_as_a_whole_has_its_text_and_names_no_elements(text: str | None) -> None:
+def test_a_refusal_of_the_whole_request_has_a_text_and_no_elements(text: str | None) -> None:
     answer: Any = refuse(ApiKey.UNREGISTER_BROKER, 0, UnregisterBrokerRequest(1), DENIED, text)
     assert (answer.error_code, answer.error_message) == (DENIED, text)
     partitions = AlterPartitionRequest(1, 2, [TopicData(bytes(16))])

@@ -24,7 +24,7 @@ def route(key: ApiKey, handle: Handle = lambda call: None, **fields: object) -> 
     return Route(key, None, None, lambda: handle, **fields)  # type: ignore[arg-type]
 
 
-def test_one_key_has_another_handler_on_another_kind_of_listener() -> None:
+def test_an_api_key_may_have_one_handler_per_kind_of_listener() -> None:
     handled: list[str] = []
     routes = [
         route(ApiKey.FETCH, lambda call: handled.append("quorum"), kinds=CONTROLLERS),
@@ -45,7 +45,7 @@ def test_two_handlers_of_one_api_on_one_kind_of_listener_are_refused() -> None:
         Registry(ListenerKind.CONTROLLER, [route(ApiKey.FETCH), route(ApiKey.FETCH)])
 
 
-def test_an_unstable_version_is_served_only_where_that_is_configured() -> None:
+def test_an_unstable_version_is_served_only_if_configured() -> None:
     routes = [route(ApiKey.INIT_PRODUCER_ID, kinds=CLIENTS)]
     assert Registry(ListenerKind.CLIENT, routes, unstable=True).versions() == [(22, 0, 6)]
     stable = Registry(ListenerKind.CLIENT, routes)

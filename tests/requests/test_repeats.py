@@ -8,7 +8,7 @@ from kraftd.requests import repeats as repeats_module
 from kraftd.requests.repeats import REPEAT_NS, Repeats
 
 
-def test_each_line_counts_what_came_since_the_one_before() -> None:
+def test_each_line_counts_the_events_since_the_last_line() -> None:
     repeats = Repeats()
     assert [repeats.due("peer", at) for at in (0, 1, 2)] == [1, 0, 0]
     assert repeats.due("peer", REPEAT_NS) == 3
@@ -16,7 +16,7 @@ def test_each_line_counts_what_came_since_the_one_before() -> None:
     assert repeats.due("another", 2 * REPEAT_NS) == 1
 
 
-def test_keys_with_a_text_are_listed_for_a_minute_after_they_came_last() -> None:
+def test_keys_with_a_text_are_listed_for_a_minute_after_their_last_event() -> None:
     repeats = Repeats()
     for key, at in (("a", 10), ("b", 20), ("silent", 30)):
         repeats.due(key, at)
@@ -29,7 +29,7 @@ def test_keys_with_a_text_are_listed_for_a_minute_after_they_came_last() -> None
     assert repeats.lately(REPEAT_NS + 40) == []
 
 
-def test_of_too_many_keys_the_one_that_came_first_of_all_is_forgotten(
+def test_beyond_the_limit_the_oldest_key_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(repeats_module, "MAX_PEERS", 2)

@@ -24,7 +24,7 @@ def call(
     return made
 
 
-def test_errors_are_found_wherever_they_stand_in_a_response() -> None:
+def test_errors_are_found_at_any_depth_of_a_response() -> None:
     exists = CreatableTopicResult("a", error_code=ErrorCode.TOPIC_ALREADY_EXISTS)
     topics = [exists, CreatableTopicResult("b"), exists]
     assert error_codes(CreateTopicsResponse(topics=topics)) == [36, 36]
@@ -36,7 +36,7 @@ def test_errors_are_found_wherever_they_stand_in_a_response() -> None:
     assert error_codes(CreateTopicsResponse(topics=[CreatableTopicResult("b")])) == []
 
 
-def test_errors_are_counted_by_api_and_an_answer_without_any_leaves_no_trace() -> None:
+def test_errors_are_counted_by_api_and_answers_without_errors_are_not() -> None:
     stats = RequestStats()
     stats.count_errors(ApiKey.BROKER_HEARTBEAT, BrokerHeartbeatResponse())
     assert stats.by_key == {}
@@ -69,7 +69,7 @@ def test_a_size_is_in_the_count_of_the_first_bound_that_it_does_not_exceed(
     assert sizes.bounds[sizes.counts.index(1)] == bound
 
 
-def test_a_request_in_an_envelope_counts_and_so_does_its_envelope() -> None:
+def test_a_request_in_an_envelope_and_its_envelope_are_both_counted() -> None:
     stats = RequestStats()
     outer = call(ApiKey.ENVELOPE, arrived_ns=5)
     stats.answered([call(ApiKey.CREATE_TOPICS, 7, arrived_ns=5, envelope=outer)], 5, 9)
@@ -113,7 +113,7 @@ def partitions(*codes: int) -> FetchableTopicResponse:
     ids=["partitions", "whole", "none", "feature", "whole and feature", "topics"],
 )
 @pytest.mark.parametrize("structs", [1, 4, 2_000])
-def test_errors_counted_in_turns_are_those_counted_at_once(
+def test_errors_counted_in_several_callbacks_equal_those_counted_at_once(
     monkeypatch: pytest.MonkeyPatch,
     response: Message,
     codes: list[int],

@@ -37,7 +37,7 @@ class Log:
         self.errors.append(fields)
 
 
-def test_each_event_is_a_line_with_time_node_offset_and_principal(tmp_path: Path) -> None:
+def test_each_event_has_a_line_with_time_node_offset_and_principal(tmp_path: Path) -> None:
     stream = AuditStream(str(tmp_path / "audit"), 3, Log())
     stream.write(DELETED, NOW_MS)
     stream.write(REFUSED, NOW_MS)
@@ -59,7 +59,7 @@ def test_each_event_is_a_line_with_time_node_offset_and_principal(tmp_path: Path
     assert refused["from_node"] == 7 and "end_offset" not in refused and "principal" not in refused
 
 
-def test_a_rotated_file_is_left_and_another_begun(tmp_path: Path) -> None:
+def test_after_a_rotation_a_new_file_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "audit"
     path.write_text('{"event":"of yesterday"}\n')
     stream = AuditStream(str(path), 3, Log())
@@ -74,7 +74,7 @@ def test_a_rotated_file_is_left_and_another_begun(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("target", "count"), [("", 0), ("stderr", 1)])
-def test_off_writes_nothing_and_stderr_there(
+def test_off_writes_nothing_and_stderr_writes_to_standard_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, target: str, count: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -88,7 +88,7 @@ def test_off_writes_nothing_and_stderr_there(
     assert [event["text"] for event in stream.recent()] == ["topics deleted: count 1, topics a"]
 
 
-def test_the_page_gets_the_last_hundred() -> None:
+def test_the_status_page_gets_the_last_hundred_events() -> None:
     stream = AuditStream("", 3, Log())
     for at in range(KEPT_EVENTS + 5):
         stream.write(REFUSED, at)
@@ -123,7 +123,7 @@ class FullDisk(io.BytesIO):
         return super().write(bytes(data[:half]))
 
 
-def test_a_line_behind_a_torn_one_is_a_line_of_its_own(tmp_path: Path) -> None:
+def test_after_a_torn_line_the_next_event_begins_a_new_line(tmp_path: Path) -> None:
     stream = AuditStream(str(tmp_path / "audit"), 3, Log())
     stream.close()
     stream._file = disk = FullDisk()
@@ -134,7 +134,7 @@ def test_a_line_behind_a_torn_one_is_a_line_of_its_own(tmp_path: Path) -> None:
     assert [json.loads(line)["event"] for line in whole] == ["node refused"] * 2
 
 
-def test_a_file_that_cannot_be_opened_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_reported_with_a_remedy(tmp_path: Path) -> None:
     for target in (tmp_path, tmp_path / "nowhere" / "audit"):
         with pytest.raises(ConfigError, match=r"kraftd.audit.log=.*cannot be opened: .*name a file that"):
             AuditStream(str(target), 3, Log())

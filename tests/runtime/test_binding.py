@@ -29,7 +29,7 @@ def test_an_empty_host_means_every_address_of_both_families() -> None:
         assert reaches("127.0.0.1", port) and reaches("::1", port)
 
 
-def test_a_given_host_means_that_address_alone() -> None:
+def test_a_given_host_means_that_address_only() -> None:
     with closing(listening_socket("127.0.0.1", 0, 5)) as four:
         assert not reaches("::1", four.getsockname()[1])
     with closing(listening_socket("::1", 0, 5)) as six:
@@ -57,7 +57,7 @@ def test_a_port_in_use_is_not_shared() -> None:
         (OSError(errno.EINVAL, ""), "10.0.0.1", 9093, "Correct the address in listeners"),
     ],
 )
-def test_each_cause_has_a_hint_that_fits_it(error: OSError, host: str, port: int, said: str) -> None:
+def test_each_cause_of_a_failed_bind_has_a_hint(error: OSError, host: str, port: int, said: str) -> None:
     assert remedy(error, "listeners", host, port).startswith(said)
 
 
@@ -79,7 +79,7 @@ def test_a_daemon_without_a_host_serves_both_families(tmp_path: Path) -> None:
         assert run("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}", "--timeout", "1").code == 5
 
 
-def test_a_host_that_does_not_resolve_is_named_at_the_start(tmp_path: Path) -> None:
+def test_a_host_that_does_not_resolve_is_reported_at_the_start(tmp_path: Path) -> None:
     config = write_config(tmp_path, listeners="CONTROLLER://nohost.invalid:9093")
     assert run("format", "-c", config, "-t", CLUSTER_ID, "--no-initial-controllers").code == 0
     done = run("start", config)

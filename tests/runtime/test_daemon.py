@@ -97,7 +97,7 @@ def listens(port: int) -> bool:
         return sock.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_it_serves_on_when_no_process_reads_what_it_announces(daemon: DaemonProcess) -> None:
+def test_it_keeps_serving_if_no_process_reads_its_announcement(daemon: DaemonProcess) -> None:
     assert daemon.stop() == 0
     assert daemon.begin().process is not None
     daemon.process.stdout.close()
@@ -210,7 +210,7 @@ def test_500_announcements_of_90_mib_cost_little_and_stop_no_client(daemon: Daem
     assert daemon.stop() == 0
 
 
-def test_a_port_in_use_is_named_and_nothing_is_damaged(daemon: DaemonProcess, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_and_nothing_is_damaged(daemon: DaemonProcess, tmp_path: Path) -> None:
     home = tmp_path / "second"
     home.mkdir()
     second = DaemonProcess(home, daemon.port).format()
@@ -232,7 +232,7 @@ def test_a_directory_locked_by_another_process_is_refused(daemon: DaemonProcess,
     assert daemon.client().api_versions().error_code == ErrorCode.NONE
 
 
-def test_an_unformatted_directory_says_what_to_run(tmp_path: Path) -> None:
+def test_an_unformatted_directory_is_refused_with_the_command_to_run(tmp_path: Path) -> None:
     done = DaemonProcess(tmp_path).kraftd("start", str(tmp_path / "controller.properties"), check=False)
     assert done.returncode != 0
     assert "kraftd format" in done.stderr

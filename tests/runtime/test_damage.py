@@ -31,7 +31,7 @@ def fetch_from(first: BatchHeader, epoch: int) -> FetchRequest:
     return FetchRequest(replica_state=ReplicaState(-1), max_bytes=1 << 20, topics=[topic])
 
 
-def test_a_fetch_of_damaged_batches_closes_the_connection_and_the_log_says_where(
+def test_a_fetch_of_damaged_batches_closes_the_connection_and_is_logged(
     tmp_path: Path,
 ) -> None:
     daemon = DaemonProcess(tmp_path).format().start()
@@ -86,7 +86,7 @@ def test_a_time_looked_up_in_damaged_batches_is_refused_and_the_process_lives(tm
         daemon.stop(signal.SIGKILL)
 
 
-def test_a_directory_whose_id_is_not_that_of_the_voter_says_so(tmp_path: Path) -> None:
+def test_a_directory_whose_id_is_not_the_voters_is_reported(tmp_path: Path) -> None:
     daemon = DaemonProcess(tmp_path).format().start()
     try:
         assert daemon.stop() == 0

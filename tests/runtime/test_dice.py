@@ -14,7 +14,7 @@ def test_uuids_of_several_draws_are_distinct_and_of_version_4() -> None:
     assert {uuid.UUID(bytes=one).version for one in drawn} == {4}
 
 
-def test_numbers_below_a_bound_are_all_thrown_and_none_else() -> None:
+def test_all_numbers_below_a_bound_are_drawn_and_no_others() -> None:
     dice = SystemDice()
     assert {dice.below(3) for _ in range(500)} == {0, 1, 2}
     assert dice.below(1) == 0

@@ -19,7 +19,7 @@ def create(client: Client, name: str) -> int:
     return int(client.ask(ApiKey.CREATE_TOPICS, 7, creation(name)).topics[0].error_code)
 
 
-def test_a_full_disk_stops_writes_and_room_lets_them_go_on(tmp_path: Path) -> None:
+def test_a_full_disk_blocks_writes_until_there_is_space(tmp_path: Path) -> None:
     with mounted(tmp_path / "small", "size=1m") as small:
         metrics_port = free_port()
         settings = {
@@ -60,7 +60,7 @@ def test_a_full_disk_stops_writes_and_room_lets_them_go_on(tmp_path: Path) -> No
             daemon.stop(signal.SIGKILL)
 
 
-def test_a_snapshot_that_finds_no_room_is_done_without_and_made_when_there_is_some(tmp_path: Path) -> None:
+def test_a_snapshot_that_finds_no_space_is_made_later(tmp_path: Path) -> None:
     with mounted(tmp_path / "small", "size=2m") as small:
         daemon = DaemonProcess(small, None, metadata__max__idle__interval__ms=0).format()
         daemon.log = tmp_path / "kraftd.log"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftd.histogram import TIME_BOUNDS_NS, Histogram
 
 
-def test_a_bound_belongs_to_its_own_count_and_what_is_above_all_to_the_last() -> None:
+def test_a_bound_is_in_its_own_count_and_larger_values_in_the_last() -> None:
     histogram = Histogram((10, 20))
     for value in (0, 10, 11, 20, 21, 1000):
         histogram.note(value)

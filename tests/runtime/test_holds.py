@@ -19,7 +19,7 @@ class Lines:
         self.said.append((text, fields))
 
 
-def test_every_step_is_in_one_count_and_bounds_are_part_of_their_own() -> None:
+def test_every_step_is_in_one_count_whose_bound_is_inclusive() -> None:
     holds = LoopHolds(Lines())
     for bound_ms in BOUNDS_MS:
         holds.note(DeadlineReached(), bound_ms * MS)
@@ -30,7 +30,7 @@ def test_every_step_is_in_one_count_and_bounds_are_part_of_their_own() -> None:
     assert holds.too_long == 7  # 20, 50, 100, 200, 500, 1000 and above
 
 
-def test_step_over_ten_milliseconds_is_logged_with_what_it_was() -> None:
+def test_step_over_ten_milliseconds_is_logged_with_its_cause() -> None:
     lines = Lines()
     holds = LoopHolds(lines)
     frames = [memoryview(b"\x00\x13rest"), memoryview(b"\x00\x01rest"), memoryview(b"\x00\x13")]

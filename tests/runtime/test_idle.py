@@ -22,14 +22,14 @@ class Clocks:
             self.idle.sample()
 
 
-def test_what_the_thread_does_not_use_is_idle() -> None:
+def test_time_that_the_thread_does_not_use_is_idle() -> None:
     clocks = Clocks()
     assert clocks.idle.measure() == 1
     clocks.live(20, busy=0.25)
     assert clocks.idle.measure() == pytest.approx(0.75)
 
 
-def test_what_was_more_than_a_minute_ago_does_not_count() -> None:
+def test_only_the_last_minute_counts() -> None:
     clocks = Clocks()
     clocks.live(600, busy=1.0)
     assert clocks.idle.measure() == 0

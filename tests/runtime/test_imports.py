@@ -12,7 +12,7 @@ OF_OTHERS = {"kraftd.client_node", "kraftd.client_node.node", "rich.console", "p
 LATE = OF_SECURITY | OF_OTHERS
 
 
-def test_a_daemon_loads_what_only_some_configurations_need_only_with_them() -> None:
+def test_optional_modules_are_loaded_only_if_configured() -> None:
     code = f"import sys, kraftd.runtime.daemon; print(*sorted(sys.modules.keys() & {LATE!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

@@ -67,7 +67,7 @@ def joining(tmp_path: Path) -> Iterator[list[Joining]]:
             one.stop(signal.SIGKILL)
 
 
-def test_a_controller_of_another_cluster_ends_and_says_what_to_do(
+def test_a_controller_of_another_cluster_exits_with_a_remedy(
     leader: DaemonProcess, joining: list[Joining], tmp_path: Path
 ) -> None:
     one = Joining(tmp_path / "one", f"127.0.0.1:{leader.port}").format_to_join(ANOTHER_CLUSTER)
@@ -80,7 +80,7 @@ def test_a_controller_of_another_cluster_ends_and_says_what_to_do(
         assert told in line["error"]
 
 
-def test_a_controller_with_the_leaders_id_ends_and_says_so(
+def test_a_controller_with_the_leaders_id_exits_with_the_reason(
     leader: DaemonProcess, joining: list[Joining], tmp_path: Path
 ) -> None:
     one = Joining(tmp_path / "one", f"127.0.0.1:{leader.port}", node_id=100).format_to_join()
@@ -98,7 +98,7 @@ def test_a_controller_with_the_leaders_id_ends_and_says_so(
     assert "node.id" in described.stderr
 
 
-def test_a_listener_that_answers_as_brokers_do_is_named(
+def test_a_brokers_listener_in_a_controllers_place_is_reported(
     leader: DaemonProcess, joining: list[Joining], tmp_path: Path
 ) -> None:
     (clients,) = re.findall(r"CLIENT://(\S+)", leader.properties.read_text())
@@ -110,7 +110,9 @@ def test_a_listener_that_answers_as_brokers_do_is_named(
     assert "LeaderId:               100" in described.stdout
 
 
-def test_peers_that_do_not_answer_are_named_with_their_reason(joining: list[Joining], tmp_path: Path) -> None:
+def test_peers_that_do_not_answer_are_reported_with_the_reason(
+    joining: list[Joining], tmp_path: Path
+) -> None:
     dead = free_port()
     servers = f"127.0.0.1:{dead},no-such-host.invalid:9093"
     one = Joining(tmp_path / "one", servers).format_to_join()
@@ -136,7 +138,7 @@ def test_peers_that_do_not_answer_are_named_with_their_reason(joining: list[Join
         (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak Kafka's protocol", "does not speak Kafka"),
     ],
 )
-def test_what_answers_in_a_controllers_place_is_named(
+def test_another_server_in_a_controllers_place_is_reported(
     joining: list[Joining], tmp_path: Path, greeting: bytes, why: str, command: str
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -166,7 +168,9 @@ def test_what_answers_in_a_controllers_place_is_named(
     ("greeting", "protocol"),
     [(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP"), (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc", "TLS")],
 )
-def test_a_client_of_another_protocol_is_named(leader: DaemonProcess, greeting: bytes, protocol: str) -> None:
+def test_a_client_of_another_protocol_is_logged(
+    leader: DaemonProcess, greeting: bytes, protocol: str
+) -> None:
     with socket.create_connection(("127.0.0.1", leader.port), 10) as client:
         client.sendall(greeting)
         assert client.recv(1) == b""
@@ -174,7 +178,7 @@ def test_a_client_of_another_protocol_is_named(leader: DaemonProcess, greeting: 
     assert f"speaks {protocol} on a plaintext connection" in told[-1]["reason"]
 
 
-def test_an_advertised_address_of_another_node_is_named(
+def test_an_advertised_address_of_another_node_is_reported(
     leader: DaemonProcess, joining: list[Joining], tmp_path: Path
 ) -> None:
     where = f"127.0.0.1:{leader.port}"

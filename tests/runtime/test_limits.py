@@ -17,7 +17,7 @@ def configured(*overrides: str) -> DaemonConfig:
     return load(ROOT / "config" / "controller.properties", overrides)
 
 
-def test_overrides_of_connections_are_by_address_and_names_are_looked_up() -> None:
+def test_connection_overrides_apply_by_address_and_names_are_resolved() -> None:
     overrides = "max.connections.per.ip.overrides=10.0.0.1:5,localhost:7,[::2]:9"
     found = limits(configured("max.connections.per.ip=3", overrides))
     assert [found.max_connections_from(ip) for ip in ("10.0.0.1", "127.0.0.1", "::2", "10.0.0.2")] == [
@@ -28,7 +28,7 @@ def test_overrides_of_connections_are_by_address_and_names_are_looked_up() -> No
     ]
 
 
-def test_an_override_of_a_host_that_is_not_found_keeps_the_daemon_from_starting() -> None:
+def test_an_override_of_an_unknown_host_prevents_the_start() -> None:
     config = configured("max.connections.per.ip.overrides=no.such.host.invalid:5")
     with pytest.raises(
         StartupError, match=r"max\.connections\.per\.ip\.overrides=no\.such\.host\.invalid:5: "
@@ -37,7 +37,7 @@ def test_an_override_of_a_host_that_is_not_found_keeps_the_daemon_from_starting(
 
 
 @pytest.mark.parametrize(("files", "connections"), [(64, 32), (80, 40), (256, 128), (1_024, 896)])
-def test_connections_leave_files_for_the_log_however_few_there_may_be(
+def test_the_connection_limit_reserves_file_descriptors_for_the_log(
     files: int, connections: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))

@@ -41,7 +41,7 @@ def daemon(tmp_path: Path) -> Iterator[Watched]:
     process.stop(signal.SIGKILL)
 
 
-def test_it_tells_of_the_cluster_of_requests_and_of_itself(daemon: Watched) -> None:
+def test_it_exposes_metrics_of_cluster_requests_and_process(daemon: Watched) -> None:
     client = daemon.start().client()
     register(client)
     for _ in range(2):
@@ -68,7 +68,7 @@ def test_it_tells_of_the_cluster_of_requests_and_of_itself(daemon: Watched) -> N
     assert daemon.stop() == 0
 
 
-def test_it_tells_of_snapshots_made_and_loaded(tmp_path: Path) -> None:
+def test_it_exposes_metrics_of_snapshots_made_and_loaded(tmp_path: Path) -> None:
     daemon = Watched(tmp_path, metadata__max__idle__interval__ms=0)
     daemon.format().start()
     controller, emitter = "kafka_controller_KafkaController_", "kafka_server_SnapshotEmitter_"
@@ -103,7 +103,7 @@ def test_it_tells_of_snapshots_made_and_loaded(tmp_path: Path) -> None:
         daemon.stop(signal.SIGKILL)
 
 
-def test_there_are_no_other_pages_and_no_other_methods(daemon: Watched) -> None:
+def test_other_pages_and_methods_are_refused(daemon: Watched) -> None:
     daemon.start()
     assert get(daemon.metrics_port, "/metrics/")[0] == 404
     assert get(daemon.metrics_port, "/metrics", method="POST")[0] == 405
@@ -113,7 +113,7 @@ def test_there_are_no_other_pages_and_no_other_methods(daemon: Watched) -> None:
     assert daemon.stop() == 0
 
 
-def test_without_a_majority_it_lives_and_is_not_ready(tmp_path: Path) -> None:
+def test_without_a_majority_it_is_alive_and_not_ready(tmp_path: Path) -> None:
     port = free_port()
     voters = f"100@127.0.0.1:{port},101@127.0.0.1:{free_port()}"
     daemon = Watched(tmp_path, controller__quorum__voters=voters)
@@ -134,7 +134,7 @@ def test_without_a_majority_it_lives_and_is_not_ready(tmp_path: Path) -> None:
     assert daemon.stop(signal.SIGTERM) == 0
 
 
-def test_an_address_in_use_keeps_it_from_starting_and_is_named(daemon: Watched) -> None:
+def test_an_address_in_use_prevents_the_start_and_is_named(daemon: Watched) -> None:
     daemon.start()
     other = daemon.home / "other"
     other.mkdir()

@@ -33,7 +33,7 @@ class Loop:
             callback()
 
 
-def test_callback_reads_no_more_than_its_budget_and_connections_take_turns() -> None:
+def test_callback_reads_within_its_budget_round_robin_by_connection() -> None:
     loop = Loop(CALLBACK_BYTES // 2)
     for number in range(4):
         loop.begin(1, number)
@@ -46,7 +46,7 @@ def test_callback_reads_no_more_than_its_budget_and_connections_take_turns() -> 
     assert loop.read[-1] == [(3, 0)]  # nothing waits: at once
 
 
-def test_small_reads_are_done_at_once() -> None:
+def test_small_reads_are_made_at_once() -> None:
     loop = Loop(1000)
     for number in range(100):
         loop.begin(1, number)

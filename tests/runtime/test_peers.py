@@ -43,7 +43,7 @@ def quorum_peers() -> tuple[QuorumPeers, Wiring, list[Any]]:
     return peers, wiring, told
 
 
-def test_a_refused_connection_is_told_to_the_core_before_the_request_fails() -> None:
+def test_the_core_is_notified_of_a_refused_connection_before_its_request() -> None:
     peers, wiring, told = quorum_peers()
     peers.send(Send(5, Destination(2, "127.0.0.1", 9094), VoteRequest()))
     wiring.links[Address(2, "127.0.0.1", 9094)].not_opened("refused")

@@ -79,7 +79,7 @@ def test_a_policy_gets_the_properties_and_its_faults_are_logged() -> None:
     assert isinstance(more["exc_info"], RuntimeError)
 
 
-def test_a_java_class_is_refused_with_what_to_do() -> None:
+def test_a_java_class_is_refused_with_a_remedy() -> None:
     name = "org.example.AtLeastTwoReplicas"
     with pytest.raises(PolicyError) as refused:
         load_policies(configured(f"create.topic.policy.class.name={name}"), Log())
@@ -91,6 +91,6 @@ def test_a_java_class_is_refused_with_what_to_do() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_policy_that_cannot_be_made_is_told_with_its_error() -> None:
+def test_a_policy_that_cannot_be_made_is_reported_with_its_error() -> None:
     with pytest.raises(PolicyError, match=r"alter\.config\.policy\.class\.name=fails: .*no properties"):
         load_policies(configured("alter.config.policy.class.name=fails"), Log())

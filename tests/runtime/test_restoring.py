@@ -42,7 +42,7 @@ def missing(path: Path, log_start_offset: int = 1) -> CheckpointMissing:
     return CheckpointMissing(str(path), log_start_offset, "no checkpoint", "do something")
 
 
-def test_the_leaders_newest_snapshot_is_brought_whole(leader: DaemonProcess, tmp_path: Path) -> None:
+def test_the_leaders_newest_snapshot_is_downloaded_completely(leader: DaemonProcess, tmp_path: Path) -> None:
     found = restore(RealDisk(), missing(tmp_path), CLUSTER_ID, [("127.0.0.1", leader.port)], 0)
     assert found == snapshots(leader)[-1]
     name = checkpoint_name(found)
@@ -59,7 +59,7 @@ def test_a_snapshot_that_the_log_does_not_continue_is_refused(leader: DaemonProc
     assert not list(tmp_path.iterdir())
 
 
-def test_another_cluster_gives_none(leader: DaemonProcess, tmp_path: Path) -> None:
+def test_a_controller_of_another_cluster_provides_no_snapshot(leader: DaemonProcess, tmp_path: Path) -> None:
     with pytest.raises(DirectoryProblem, match="INCONSISTENT_CLUSTER_ID"):
         restore(
             RealDisk(),
@@ -70,7 +70,7 @@ def test_another_cluster_gives_none(leader: DaemonProcess, tmp_path: Path) -> No
         )
 
 
-def test_every_controller_that_gives_none_is_named(leader: DaemonProcess, tmp_path: Path) -> None:
+def test_every_controller_that_provides_no_snapshot_is_named(leader: DaemonProcess, tmp_path: Path) -> None:
     (tmp_path / "young").mkdir()
     young = DaemonProcess(tmp_path / "young").format().start()
     nobody = free_port()

@@ -106,7 +106,7 @@ def piece(client: Client, snapshot_id: OffsetAndEpoch, position: int, max_bytes:
     return client.ask(ApiKey.FETCH_SNAPSHOT, 1, request).topics[0].partitions[0]
 
 
-def test_bytes_make_snapshots_due_and_retention_lets_the_log_go(
+def test_bytes_make_snapshots_due_and_retention_deletes_the_log(
     start: Callable[..., DaemonProcess],
 ) -> None:
     daemon = start(**OFTEN)
@@ -128,7 +128,7 @@ def test_bytes_make_snapshots_due_and_retention_lets_the_log_go(
     assert daemon.stop() == 0
 
 
-def test_what_may_go_goes_though_a_snapshot_is_due_all_the_time(start: Callable[..., DaemonProcess]) -> None:
+def test_retention_deletes_though_a_snapshot_is_always_due(start: Callable[..., DaemonProcess]) -> None:
     daemon = start(
         metadata__log__max__record__bytes__between__snapshots=1,
         internal__metadata__log__segment__bytes=2000,
@@ -161,7 +161,7 @@ def test_a_snapshot_is_read_in_unaligned_pieces(start: Callable[..., DaemonProce
     assert piece(client, bootstrap, 0, 1).error_code == ErrorCode.SNAPSHOT_NOT_FOUND
 
 
-def test_a_snapshot_that_is_being_read_outlives_retention(start: Callable[..., DaemonProcess]) -> None:
+def test_a_snapshot_that_is_being_read_is_not_deleted(start: Callable[..., DaemonProcess]) -> None:
     daemon = start(**{**OFTEN, "internal__metadata__delete__delay__millis": 600_000})
     client = daemon.client()
     create(client, range(40))
@@ -181,7 +181,7 @@ def test_time_makes_a_snapshot_due(start: Callable[..., DaemonProcess]) -> None:
     wait_until(lambda: len(snapshots(daemon)) > 1, "two snapshots")
 
 
-def test_age_lets_older_ones_go_and_never_the_last(start: Callable[..., DaemonProcess]) -> None:
+def test_retention_by_age_never_deletes_the_last_snapshot(start: Callable[..., DaemonProcess]) -> None:
     daemon = start(
         metadata__log__max__record__bytes__between__snapshots=2000,
         internal__metadata__log__segment__bytes=2000,
@@ -205,7 +205,7 @@ def alter(client: Client, topic: str, value: int) -> None:
     assert client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request).responses[0].error_code == ErrorCode.NONE
 
 
-def test_too_few_changes_make_no_snapshot_but_on_demand_there_is_one(
+def test_too_few_changes_make_no_snapshot_except_on_demand(
     start: Callable[..., DaemonProcess],
 ) -> None:
     daemon = start(
@@ -249,7 +249,7 @@ def test_requests_that_come_together_are_all_answered(start: Callable[..., Daemo
     assert not list((daemon.home / "data").glob("snapshot.*"))
 
 
-def test_it_is_made_on_demand(start: Callable[..., DaemonProcess]) -> None:
+def test_a_snapshot_is_made_on_demand(start: Callable[..., DaemonProcess]) -> None:
     daemon = start(metadata__max__idle__interval__ms=0)
     said = daemon.kraftd("snapshot", str(daemon.properties)).stdout
     [newest] = snapshots(daemon)
@@ -309,7 +309,7 @@ def hanging_writer(daemon: DaemonProcess) -> tuple[int, CheckpointOrder]:
     return found[0]
 
 
-def test_a_writer_that_hangs_is_killed_and_what_it_wrote_deleted(start: Callable[..., DaemonProcess]) -> None:
+def test_a_writer_that_hangs_is_killed_and_its_file_deleted(start: Callable[..., DaemonProcess]) -> None:
     daemon = start(kraftd__metadata__snapshot__timeout__ms=3000)
     asking = subprocess.Popen(
         [sys.executable, "-m", "kraftd", "snapshot", str(daemon.properties)],
@@ -331,7 +331,7 @@ def test_a_writer_that_hangs_is_killed_and_what_it_wrote_deleted(start: Callable
     assert daemon.stop() == 0
 
 
-def test_no_other_is_made_while_one_is_being_made(start: Callable[..., DaemonProcess]) -> None:
+def test_only_one_snapshot_is_made_at_a_time(start: Callable[..., DaemonProcess]) -> None:
     daemon = start(metadata__log__max__snapshot__interval__ms=1, kraftd__metadata__snapshot__timeout__ms=3000)
     _, order = hanging_writer(daemon)
     wait_until(lambda: any("hangs" in line["event"] for line in daemon.lines()), "it is given up")
@@ -341,7 +341,7 @@ def test_no_other_is_made_while_one_is_being_made(start: Callable[..., DaemonPro
     assert begun[-1] == name_of(order.snapshot_id), "though others were due all the time"
 
 
-def test_what_a_killed_writer_left_is_swept(start: Callable[..., DaemonProcess]) -> None:
+def test_leftovers_of_a_killed_writer_are_removed(start: Callable[..., DaemonProcess]) -> None:
     daemon = start()
     assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
     left = directory(daemon) / "00000000000000000005-0000000001-made.checkpoint.part"
@@ -360,7 +360,7 @@ def damage(path: Path) -> Path:
     return path.with_name(path.name + ".damaged")
 
 
-def test_a_base_that_turns_out_to_be_damaged_is_set_aside_and_done_without(
+def test_a_damaged_base_is_set_aside_and_the_snapshot_made_without_it(
     start: Callable[..., DaemonProcess],
 ) -> None:
     daemon = start(metadata__max__idle__interval__ms=0)
@@ -379,7 +379,7 @@ def test_a_base_that_turns_out_to_be_damaged_is_set_aside_and_done_without(
     assert daemon.stop() == 0
 
 
-def test_the_scrub_finds_rot_and_a_damaged_checkpoint_is_set_aside(
+def test_the_scrub_finds_damage_and_sets_a_damaged_checkpoint_aside(
     start: Callable[..., DaemonProcess],
 ) -> None:
     daemon = start(
@@ -399,7 +399,7 @@ def test_the_scrub_finds_rot_and_a_damaged_checkpoint_is_set_aside(
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="not run: no strace on the PATH")
-def test_the_process_that_writes_one_syncs_file_and_directory_around_the_rename(
+def test_the_writer_syncs_file_and_directory_around_the_rename(
     start: Callable[..., DaemonProcess], tmp_path: Path
 ) -> None:
     """What the disk in memory promises of a crash is what these calls ask of the real one."""

@@ -12,7 +12,7 @@ CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 VERY_LONG_MS = "600000"
 
 
-def test_one_of_two_voters_stops_although_the_other_is_gone(tmp_path: Path) -> None:
+def test_one_of_two_voters_stops_although_the_other_is_down(tmp_path: Path) -> None:
     ports = [free_port(), free_port()]
     servers = ",".join(f"127.0.0.1:{port}" for port in ports)
     ids = [run("random-uuid").out.strip() for _ in ports]

@@ -131,7 +131,7 @@ def ask_in_envelope(
     return after
 
 
-def test_wild_requests_are_answered_and_what_is_refused_changes_nothing(daemon: DaemonProcess) -> None:
+def test_wild_requests_are_answered_and_refused_ones_change_nothing(daemon: DaemonProcess) -> None:
     client = daemon.client()
     ids = furnish(client)
     before = leadership(client)
