@@ -1,4 +1,4 @@
-"""The consensus invariants that can be seen from outside of a core, checked after every event of a world."""
+"""The consensus invariants that are visible from outside a core, checked after every event of a world."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class InvariantBroken(AssertionError):
-    """The name of the invariant, then what broke it."""
+    """The name of the invariant, then the violation."""
 
 
 class Invariants:
@@ -38,7 +38,7 @@ class Invariants:
     def started(self, node: Node) -> None:
         self.incarnation[node.id] = self.incarnation.get(node.id, 0) + 1
         newest = max((one.offset for one in node.disk.snapshots), default=0)
-        if newest:  # what a snapshot holds was committed before, by the leader of that time
+        if newest:  # the records of a snapshot were committed before, by an earlier leader
             self.high_watermark[node.id, self.incarnation[node.id]] = newest
 
     def persisting(self, node: Node, effect: PersistElection) -> None:
@@ -72,7 +72,7 @@ class Invariants:
         self.parked.pop(once, None)
 
     def asked(self, node: Node, request_id: Any, deadline_ms: int) -> None:
-        """A client's fetch; where it has no answer yet it is parked now."""
+        """Note a client's fetch, which is parked if it has no answer yet."""
         once = node.id, self.incarnation[node.id], request_id
         if once not in self.answers and node.core is not None:
             self.parked[once] = deadline_ms, node.core.epoch, node.core.high_watermark
@@ -121,7 +121,7 @@ class Invariants:
         self._check_prefix(node, min(node.disk.end, len(self.committed)))
 
     def _check_prefix(self, node: Node, end_offset: int) -> None:
-        """S6: what is committed has the same bytes here."""
+        """S6: committed records have the same bytes here."""
         for base, end, _, data in node.disk.batches:
             if base < end_offset and base < len(self.committed) and self.committed[base] != data:
                 raise InvariantBroken(f"S6: {node.id} holds another batch at committed offset {base}..{end}")
@@ -136,7 +136,10 @@ class Invariants:
         self._check_prefix(node, high_watermark)
         core = node.core
         assert core is not None
-        if core.state not in (State.LEADER, State.RESIGNED):  # a leader that goes may commit in the same step
+        if core.state not in (
+            State.LEADER,
+            State.RESIGNED,
+        ):  # a leader that resigns may commit in the same step
             if high_watermark > node.disk.synced_end:
                 raise InvariantBroken(
                     f"S7: {node.id} commits {high_watermark}, synced {node.disk.synced_end}"

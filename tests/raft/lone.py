@@ -1,4 +1,4 @@
-"""One replica whose peers are played by the test: every request it sends is seen, every answer is the test's.
+"""One replica whose peers are played by the test, which sees every request and gives every answer.
 
 Replica 1 of the voters 1, 2 and 3, all of which know each other's directory ids (kraft.version 1) unless they
 are static.  `ask` brings it a request, `tell` an answer, `wait` lets time pass.
@@ -92,7 +92,7 @@ class Lone:
         return self.effects
 
     def wait(self, duration_ms: int) -> list[Effect]:
-        """Let time pass and do what is due; returns all effects. No other replica answers meanwhile."""
+        """Let time pass and run what is due; return all effects. No other replica answers meanwhile."""
         end_ms, found = self.now_ms + duration_ms, list[Effect]()
         for _ in range(10_000):
             due = self.core.deadline_ms()
@@ -114,7 +114,7 @@ class Lone:
         raise AssertionError(f"{self.core!r} does not become {state.value}")
 
     def ask(self, message: Message, version: int | None = None) -> Any:
-        """Bring it a request; returns the answer, None where it is parked."""
+        """Bring it a request; return the answer, or None if it is parked."""
         self.last_asked += 1
         version = version_of(message) if version is None else version
         request = over_the_wire(message, version)
@@ -172,7 +172,7 @@ class Lone:
         return self
 
 
-# --- what others say ----------------------------------------------------------------------------------
+# --- messages of others ----------------------------------------------------------------------------------
 
 
 def vote(

@@ -31,7 +31,7 @@ def count_one_vote_less(patch: Any) -> None:
 
 
 def vote_twice(patch: Any) -> None:
-    """S3: a vote that was given is forgotten when the next candidate asks."""
+    """S3: a granted vote is forgotten when the next candidate asks."""
 
     def grants(replica: Replica, candidate: Any, up_to_date: bool) -> bool:
         granted = up_to_date and replica.state.value in ("unattached", "prospective")
@@ -42,8 +42,8 @@ def vote_twice(patch: Any) -> None:
     patch.setattr(election, "grants_vote", grants)
 
 
-def vote_for_anybody(patch: Any) -> None:
-    """S5: the candidate's log is not looked at."""
+def vote_for_any_candidate(patch: Any) -> None:
+    """S5: the candidate's log is ignored."""
     judge = election._judge
 
     def blind(replica: Replica, voter_id: int, asked: Any) -> Any:
@@ -54,7 +54,7 @@ def vote_for_anybody(patch: Any) -> None:
 
 
 def count_unsynced(patch: Any) -> None:
-    """S7: the leader counts what it has appended."""
+    """S7: the leader counts records that it has not synced."""
 
     def on_append(replica: Replica, _count: int) -> None:
         replica.ask_sync()
@@ -68,7 +68,7 @@ def count_unsynced(patch: Any) -> None:
 
 
 def fetch_unsynced(patch: Any) -> None:
-    """S12: a follower fetches on before what it has is synced."""
+    """S12: a follower fetches on before its records are synced."""
     patch.setattr(
         follower, "_may_fetch", lambda replica: not replica.connections.any_in_flight(replica.now_ms)
     )
@@ -90,7 +90,7 @@ def commit_old_epochs(patch: Any) -> None:
 
 
 def trust_the_leaders_mark(patch: Any) -> None:
-    """A follower commits what it has not got."""
+    """A follower commits records that it does not have."""
 
     def follow(replica: Replica, role: Any) -> None:
         replica.high_watermark = max(replica.high_watermark, role.leader_high_watermark)
@@ -123,7 +123,7 @@ def keep_the_diverging_tail(patch: Any) -> None:
 
 
 def truncate_below_the_mark(patch: Any) -> None:
-    """S9: a follower whose log parts from the leader's drops everything."""
+    """S9: a follower whose log diverges from the leader's drops everything."""
 
     def truncate(replica: Replica, diverging: Any) -> None:
         if replica.log.end_offset > replica.log.start_offset:
@@ -162,8 +162,8 @@ def forget_at_the_deadline(patch: Any) -> None:
     patch.setattr(Purgatory, "deadline_ms", lambda self: None)
 
 
-def refuse_nobody(patch: Any) -> None:
-    """S19: the leadership ends, and parked fetches wait for nothing."""
+def refuse_no_parked_fetch(patch: Any) -> None:
+    """S19: the leadership ends, and parked fetches stay parked."""
     patch.setattr(fetch_answers, "refuse_all", lambda replica, error: None)
 
 
@@ -179,7 +179,7 @@ def answer_without_a_mark(patch: Any) -> None:
 
 
 def go_on_without_comparing(patch: Any) -> None:
-    """A download goes on with any leader's copy."""
+    """A download continues with any leader's copy."""
     begin = snapshots.begin_download
 
     def begin_download(replica: Replica, role: Any, snapshot_id: Any) -> bool:

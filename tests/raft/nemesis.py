@@ -26,7 +26,7 @@ def broker_fetch(
 
 
 class Nemesis:
-    """Breaks things by dice: processes, hosts and links; a disk keeps what it has synced."""
+    """Draws faults of processes, hosts and links; a disk keeps what it has synced."""
 
     def __init__(self, world: World, seed: int) -> None:
         self.world = world
@@ -117,7 +117,7 @@ class Nemesis:
             self.world.crash(node_id)
 
     def peace(self) -> bool:
-        """Everything up and connected: does a leader come, and do all get to its end?"""
+        """Start and connect everything; return whether a leader is elected and all reach its log end."""
         world = self.world
         world.heal()
         for node in world.nodes.values():

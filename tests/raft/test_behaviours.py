@@ -1,4 +1,4 @@
-"""docs/raft-behaviours.md names only stories and tests that exist, and as many behaviours as it says."""
+"""docs/raft-behaviours.md lists only existing stories and tests, and its counts of behaviours are right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshot download that goes on with another leader's copy, or with what the last process left of it."""
+"""A snapshot download that continues with another leader's copy, or after a restart."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_snapshot_that_ends_below_the_log_start_is_not_requested(follower: Follo
 
 @pytest.mark.parametrize("log_start", [0, 120])
 def test_snapshot_of_other_records_than_those_known_as_committed_ends_the_process(log_start: int) -> None:
-    """The quorum was recovered without them; the leader's log begins behind where both part."""
+    """The quorum was recovered without them; the leader's log begins behind the divergence."""
     log = LogView(log_start, 130, [(2, log_start)], {OffsetAndEpoch(120, 2): 10})
     addresses = {one: (f"n{one}", 9000 + one) for one in (1, 2, 3)}
     history = ControlRecordHistory(VoterSet.from_static(LISTENER, addresses))
@@ -204,7 +204,7 @@ def test_snapshot_of_other_records_than_those_known_as_committed_ends_the_proces
         ahead.is_told_of(OffsetAndEpoch(110, 3), ahead.asked(effects))
 
 
-# --- whose answers count ------------------------------------------------------------------------------
+# --- answers that count ------------------------------------------------------------------------------
 
 
 def piece_of(epoch: int, leader_id: int, error: ErrorCode = ErrorCode.NONE) -> FetchSnapshotResponse:
@@ -280,7 +280,7 @@ def test_the_log_start_moves_only_to_the_end_of_a_snapshot() -> None:
 
 
 def leader_changes_while_one_downloads(copies_differ: bool) -> World:
-    """Both leaders have the snapshot that the third downloads, byte for byte alike or not."""
+    """The leader changes while the third voter downloads; the leaders' copies may differ in bytes."""
     world = World()
     world.copies_differ = copies_differ
     world.add_voters([1, 2, 3], fetch_snapshot_max_bytes=10)

@@ -1,4 +1,4 @@
-"""Votes and pre-votes, given and asked for, in every state (KIP-595, KIP-996)."""
+"""Votes and pre-votes, granted and requested, in every state (KIP-595, KIP-996)."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_replica_that_shuts_down_still_votes() -> None:
     assert partition_of(lone.ask(vote(2, EPOCH + 1))).vote_granted
 
 
-# --- standing -----------------------------------------------------------------------------------------
+# --- elections -----------------------------------------------------------------------------------------
 
 
 def test_election_goes_from_pre_vote_to_vote_to_leader__kip996() -> None:
@@ -213,7 +213,7 @@ def test_election_goes_from_pre_vote_to_vote_to_leader__kip996() -> None:
     pre_votes = lone.stand()
     assert [one.destination.node_id for one in pre_votes] == [2, 3]
     assert [one.message.topics[0].partitions[0].pre_vote for one in pre_votes] == [True, True]  # type: ignore[attr-defined]
-    assert lone.persisted == []  # a pre-vote leaves no trace
+    assert lone.persisted == []  # a pre-vote is not persisted
     lone.tell(pre_votes[0], vote_answer(EPOCH, True))
     assert (lone.core.state, lone.core.epoch) == (State.CANDIDATE, EPOCH + 1)
     assert [(one.leader_epoch, one.voted_id) for one in lone.persisted] == [(EPOCH + 1, 1)]
@@ -249,7 +249,7 @@ def test_pre_vote_that_no_voter_grants_waits_for_the_next_election() -> None:
 
 
 def test_pre_vote_without_an_answer_restarts_after_the_election_timeout() -> None:
-    """It has waited for an election timeout already."""
+    """The replica has waited for an election timeout already."""
     lone = Lone(request_timeout_ms=60_000)
     lone.stand()
     began_ms, timeout_ms = lone.now_ms, lone.config.election_timeout_ms
@@ -300,7 +300,7 @@ def test_refused_candidate_retries_after_a_short_random_wait() -> None:
     """If two start elections at the same time, neither wins: the next one must not wait for a timeout."""
     lone = candidate()
     lone.tell(lone.sent("Vote")[0], vote_answer(EPOCH, False))
-    assert lone.core.state is State.CANDIDATE  # the other voter may be for it
+    assert lone.core.state is State.CANDIDATE  # the other voter may grant its vote
     began_ms = lone.now_ms
     lone.wait_for(State.PROSPECTIVE)
     assert TURN_MS <= lone.now_ms - began_ms < 5 * TURN_MS
@@ -483,7 +483,7 @@ def test_no_leader_is_reported_while_this_replica_is_a_candidate() -> None:
 
 
 def test_each_bootstrap_server_is_tried_for_each_unreached_voter__kip1347() -> None:
-    """However the servers are ordered: with as many servers as voters a common count never gets round."""
+    """The order of the servers does not matter: a shared counter would never combine all of them."""
     for addresses in ((("m2", 1), ("m3", 2)), (("m3", 2), ("m2", 1))):
         lone = Lone()
         replica = lone.core._replica

@@ -1,6 +1,4 @@
-"""How long three voters are without a leader when theirs is killed, in simulated time. News of it and votes
-arrive a few milliseconds sooner or later.
-"""
+"""How long three voters are without a leader after a kill, in simulated time with a jitter of messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a leader answers to Fetch: errors, where logs part, records, and when it waits (KIP-595, KIP-1166)."""
+"""A leader's answers to Fetch: errors, divergence, records, and waiting (KIP-595, KIP-1166)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def world() -> World:
 
 
 def fetch(world: World, message: FetchRequest, *, version: int = 18) -> FetchResponse | None:
-    """The answer, or None where the fetch is parked."""
+    """The answer, or None if the fetch is parked."""
     if version < 15 and message.replica_state.replica_id >= 0:
         message.replica_id, message.replica_state.replica_id = message.replica_state.replica_id, -1
     world.ask(1, object(), message, version)
@@ -155,7 +155,7 @@ def test_fetch_from_a_leader_that_shuts_down_is_refused() -> None:
     assert partition_of(fetch(world, at_end(world))).error_code == ErrorCode.BROKER_NOT_AVAILABLE
 
 
-# --- records, and where logs part ---------------------------------------------------------------------
+# --- records and divergence ---------------------------------------------------------------------
 
 
 def test_at_least_one_whole_batch_is_returned_despite_the_limits(world: World) -> None:
@@ -294,6 +294,6 @@ def test_leader_does_not_fetch_from_itself(world: World) -> None:
 def test_fetch_with_the_leaders_id_that_diverges_gets_the_divergence_point(
     world: World,
 ) -> None:
-    """As in Apache Kafka, which checks the sender once there is something to note."""
+    """As in Apache Kafka, which checks the sender only once the position is valid."""
     partition = partition_of(fetch(world, broker_fetch(1, 1, 1000, 1, -1)))
     assert (partition.error_code, partition.diverging_epoch.epoch) == (ErrorCode.NONE, 1)

@@ -1,4 +1,4 @@
-"""A follower, an observer and a replica that looks for the leader: what they ask, and what answers do."""
+"""A follower, an observer and a replica without a leader: their requests, and the effect of answers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_next_fetch_waits_until_the_last_records_are_synced(follower: Lone) -> N
     assert follower.asks("Fetch") == [2]
 
 
-# --- being answered -----------------------------------------------------------------------------------
+# --- answers -----------------------------------------------------------------------------------
 
 
 def test_answer_without_records_moves_the_high_watermark_only(follower: Lone) -> None:

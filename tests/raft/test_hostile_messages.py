@@ -1,4 +1,4 @@
-"""Requests and responses that can be decoded, and are otherwise arbitrary: answered once, or ignored."""
+"""Arbitrary requests and responses that can be decoded are answered once or ignored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SLOW = settings(max_examples=25, deadline=None, suppress_health_check=list(Healt
 
 
 def plausible(draw: Any, message: Any) -> None:
-    """Make what was drawn look meant: the right cluster and topic, numbers that occur."""
+    """Make a drawn message plausible: the right cluster and topic, and numbers that occur."""
     for name in message.__struct_fields__:
         value = getattr(message, name)
         if name == "cluster_id":
@@ -87,7 +87,7 @@ def test_any_request_is_answered_once_or_parked(name: str, data: st.DataObject) 
 @SLOW
 @given(data=st.data())
 def test_any_response_is_processed_or_ignored(name: str, data: st.DataObject) -> None:
-    """Also where it answers another kind of request; only truncating what is committed ends the process."""
+    """Also if it answers another kind of request; only a truncation of committed records ends the process."""
     world = World()
     world.add_voters([1, 2])
     node = world.nodes[2]

@@ -63,7 +63,7 @@ def committed(lone: Lone) -> Lone:
     return lone
 
 
-# --- telling of itself --------------------------------------------------------------------------------
+# --- announcements --------------------------------------------------------------------------------
 
 
 def test_leader_repeats_its_announcement_to_voters_that_do_not_fetch() -> None:
@@ -100,12 +100,14 @@ def test_fetch_of_a_voter_commits_what_a_majority_holds(leader: Lone) -> None:
 
 
 def test_new_leader_is_unannounced_and_has_no_high_watermark_before_its_first_commit() -> None:
-    """It cannot know before what is committed: from then on its reads are linearizable."""
+    """Before it cannot know which records are committed; from then on its reads are linearizable."""
     lone = Lone().lead()
     announced = LeadershipChanged(LEADS, 1, is_local=True)
     assert announced not in lone.effects
     lone.sync()
-    answer = lone.ask(fetch(2, LEADS, LOG_END.offset, LOG_END.epoch))  # of older epochs all is on two disks
+    answer = lone.ask(
+        fetch(2, LEADS, LOG_END.offset, LOG_END.epoch)
+    )  # all records of older epochs are on two disks
     assert (partition_of(answer).high_watermark, announced in lone.effects) == (-1, False)
     lone.ask(fetch(2, LEADS, END, LEADS))
     assert lone.effects.index(HighWatermarkMoved(END)) < lone.effects.index(announced)
@@ -358,7 +360,7 @@ def test_commit_is_reported_by_a_fetch_at_the_new_end(leader: Lone) -> None:
 
 
 def test_other_voters_commit_what_a_leader_with_a_slow_disk_has_yet_to_sync(leader: Lone) -> None:
-    """Two of three voters have it on their disks: this leader's own copy is not needed, nor counted."""
+    """Two of three voters have it on their disks, so the leader's own copy is neither needed nor counted."""
     committed(leader)
     leader.step(AppendRequested("a", [b"x"], LEADS))
     leader.ask(fetch(3, LEADS, END, LEADS))  # it is given the record at once

@@ -1,4 +1,4 @@
-"""How far a replica may let its log begin, and how much of a snapshot one answer brings (KIP-630)."""
+"""How far the log start of a replica may move, and the snapshot bytes of one answer (KIP-630)."""
 
 from __future__ import annotations
 

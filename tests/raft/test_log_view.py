@@ -1,4 +1,4 @@
-"""Where two logs part, against logs written out in full; what truncation and snapshots leave."""
+"""Divergence of two logs, compared with plain lists; the effect of truncation and snapshots."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def test_divergence_ends_in_a_prefix_within_as_many_rounds_as_there_are_epochs(
         assert fit is Fit.DIVERGING
         before = follower.end_offset
         follower.truncate_to(follower.truncation_offset(at))
-        assert common <= follower.end_offset < before, "it goes on, and never below what both have"
+        assert common <= follower.end_offset < before, (
+            "it makes progress, and never goes below the common prefix"
+        )
     else:
         pytest.fail("it does not end")
     assert leader_epochs[: follower.end_offset] == follower_epochs[: follower.end_offset]

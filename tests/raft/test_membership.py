@@ -59,7 +59,7 @@ def supports(lowest: int = 0, highest: int = 1) -> ApiVersionsResponse:
 
 
 def error_of(lone: Lone) -> ErrorCode | None:
-    """The error in the answer that was just given to a change of the voters."""
+    """The error in the last answer to a change of the voters."""
     for effect in lone.effects:
         if isinstance(effect, Respond) and isinstance(
             effect.message, AddRaftVoterResponse | RemoveRaftVoterResponse
@@ -89,7 +89,7 @@ def probed(leader: Lone, message: AddRaftVoterRequest = ADD_4) -> None:
 
 
 def commit(leader: Lone, *voters: int) -> None:
-    """Those voters, and the leader's disk, have everything."""
+    """Let these voters and the leader's disk catch up."""
     leader.sync()
     for voter in voters:
         leader.ask(fetch(voter, LEADS, leader.core.log_end_offset, LEADS))

@@ -18,14 +18,14 @@ from tests.raft.lone import EPOCH, Lone, begin, fetch, fetch_answer, vote, vote_
 from tests.raft.world import directory_id, key_of
 
 LEADS = EPOCH + 1
-NOBODY = uuid_text(bytes(16))
+NO_LEADER = uuid_text(bytes(16))
 
 
 def test_metrics_of_a_replica_follow_its_state() -> None:
     lone = Lone()
     told = lone.core.metrics(lone.now_ms)
     assert (told.current_state, told.current_leader, told.current_vote) == ("unattached", -1, -1)
-    assert (told.current_vote_directory_id, told.current_epoch, told.high_watermark) == (NOBODY, EPOCH, -1)
+    assert (told.current_vote_directory_id, told.current_epoch, told.high_watermark) == (NO_LEADER, EPOCH, -1)
     assert (told.log_end_offset, told.log_end_epoch, told.number_of_voters) == (10, 4, 3)
     assert isnan(told.election_latency_avg) and isnan(told.commit_latency_max)
     pre_votes = lone.stand()

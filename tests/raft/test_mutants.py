@@ -14,7 +14,7 @@ MUTANTS = {
     mutants.count_observers: ("S5", "S6", "S7"),
     mutants.count_one_vote_less: ("S1", "S5"),
     mutants.vote_twice: "S3",
-    mutants.vote_for_anybody: ("S5", "S6"),
+    mutants.vote_for_any_candidate: ("S5", "S6"),
     mutants.count_unsynced: ("S6", "S7"),
     mutants.fetch_unsynced: "S12",
     mutants.commit_old_epochs: "S8",
@@ -25,7 +25,7 @@ MUTANTS = {
     mutants.answer_twice: "S19",
     mutants.forget_a_parked_fetch: "S19",
     mutants.forget_at_the_deadline: "S19",
-    mutants.refuse_nobody: "S19",
+    mutants.refuse_no_parked_fetch: "S19",
 }
 
 

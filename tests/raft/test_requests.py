@@ -1,4 +1,4 @@
-"""What a single voter that leads epoch 1 answers to every other raft request, and what that changes."""
+"""The answers of a single voter that leads epoch 1 to every other raft request, and their effects."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_leader_of_a_higher_epoch_is_followed(world: World) -> None:
         (begin_request(2, 0), ErrorCode.FENCED_LEADER_EPOCH),
         (begin_request(-1, 1), ErrorCode.INVALID_REQUEST),
         (begin_request(2, 1), ErrorCode.INVALID_REQUEST),  # a second leader of the epoch
-        (begin_request(1, 5), ErrorCode.INVALID_REQUEST),  # this replica itself, which knows better
+        (begin_request(1, 5), ErrorCode.INVALID_REQUEST),  # this replica itself
         (begin_request(1, 1, voter=3), ErrorCode.INVALID_VOTER_KEY),
     ],
 )

@@ -1,4 +1,4 @@
-"""Quick ways through the core and its log do exactly what the long ones do."""
+"""Shortcuts in the core and its log have exactly the results of the full computation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.raft.world import World
 
 
 def trace(seed: int, patch: pytest.MonkeyPatch) -> list[Any]:
-    """What all replicas of one random history wanted done, and when."""
+    """The effects of all replicas in one random history, with their times."""
     done: list[Any] = []
     step = RaftCore.step
 

@@ -1,4 +1,4 @@
-"""A voter with nothing but a snapshot votes and leads with the end of that as its log's (KIP-630)."""
+"""A voter that has only a snapshot votes and leads with the snapshot's end as its log end (KIP-630)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def test_its_leadership_starts_at_the_end_of_the_snapshot() -> None:
     lone.sync()
     epoch = lone.core.epoch
     lone.ask(fetch(2, epoch, *LOG_END))
-    assert isinstance(lone.effects[-1], RespondRecords), "whoever has the snapshot gets what follows it"
+    assert isinstance(lone.effects[-1], RespondRecords), (
+        "a replica with the snapshot gets the records behind it"
+    )
     for offset, of_epoch in ((0, 0), (9, 4), (10, 3)):
         told = partition_of(lone.ask(fetch(3, epoch, offset, of_epoch)))
         assert OffsetAndEpoch(told.snapshot_id.end_offset, told.snapshot_id.epoch) == LOG_END

@@ -1,4 +1,4 @@
-"""The table of states: every way in it keeps the rules, and nothing else is a way."""
+"""The table of states: every transition in it keeps the rules, and no other transition exists."""
 
 from __future__ import annotations
 

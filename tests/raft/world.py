@@ -79,7 +79,7 @@ def version_of(message: Message) -> int:
 
 
 def over_the_wire(message: Message, version: int) -> Message:
-    """What the other side decodes of it."""
+    """The message as the other side decodes it."""
     return decode(type(message), version, memoryview(encode_bytes(message, version)))
 
 
@@ -114,7 +114,7 @@ class SeededDice:
 
 
 class Disk:
-    """What one replica has written."""
+    """The files of one replica."""
 
     def __init__(self, static_voters: VoterSet, bootstrap: bytes) -> None:
         self.static_voters = static_voters
@@ -156,7 +156,7 @@ class Disk:
         self.batches = [batch for batch in self.batches if batch[1] <= self.synced_end]
 
     def copy(self, of: Disk, end_offset: int) -> None:
-        """Hold what another disk does below that offset, and nothing else."""
+        """Hold a copy of another disk's records below that offset, and nothing else."""
         self.batches = [batch for batch in of.batches if batch[1] <= end_offset]
         self.start_offset, self.synced_end = of.start_offset, end_offset
 
@@ -197,7 +197,7 @@ class Node:
         self.disk = disk
         self.dice = SeededDice(seed)
         self.core: RaftCore | None = None
-        self.sync_due = False  # a sync was asked for and is held back
+        self.sync_due = False  # a sync was requested and is held back
 
     @property
     def id(self) -> int:
@@ -367,7 +367,7 @@ class World:
             self.step(node_id, LogStartMoved(end))
         return snapshot_id
 
-    # --- looking ---
+    # --- queries ---
 
     def leader(self) -> Node | None:
         """The live leader of the highest epoch, once its high watermark is known."""
@@ -380,7 +380,7 @@ class World:
         return core
 
     def ask(self, node_id: int, request_id: Any, message: Message, version: int | None = None) -> None:
-        """A client's request; its answer is found in `answers`."""
+        """Send a client's request; its answer appears in `answers`."""
         version = version_of(message) if version is None else version
         self.last_asked = request_id
         self.step(node_id, RequestReceived(request_id, over_the_wire(message, version), version, LISTENER))
@@ -499,7 +499,7 @@ class World:
             self.answers[effect.request_id] = effect, over_the_wire(message, effect.version)
 
     def answer(self, source: Source, from_id: int, message: Message, version: int) -> None:
-        """Brings a node the answer of another one, if it still runs."""
+        """Bring a node the answer of another one, if it still runs."""
         node_id, incarnation, send_id = source
         self._in_flight.pop(source, None)
         if (from_id, node_id) in self.cut or self._incarnation[node_id] != incarnation:

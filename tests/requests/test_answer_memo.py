@@ -39,7 +39,7 @@ def call(place: Place | None, envelope: Call | None = None) -> Call:
 
 
 def kept(memo: AnswerMemo, *sizes: int) -> list[object]:
-    """The keys that are left after answers of these sizes, with the keys 0, 1 and so on."""
+    """The keys that remain after answers of these sizes under the keys 0, 1 and so on."""
     for key, size_bytes in enumerate(sizes):
         memo.keep(call(Place(memo.answers, key)), [bytes(8), bytes(size_bytes - 8)])
     return list(memo.answers)

@@ -1,4 +1,4 @@
-"""Lines about authorization: Kafka's fields, one for each denial, and as many a period as are bearable."""
+"""Lines about authorization: Kafka's fields, one for each denial, and a bounded number per period."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kraftd.wire.api import ApiKey
 
 
 class Judge:
-    """Gives what it was asked as its reason."""
+    """Returns the question as its reason."""
 
     def reason(self, *asked: Any) -> str:
         return " ".join(map(str, asked))

@@ -1,4 +1,4 @@
-"""The boundary: every call is authorized, guarded and counted, whatever its handler does."""
+"""The boundary: every call is authorized, guarded and counted in any handler."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Broken(Exception):
 
 
 class Only:
-    """Allows one principal; remembers what it was asked."""
+    """Allows one principal; keeps every question."""
 
     def __init__(self, allowed: Principal | None) -> None:
         self.allowed = allowed
@@ -58,7 +58,7 @@ class Only:
 
 
 class Door:
-    """A boundary with three APIs, and what leaves it."""
+    """A boundary with three APIs, and its effects."""
 
     def __init__(self, handle: Callable[[Door, Call], None], authorizer: Any = None) -> None:
         self.outbox = Outbox()

@@ -1,4 +1,4 @@
-"""What a connection of a SASL listener may send, frame by frame, and how it is answered."""
+"""The frames that a connection of a SASL listener may send, and their answers."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_connection_logs_in_again_at_most_once_a_second__kip368() -> None:
     assert isinstance(connection.handshake(), PassOn)  # too early: the boundary answers it
     connection.now_ms += 1
     assert isinstance(connection.handshake(), Reply)
-    assert isinstance(connection.metadata(), End)  # nothing else until that login is done
+    assert isinstance(connection.metadata(), End)  # no other request until that login is done
     lasting = Connection()
     lasting.log_in()
     assert isinstance(lasting.handshake(), PassOn)

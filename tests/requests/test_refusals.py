@@ -1,4 +1,4 @@
-"""Refusals whose elements repeat what was asked, as Kafka's getErrorResponse of each request does."""
+"""Refusals that repeat the elements of the request, as Kafka's getErrorResponse does."""
 
 from __future__ import annotations
 

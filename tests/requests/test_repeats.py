@@ -1,4 +1,4 @@
-"""What peers cause again and again is counted: each line has what came since the one before."""
+"""Repeated events of peers are counted: each line has the number since the last one."""
 
 from __future__ import annotations
 

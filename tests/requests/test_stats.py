@@ -1,4 +1,4 @@
-"""What is counted of requests: by version, error, time and size."""
+"""Counts of requests by version, error, time and size."""
 
 from __future__ import annotations
 

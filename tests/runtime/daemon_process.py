@@ -1,4 +1,4 @@
-"""A real daemon on loopback, for tests that look at the process."""
+"""A real daemon on loopback, for tests of the process."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class DaemonProcess:
             raise AssertionError(f"it ended with {self.process.wait()}:\n{self.log.read_text()}")
         client = self.client()
         deadline_s = time.monotonic() + WAIT_S
-        # Answered once the metadata is known; the controller's own registration is in it a little later.
+        # Answered once the metadata is loaded; the controller's own registration follows a little later.
         while (
             client.ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2)).controller_id < 0
         ):
@@ -104,7 +104,7 @@ class DaemonProcess:
         return self
 
     def begin(self) -> DaemonProcess:
-        """Start it, and wait for nothing."""
+        """Start it without waiting."""
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "kraftd", "start", str(self.properties)],

@@ -1,4 +1,4 @@
-"""The audit stream: JSON lines where they are asked for, and a daemon that goes on without them."""
+"""The audit stream: JSON lines as configured; the daemon continues if it cannot write them."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_stream_that_cannot_be_written_is_logged_once_until_it_can_be(tmp_path
 
 
 class FullDisk(io.BytesIO):
-    """Takes the first half of one write, and all of those behind it."""
+    """Writes the first half of one line, and all later lines."""
 
     def write(self, data: Any) -> int:
         half = len(data) // 2 if not self.getvalue() else len(data)

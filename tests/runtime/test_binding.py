@@ -1,4 +1,4 @@
-"""Which addresses a listener has, and what is said where it cannot have one."""
+"""Which addresses a listener binds, and the error if it cannot."""
 
 from __future__ import annotations
 

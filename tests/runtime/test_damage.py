@@ -1,4 +1,4 @@
-"""A daemon whose log rots under it: it serves no damaged data, and everything else goes on."""
+"""A daemon whose log is damaged while it runs serves no damaged data and continues otherwise."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_fetch_of_damaged_batches_closes_the_connection_and_is_logged(
     try:
         daemon.kraftd("snapshot", str(daemon.properties))
         assert daemon.stop() == 0
-        daemon.start()  # what is before the snapshot is read from the file from now on
+        daemon.start()  # records before the snapshot are read from the file from now on
         data = bytearray((tmp_path / SEGMENT).read_bytes())
         first = parse_header(data)
         client = daemon.client()

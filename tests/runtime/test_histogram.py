@@ -1,4 +1,4 @@
-"""Counts by size: what belongs to which bound."""
+"""Counts by size, with inclusive bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part of its time the loop was idle: over the last minute, whatever was before."""
+"""The idle share of the loop over the last minute."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Clocks:
         self.idle = IdleRatio(lambda: self.now_ns, lambda: self.used_ns)
 
     def live(self, seconds: int, busy: float) -> None:
-        """Seconds of which a part is busy, with a sample every five."""
+        """Let seconds pass of which a part is busy, with a sample every five."""
         for _ in range(0, seconds, 5):
             self.now_ns += 5 * S
             self.used_ns += int(5 * S * busy)

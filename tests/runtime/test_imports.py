@@ -1,4 +1,4 @@
-"""What a daemon does not load before it needs it: a start should cost little CPU and memory."""
+"""Modules that a daemon loads on demand, so that a start takes little CPU and memory."""
 
 from __future__ import annotations
 

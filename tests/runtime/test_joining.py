@@ -1,4 +1,4 @@
-"""A controller that cannot join its quorum says why, at once, and ends if waiting cannot help."""
+"""A controller that cannot join its quorum reports the reason at once, and exits if waiting cannot help."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
 
 @pytest.fixture
 def joining(tmp_path: Path) -> Iterator[list[Joining]]:
-    """Whatever the test appends is ended."""
+    """Every process that the test appends is ended."""
     started: list[Joining] = []
     yield started
     for one in started:

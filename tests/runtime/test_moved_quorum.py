@@ -18,7 +18,7 @@ DIRECTORIES = {1: "H87xU_NlTZWpT2_jxtrGPA", 2: "V9C6TGroS8S8loXWvvEYiw", 3: "y7y
 
 
 class Voter(DaemonProcess):
-    """One of three, which can be given the new addresses of all of them."""
+    """One of three voters; its file can get the new addresses of all of them."""
 
     def __init__(self, home: Path, node_id: int) -> None:
         home.mkdir()

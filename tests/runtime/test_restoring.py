@@ -80,7 +80,7 @@ def test_every_controller_that_provides_no_snapshot_is_named(leader: DaemonProce
             DirectoryProblem, match=rf":{nobody}: .*; .*:{young.port}: .*begins with offset 0"
         ):
             restore(RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, servers, patience_s=0)
-        # A node that has one is found behind them.
+        # A node with a snapshot is found behind them.
         found = restore(
             RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, [*servers, ("127.0.0.1", leader.port)], 0
         )
@@ -90,7 +90,7 @@ def test_every_controller_that_provides_no_snapshot_is_named(leader: DaemonProce
 
 
 def test_a_lone_controller_is_refused_at_once_and_loses_nothing(tmp_path: Path) -> None:
-    """Its bootstrap servers lead to itself, by whatever name."""
+    """Its bootstrap servers all lead to itself, under several names."""
     daemon = DaemonProcess(tmp_path, metadata__max__idle__interval__ms=0, **OFTEN).format().start()
     try:
         create(daemon.client(), range(60))

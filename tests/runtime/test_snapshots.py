@@ -1,4 +1,4 @@
-"""Snapshots of a running daemon: made beside it, kept small on disk, served, asked for, checked."""
+"""Snapshots of a running daemon: made beside it, bounded on disk, served, requested, and verified."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_retention_by_age_never_deletes_the_last_snapshot(start: Callable[..., D
 
 
 def alter(client: Client, topic: str, value: int) -> None:
-    """The same key over and over: bytes of the log that change one record of a snapshot."""
+    """Change one key repeatedly: the log grows, and one record of a snapshot changes."""
     config = AlterableConfig("retention.ms", 0, str(value))
     request = IncrementalAlterConfigsRequest([AlterConfigsResource(2, topic, [config])])
     assert client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request).responses[0].error_code == ErrorCode.NONE
@@ -290,7 +290,7 @@ def test_the_writer_ends_with_the_daemon() -> None:
 
 
 def hanging_writer(daemon: DaemonProcess) -> tuple[int, CheckpointOrder]:
-    """The process that makes a snapshot for a daemon, stopped as soon as it is there; and its order."""
+    """The process that makes a snapshot for a daemon, stopped as soon as it exists, and its order."""
     assert daemon.process is not None
     found: list[tuple[int, CheckpointOrder]] = []
 
@@ -301,7 +301,7 @@ def hanging_writer(daemon: DaemonProcess) -> tuple[int, CheckpointOrder]:
                 words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
                 if "kraftd.runtime.snapshot_writer" in words:
                     found.append((pid, msgspec.json.decode(words[-2], type=CheckpointOrder)))
-                else:  # not yet what it is to be
+                else:  # it has not yet executed its program
                     os.kill(pid, signal.SIGCONT)
         return bool(found)
 
@@ -352,7 +352,7 @@ def test_leftovers_of_a_killed_writer_are_removed(start: Callable[..., DaemonPro
 
 
 def damage(path: Path) -> Path:
-    """Let a checkpoint rot; the name under which it is set aside."""
+    """Damage a checkpoint; return the name under which it is set aside."""
     path.chmod(0o644)
     with path.open("r+b") as file:
         file.seek(300)
@@ -402,7 +402,7 @@ def test_the_scrub_finds_damage_and_sets_a_damaged_checkpoint_aside(
 def test_the_writer_syncs_file_and_directory_around_the_rename(
     start: Callable[..., DaemonProcess], tmp_path: Path
 ) -> None:
-    """What the disk in memory promises of a crash is what these calls ask of the real one."""
+    """These calls make the real disk keep the guarantees of the disk in memory."""
     daemon = start(metadata__max__idle__interval__ms=0)
     create(daemon.client(), range(10))
     daemon.kraftd("snapshot", str(daemon.properties))
@@ -434,4 +434,4 @@ def test_the_writer_syncs_file_and_directory_around_the_rename(
             done.append(call)
     assert done[:-3] and set(done[:-3]) == {"pwrite64 part"}
     assert done[-3:] == ["fdatasync part", "rename", "fsync directory"]
-    assert path.stat().st_mode & 0o222 == 0, "nobody changes it any more"
+    assert path.stat().st_mode & 0o222 == 0, "nothing changes it any more"

@@ -1,4 +1,4 @@
-"""No request, however wrong, goes unanswered, deposes the leader, fails inside, or changes anything in part.
+"""Every invalid request is answered, keeps the leader, causes no fault, and changes nothing in part.
 
 A real daemon is asked every API of its listener in every version, with bodies drawn from the field tables.
 KRAFTD_WILD_SEED and KRAFTD_WILD_ROUNDS draw others, and more of them.
@@ -45,7 +45,7 @@ _DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
-    """One that nothing happens in by itself, with brokers and topics."""
+    """A daemon without records of its own, with brokers and topics."""
     quiet: dict[str, Any] = {
         "metadata__max__idle__interval__ms": 0,
         "broker__session__timeout__ms": 3_600_000,
@@ -102,7 +102,7 @@ def codes(answer: Any) -> Iterator[int]:
 
 
 def of_others(request: Any) -> Message:
-    """The request about another controller: the asked one puts its own registration right by itself."""
+    """The request about another controller, because the asked one corrects its own registration."""
     match request:
         case ControllerRegistrationRequest(controller_id=100):
             request.controller_id = 101

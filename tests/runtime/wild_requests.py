@@ -1,4 +1,4 @@
-"""Random bodies of any request, by the field tables: every field by itself right, wrong or absurd."""
+"""Random bodies of any request, by the field tables: each field is valid, invalid or absurd."""
 
 from __future__ import annotations
 
