@@ -70,7 +70,7 @@ def test_allowed_operations_imply_description_and_denied_ones_do_not() -> None:
     assert allows(made, AclOperation.DESCRIBE, "a")
 
 
-def test_super_users_are_matched_by_type_and_need_no_acls() -> None:
+def test_super_users_match_by_type_and_need_no_acls() -> None:
     made = StandardAuthorizer(AuthorizerSettings(super_users=parse_super_users("User:root; User:x:y")))
     assert allows(made, AclOperation.ALTER, "t", Principal("User", "x:y"))
     assert allows(made, AclOperation.ALTER, "t", Principal("User", "root", token_authenticated=True))
@@ -78,7 +78,7 @@ def test_super_users_are_matched_by_type_and_need_no_acls() -> None:
         allows(made, AclOperation.ALTER, "t", Principal("Group", "root"))
 
 
-def test_without_any_acl_of_a_resource_the_default_holds() -> None:
+def test_without_any_acl_of_a_resource_the_default_applies() -> None:
     made = authorizer(acl("owned", AclOperation.READ, "User:bob"), allow_if_no_acl=True)
     assert allows(made, AclOperation.WRITE, "free")
     assert not allows(made, AclOperation.WRITE, "owned")
@@ -102,7 +102,7 @@ def test_an_acl_that_was_added_twice_holds_until_both_are_removed() -> None:
     assert len(made.index) == 0
 
 
-def test_the_audit_names_the_rule_that_a_decision_rests_on() -> None:
+def test_the_audit_names_the_rule_behind_a_decision() -> None:
     made = authorizer(acl("pay", AclOperation.ALL, prefixed=True), acl("pay-x", AclOperation.READ, deny=True))
     ask = (ALICE, HOST, AclOperation.READ, TOPIC)
     assert made.reason(*ask, "payments") == "ALLOW ALL for User:alice from * on PREFIXED pay"
@@ -111,7 +111,7 @@ def test_the_audit_names_the_rule_that_a_decision_rests_on() -> None:
     assert made.reason(Principal("User", "root"), *ask[1:], "orders") == "super user"
 
 
-def test_text_that_is_no_principal_is_refused() -> None:
+def test_an_invalid_principal_is_refused() -> None:
     assert parse_principal("User:CN=a:b,O=c") == Principal("User", "CN=a:b,O=c")
     with pytest.raises(ValueError, match="User:alice"):
         parse_super_users("User:a,User;alice")
@@ -134,7 +134,7 @@ def test_one_name_among_many_prefixes_is_found_in_few_steps() -> None:
     assert 0 < steps["read"] < 100  # of the searches, too
 
 
-def test_names_are_found_in_order_whatever_comes_and_goes() -> None:
+def test_names_are_found_in_order_after_any_additions_and_removals() -> None:
     random, kept, names = Random(5), SortedNames(), set[str]()
     for _ in range(20_000):
         name = "".join(random.choices("abc", k=random.randrange(12)))
@@ -155,7 +155,7 @@ def test_names_are_found_in_order_whatever_comes_and_goes() -> None:
     assert (len(kept), kept.last_up_to("c")) == (0, None)
 
 
-def test_an_index_changed_one_by_one_is_the_one_made_at_once() -> None:
+def test_an_index_changed_one_by_one_equals_one_made_at_once() -> None:
     for seed in range(60):
         case = Case(seed, 80, 40)
         changed, random = AclIndex(), Random(seed)

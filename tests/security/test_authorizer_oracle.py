@@ -24,7 +24,7 @@ CASES_PER_RUN = 5_000
 ORACLE = "org.apache.kafka.metadata.authorizer.AuthorizerOracle"
 
 
-def test_random_decisions_are_those_of_kafkas_standard_authorizer() -> None:
+def test_random_decisions_equal_those_of_kafkas_standard_authorizer() -> None:
     for first in range(0, CASES, CASES_PER_RUN):
         seeds = range(first, min(CASES, first + CASES_PER_RUN))
         cases = [Case(seed, ACLS, QUESTIONS) for seed in seeds]
@@ -59,7 +59,7 @@ def decisions(case: Case) -> str:
     return "".join("A" if answer else "D" for answer in answers)
 
 
-def test_nothing_but_super_users_is_decided_before_acls_are_loaded() -> None:
+def test_before_acls_are_loaded_only_super_users_are_decided() -> None:
     lines = ["new\tUser:root\ttrue", "ask\tUser:root\t127.0.0.1\t7\t4\tkafka-cluster"]
     lines.append("ask\tUser:alice\t127.0.0.1\t7\t4\tkafka-cluster")
     assert ask_java(ORACLE, lines).strip() == "AN"

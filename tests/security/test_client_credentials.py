@@ -29,7 +29,7 @@ def unsigned(**claims: object) -> str:
     return jwt.encode(claims, "secret" * 8, "HS256")
 
 
-def test_the_client_shows_itself_by_basic_authentication() -> None:
+def test_the_client_uses_basic_authentication() -> None:
     headers, body = request(GRANT)
     assert headers["Authorization"] == "Basic bm9kZSAxOnMzY3IvdH4q"
     assert headers["Content-Type"] == "application/x-www-form-urlencoded"
@@ -38,7 +38,7 @@ def test_the_client_shows_itself_by_basic_authentication() -> None:
     assert request(plain)[1] == b"grant_type=client_credentials"
 
 
-def test_url_encoded_credentials_are_those_of_javas_encoder() -> None:
+def test_credentials_are_url_encoded_as_by_javas_encoder() -> None:
     grant = TokenGrant(
         url="https://idp/token", client_id="a b", client_secret="c~*:/", scope="x y", url_encodes=True
     )
@@ -56,7 +56,7 @@ def test_an_answers_token_is_its_access_token_or_its_id_token() -> None:
     "data",
     [b"", b"[]", b'{"token": "a.b.c"}', b'{"access_token": 7}', b"\xff", b"[" * 100_000],
 )
-def test_an_answer_without_a_token_is_refused_and_not_repeated(data: bytes) -> None:
+def test_an_answer_without_a_token_is_refused_and_not_quoted(data: bytes) -> None:
     with pytest.raises(GrantRefused, match=r"^its answer holds no access_token$"):
         read_answer(200, data, GRANT)
 
@@ -66,7 +66,7 @@ def test_an_answer_of_more_than_a_mebibyte_is_refused() -> None:
         read_answer(200, b" " * (MAX_ANSWER_BYTES + 1), GRANT)
 
 
-def test_an_error_says_its_status_and_oauths_error_and_hides_the_secret() -> None:
+def test_an_error_has_status_and_oauth_error_and_hides_the_secret() -> None:
     answer = {"error": "invalid_client", "error_description": f"no\n{GRANT.client_secret}", "trace": "hush"}
     with pytest.raises(GrantRefused) as refused:
         read_answer(401, json.dumps(answer).encode(), GRANT)
@@ -80,7 +80,7 @@ def test_an_error_says_its_status_and_oauths_error_and_hides_the_secret() -> Non
         read_answer(302, b"", GRANT)
 
 
-def test_a_token_has_the_times_of_its_claims() -> None:
+def test_a_tokens_times_come_from_its_claims() -> None:
     token = read_token(unsigned(sub="a", exp=NOW_S + 60, iat=NOW_S))
     assert (token.expires_ms, token.issued_ms) == (NOW_MS + 60_000, NOW_MS)
     assert read_token(unsigned(sub="a", exp=NOW_S)).issued_ms is None
@@ -105,7 +105,7 @@ def test_a_token_has_the_times_of_its_claims() -> None:
         jwt.api_jws.encode(b"[]", "secret" * 8, "HS256"),
     ],
 )
-def test_what_is_no_token_of_use_is_refused(text: str) -> None:
+def test_an_unusable_token_is_refused(text: str) -> None:
     with pytest.raises(GrantRefused, match="grants") as refused:
         read_token(text)
     assert not text or text not in str(refused.value)
@@ -116,7 +116,7 @@ def refreshed_after_s(lifetime_s: int, share: float = 0.0, issued_before_s: int 
     return (refresh_at_ms(token, NOW_MS, RefreshRules(), share) - NOW_MS) / 1000
 
 
-def test_a_token_is_replaced_when_kafka_replaces_it() -> None:
+def test_a_token_is_refreshed_at_the_same_time_as_in_kafka() -> None:
     assert refreshed_after_s(3600) == 2880  # 80 % of its life
     assert refreshed_after_s(3600, share=1.0) == 3060  # 5 % later at the most
     assert refreshed_after_s(600) == 300  # the buffer before its end
@@ -126,7 +126,7 @@ def test_a_token_is_replaced_when_kafka_replaces_it() -> None:
     assert refreshed_after_s(0) == 10  # it has expired
 
 
-def test_attempts_are_ever_further_apart_up_to_a_limit() -> None:
+def test_the_backoff_between_attempts_increases_up_to_a_limit() -> None:
     waits = [retry_wait_ms(GRANT, failures, permanent=False) for failures in (1, 2, 3, 8, 100_000)]
     assert waits == [100, 200, 400, 10_000, 10_000]
     assert retry_wait_ms(GRANT, 1, permanent=True) == 10_000
@@ -134,6 +134,6 @@ def test_attempts_are_ever_further_apart_up_to_a_limit() -> None:
     assert retry_wait_ms(never, 1, permanent=False) == 100
 
 
-def test_neither_secret_nor_token_is_in_a_repr() -> None:
+def test_no_repr_contains_the_secret_or_the_token() -> None:
     assert GRANT.client_secret not in repr(GRANT)
     assert repr(Token("a.b.c", 7)) == "<Token until 7 ms>"

@@ -94,7 +94,7 @@ def creation_error(client: Client, topic: str) -> int:
     return int(client.ask(ApiKey.CREATE_TOPICS, request, CreateTopicsResponse).topics[0].error_code)
 
 
-def test_active_controller_authorizes_the_client_whose_request_is_passed_on(nodes: Nodes) -> None:
+def test_active_controller_authorizes_the_client_of_a_passed_on_request(nodes: Nodes) -> None:
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     may_create = AclCreation(
         resource_type=2,
@@ -119,12 +119,12 @@ def test_active_controller_authorizes_the_client_whose_request_is_passed_on(node
     assert [(one["principal"], one["host"]) for one in told] == [("User:alice", "127.0.0.1")]
 
 
-def test_metadata_log_is_read_by_a_client_that_may_and_by_no_other(nodes: Nodes) -> None:
+def test_only_an_authorized_client_can_read_the_metadata_log(nodes: Nodes) -> None:
     with nodes.connect("alice") as alice, nodes.connect("admin") as admin:
         assert fetch_error(alice) == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         assert fetch_error(admin) == 0
 
 
-def test_client_without_a_certificate_is_turned_away(nodes: Nodes) -> None:
+def test_client_without_a_certificate_cannot_connect(nodes: Nodes) -> None:
     with pytest.raises(Unreachable):
         connect(nodes.port, tls_of(AUTHORITY))

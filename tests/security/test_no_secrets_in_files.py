@@ -19,7 +19,7 @@ PATTERNS = {
 }
 
 
-def test_no_file_of_the_project_holds_a_secret() -> None:
+def test_no_file_of_the_project_contains_a_secret() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if listed.returncode:
         pytest.skip("no checkout of git's")
@@ -35,7 +35,7 @@ def test_no_file_of_the_project_holds_a_secret() -> None:
 
 
 @pytest.mark.parametrize("what", PATTERNS)
-def test_the_scan_finds_each_kind(what: str) -> None:
+def test_the_scan_finds_each_kind_of_secret(what: str) -> None:
     samples = {
         "a private key": "-----BEGIN EC PRIVATE KEY-----\n" + "A" * 64,
         "a JSON web token": f"eyJ{'a' * 30}.eyJ{'b' * 30}.{'c' * 30}",

@@ -72,7 +72,7 @@ def test_a_signed_token_logs_its_subject_in_until_it_expires() -> None:
         ({"exp": 1e300}, "no exp"),
     ],
 )
-def test_a_claim_that_does_not_hold_is_refused(changed: dict[str, Any], why: str) -> None:
+def test_an_invalid_claim_is_refused(changed: dict[str, Any], why: str) -> None:
     claims = {key: value for key, value in {**CLAIMS, **changed}.items() if value is not None}
     with pytest.raises(InvalidToken, match=why):
         check(token(claims))
@@ -96,7 +96,7 @@ def test_tokens_without_a_public_keys_signature_are_refused() -> None:
             check(text)
 
 
-def test_a_token_for_an_audience_is_for_no_server_that_expects_none() -> None:
+def test_a_token_with_an_audience_is_refused_if_the_server_expects_none() -> None:
     rules = TokenRules(issuer="me")
     with pytest.raises(InvalidToken, match="audience"):
         validate(token(CLAIMS), keys(), rules, NOW_MS)
@@ -104,7 +104,7 @@ def test_a_token_for_an_audience_is_for_no_server_that_expects_none() -> None:
     assert validate(token(without), keys(), rules, NOW_MS).name == "alice"
 
 
-def test_a_token_that_names_no_key_is_checked_with_the_first_that_fits() -> None:
+def test_a_token_without_a_key_id_is_checked_with_the_first_matching_key() -> None:
     for kid, algorithm in (("rsa", "RS256"), ("ec", "ES256")):
         text = jwt.encode(CLAIMS, private_key(kid), algorithm)
         assert check(text).name == "alice"
@@ -114,12 +114,12 @@ def test_a_subject_keeps_blanks_that_java_keeps() -> None:
     assert check(token({**CLAIMS, "sub": " alice\u00a0"})).name == "alice\u00a0"
 
 
-def test_a_key_that_is_not_in_the_set_is_told_apart() -> None:
+def test_an_unknown_key_is_distinguished_from_an_invalid_token() -> None:
     with pytest.raises(KeyMissing):
         check(token(CLAIMS, "rsa-new"))
 
 
-def test_what_is_no_key_set_is_refused() -> None:
+def test_an_invalid_key_set_is_refused() -> None:
     for text in ("", "[]", '{"keys": 7}', '{"keys": []}', '{"keys": [{"kty": "oct"}]}', "[" * 100_000):
         with pytest.raises(ValueError, match="key"):
             KeySet(text)
@@ -139,7 +139,7 @@ def test_a_bearer_token_logs_in() -> None:
     assert one.login is not None
 
 
-def test_an_invalid_token_is_told_first_and_refused_when_acknowledged() -> None:
+def test_an_invalid_token_is_reported_first_and_refused_when_acknowledged() -> None:
     one = server()
     assert one.respond(OAuthBearerClient("a.b.c").first(NOW_MS), NOW_MS) == b'{"status":"invalid_token"}'
     with pytest.raises(SaslFailed) as failed:
@@ -162,7 +162,7 @@ def test_malformed_messages_and_foreign_authorization_ids_fail() -> None:
             server().respond(message, NOW_MS)
 
 
-def test_keys_are_fetched_over_tls_from_an_endpoint_that_is_trusted() -> None:
+def test_keys_are_fetched_over_tls_from_a_trusted_endpoint() -> None:
     authority = Authority()
     trusting = TlsSettings(truststore=StoreSettings(type="PEM", certificates=authority.pem))
     with IdentityProvider({}, authority=authority) as provider:

@@ -57,7 +57,7 @@ def login(server: ServerExchange, client: ClientExchange) -> None:
 
 
 @pytest.mark.parametrize("name", ["alice", "a=b,c"])
-def test_scram_proves_both_sides_to_each_other(name: str) -> None:
+def test_scram_authenticates_both_sides(name: str) -> None:
     server = scram_server()
     login(server, ScramClient(SCRAM, name, "secret", "client"))
     assert server.login is not None
@@ -104,7 +104,7 @@ def test_a_scram_server_that_asks_for_few_iterations_or_no_nonce_is_refused() ->
 
 
 @given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
-def test_no_bytes_log_in_or_do_worse_than_fail(token: bytes) -> None:
+def test_no_arbitrary_bytes_log_in_or_raise_an_unexpected_error(token: bytes) -> None:
     makers: list[Callable[[], ServerExchange]] = [scram_server, lambda: PlainServer({"a": "b"})]
     for make in makers:
         server = make()
@@ -159,7 +159,7 @@ def test_a_session_serves_nothing_until_its_mechanism_is_done() -> None:
     assert one.expires_ms is None
 
 
-def test_steps_that_the_state_does_not_allow_are_illegal() -> None:
+def test_steps_that_the_state_does_not_allow_are_refused() -> None:
     one = session()
     with pytest.raises(IllegalSaslStep):
         one.authenticate(b"\0alice\0secret", 0, NOW_MS)
@@ -209,7 +209,7 @@ def test_a_session_does_not_outlive_the_token_that_proved_it() -> None:
     assert one.principal.token_authenticated
 
 
-def test_no_repr_shows_a_password() -> None:
+def test_no_repr_contains_a_password() -> None:
     shown = [
         repr(PlainClient("alice", "secret")),
         repr(ScramClient(SCRAM, "alice", "secret", "n")),

@@ -112,7 +112,7 @@ def leader_count(daemons: list[DaemonProcess], text: str) -> int:
 
 
 @pytest.mark.parametrize("three", [by_scram], indirect=True)
-def test_controllers_elect_by_scram_and_stay_in_touch_past_their_sessions(
+def test_controllers_elect_by_scram_and_stay_connected_past_their_sessions(
     three: list[DaemonProcess],
 ) -> None:
     wait_until(lambda: leader_count(three, '"active controller"') == 1, "a controller is active")
@@ -125,7 +125,7 @@ def test_controllers_elect_by_scram_and_stay_in_touch_past_their_sessions(
 
 
 @pytest.mark.parametrize("three", [by_token], indirect=True)
-def test_controllers_elect_by_tokens_of_an_issuer_over_tls(three: list[DaemonProcess]) -> None:
+def test_controllers_elect_with_tokens_of_an_issuer_over_tls(three: list[DaemonProcess]) -> None:
     wait_until(lambda: leader_count(three, '"active controller"') == 1, "a controller is active")
     wait_until(lambda: leader_count(three, '"controller registered"') >= 3, "all are registered")
     assert leader_count(three, "login failed") == 0
@@ -150,7 +150,7 @@ def by_grant(home: Path, provider: IdentityProvider, secret: str) -> dict[str, s
     }
 
 
-def test_controllers_elect_once_tokens_are_granted_and_outlive_them(tmp_path: Path) -> None:
+def test_controllers_elect_once_tokens_are_granted_and_renew_them(tmp_path: Path) -> None:
     provider = IdentityProvider(
         {"controller": "s3cret"}, lifetime_s=4, authority=Authority(), port=free_port()
     )
@@ -172,7 +172,7 @@ def test_controllers_elect_once_tokens_are_granted_and_outlive_them(tmp_path: Pa
             assert leader_count(daemons, "s3cret") == leader_count(daemons, token[:20]) == 0
 
 
-def test_a_refused_client_is_told_why_without_its_secret(tmp_path: Path) -> None:
+def test_a_refused_client_gets_the_reason_without_its_secret(tmp_path: Path) -> None:
     with IdentityProvider({"controller": "s3cret"}, authority=Authority()) as provider:
         keys = by_grant(tmp_path, provider, "wr0ng")
         daemon = DaemonProcess(tmp_path, **{key.replace(".", "__"): value for key, value in keys.items()})

@@ -132,7 +132,7 @@ def create_topic(client: Client, name: str) -> int:
     return int(client.ask(ApiKey.CREATE_TOPICS, request, CreateTopicsResponse).topics[0].error_code)
 
 
-def test_passwords_of_both_mechanisms_let_their_users_in(sasl_daemon: DaemonProcess) -> None:
+def test_users_of_both_password_mechanisms_can_log_in(sasl_daemon: DaemonProcess) -> None:
     for login in (plain("admin", "admin-secret"), scram("broker", "broker-secret")):
         with connect(sasl_daemon.port, tls_of(AUTHORITY), login) as client:
             assert create_topic(client, "t") != ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -151,9 +151,7 @@ def test_passwords_of_both_mechanisms_let_their_users_in(sasl_daemon: DaemonProc
         ),
     ],
 )
-def test_a_failed_login_is_told_as_kafka_tells_it(
-    sasl_daemon: DaemonProcess, login: object, told: str
-) -> None:
+def test_a_failed_login_is_answered_as_by_kafka(sasl_daemon: DaemonProcess, login: object, told: str) -> None:
     with pytest.raises(Unreachable, match=told):
         connect(sasl_daemon.port, tls_of(AUTHORITY), login)  # type: ignore[arg-type]
 
@@ -164,7 +162,7 @@ def bearer(issuer: str) -> Callable[[], OAuthBearerClient]:
     return partial(OAuthBearerClient, jwt.encode(claims, TOKEN_KEY, "ES256", headers={"kid": "k"}))
 
 
-def test_a_token_of_the_issuer_lets_its_subject_in_and_no_other(sasl_daemon: DaemonProcess) -> None:
+def test_only_a_token_of_the_issuer_logs_its_subject_in(sasl_daemon: DaemonProcess) -> None:
     with connect(sasl_daemon.port, tls_of(AUTHORITY), bearer("issuer")) as client:
         assert create_topic(client, "t") != ErrorCode.TOPIC_AUTHORIZATION_FAILED
     with pytest.raises(Unreachable, match="refused the token"):
@@ -209,7 +207,9 @@ def raw(daemon: DaemonProcess) -> ssl.SSLSocket:
         b"GET / HTTP/1.1\r\n\r\n",
     ],
 )
-def test_strangers_get_no_answer_and_no_memory(sasl_daemon: DaemonProcess, sent: bytes) -> None:
+def test_unauthenticated_peers_get_no_answer_and_take_no_memory(
+    sasl_daemon: DaemonProcess, sent: bytes
+) -> None:
     with raw(sasl_daemon) as stranger:
         stranger.sendall(sent)
         received = b""
@@ -218,7 +218,7 @@ def test_strangers_get_no_answer_and_no_memory(sasl_daemon: DaemonProcess, sent:
         assert len(received) < 100
 
 
-def test_a_flood_of_frames_that_are_too_long_is_told_in_few_lines(sasl_daemon: DaemonProcess) -> None:
+def test_a_flood_of_frames_that_are_too_long_is_logged_in_few_lines(sasl_daemon: DaemonProcess) -> None:
     def told() -> int:
         return sasl_daemon.log.read_text().count("a frame of 94371840 bytes")
 
@@ -244,7 +244,7 @@ def test_denials_are_in_the_audit_stream(sasl_daemon: DaemonProcess) -> None:
     )
 
 
-def test_plaintext_and_half_a_handshake_are_ended_in_time(sasl_daemon: DaemonProcess) -> None:
+def test_plaintext_and_unfinished_handshakes_time_out(sasl_daemon: DaemonProcess) -> None:
     half = [socket.create_connection(("127.0.0.1", sasl_daemon.port), timeout=20) for _ in range(500)]
     for number, sock in enumerate(half):
         if number % 2:
@@ -260,7 +260,9 @@ def test_plaintext_and_half_a_handshake_are_ended_in_time(sasl_daemon: DaemonPro
         sock.close()
 
 
-def test_commands_log_in_as_their_clients_file_says(sasl_daemon: DaemonProcess, tmp_path: Path) -> None:
+def test_commands_log_in_with_the_credentials_of_their_clients_file(
+    sasl_daemon: DaemonProcess, tmp_path: Path
+) -> None:
     client = tmp_path / "client.properties"
     text = (
         "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
@@ -280,7 +282,7 @@ def test_commands_log_in_as_their_clients_file_says(sasl_daemon: DaemonProcess, 
     assert (refused.returncode, "kraftd does not offer GSSAPI" in refused.stderr) == (2, True)
 
 
-def test_doctor_examines_a_secured_quorum_by_the_nodes_own_file(sasl_daemon: DaemonProcess) -> None:
+def test_doctor_examines_a_secured_quorum_with_the_nodes_own_file(sasl_daemon: DaemonProcess) -> None:
     done = sasl_daemon.kraftd("doctor", "--config", str(sasl_daemon.properties), "--json", check=False)
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [one for one in found if one["level"] in ("problem", "warning")] == []
@@ -288,7 +290,7 @@ def test_doctor_examines_a_secured_quorum_by_the_nodes_own_file(sasl_daemon: Dae
     assert any((one["area"], one["text"]) == ("ports", "this node answers") for one in found)
 
 
-def test_secrets_are_in_no_log(sasl_daemon: DaemonProcess) -> None:
+def test_no_log_contains_a_secret(sasl_daemon: DaemonProcess) -> None:
     text = sasl_daemon.log.read_text()
     assert "login failed" in text
     for secret in ("admin-secret", "bob-secret", "broker-secret", "PRIVATE KEY", "wrong"):
@@ -317,14 +319,14 @@ def tls_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProce
     daemon.stop()
 
 
-def test_a_certificate_names_the_principal(tls_daemon: DaemonProcess) -> None:
+def test_the_principal_comes_from_the_certificate(tls_daemon: DaemonProcess) -> None:
     with connect(tls_daemon.port, tls_of(AUTHORITY, AUTHORITY.issue("CN=ADMIN,OU=X"))) as client:
         assert create_topic(client, "t") != ErrorCode.TOPIC_AUTHORIZATION_FAILED
     with connect(tls_daemon.port, tls_of(AUTHORITY, AUTHORITY.issue("CN=eve"))) as client:
         assert create_topic(client, "t") == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_no_foreign_or_expired_certificate_gets_in(tls_daemon: DaemonProcess) -> None:
+def test_no_untrusted_or_expired_certificate_is_accepted(tls_daemon: DaemonProcess) -> None:
     foreign = Authority("CN=Foreign").issue("CN=admin")
     for issued in (None, foreign, AUTHORITY.issue("CN=admin", days=-1)):
         with pytest.raises(Unreachable):

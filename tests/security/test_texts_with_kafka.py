@@ -101,7 +101,7 @@ def answers(lines: Sequence[str]) -> list[str]:
     return told[:-1]
 
 
-def test_jaas_strings_say_what_they_say_to_kafka() -> None:
+def test_jaas_strings_are_parsed_as_by_kafka() -> None:
     told = answers([f"jaas {encoded(text)}" for text in JAAS])
     for text, answer in zip(JAAS, told, strict=True):
         try:
@@ -116,7 +116,7 @@ def test_jaas_strings_say_what_they_say_to_kafka() -> None:
     assert "!" in told
 
 
-def test_principal_mapping_rules_map_as_kafkas() -> None:
+def test_principal_mapping_rules_map_as_in_kafka() -> None:
     cases = [(rules, name) for rules in RULES for name in NAMES]
     told = answers([f"map {encoded(rules)} {encoded(name)}" for rules, name in cases])
     for (rules, name), answer in zip(cases, told, strict=True):

@@ -40,7 +40,7 @@ def provider() -> Iterator[IdentityProvider]:
         yield made
 
 
-def test_a_granted_token_is_one_that_servers_take(provider: IdentityProvider) -> None:
+def test_servers_accept_a_granted_token(provider: IdentityProvider) -> None:
     now = Now(provider, scope="kafka")
     assert now.source.fetch()
     login = validate(now.source.text(), KeySet(provider.jwks), TokenRules(issuer="issuer"), now.ms)
@@ -62,7 +62,9 @@ def test_a_token_is_kept_until_it_is_due(provider: IdentityProvider) -> None:
     assert len(provider.asked) == 2
 
 
-def test_a_wrong_secret_is_told_with_the_endpoints_error_and_not_shown(provider: IdentityProvider) -> None:
+def test_a_wrong_secret_is_reported_with_the_endpoints_error_and_not_shown(
+    provider: IdentityProvider,
+) -> None:
     source = Now(provider, "wr0ng").source
     with pytest.raises(SaslFailed, match="status 401: invalid_client: wrong credentials") as failed:
         source.fetched_text()
@@ -71,7 +73,7 @@ def test_a_wrong_secret_is_told_with_the_endpoints_error_and_not_shown(provider:
     assert "wr0ng" not in str(failed.value) + repr(source) + source.failure
 
 
-def test_an_endpoint_that_is_away_is_asked_again(provider: IdentityProvider) -> None:
+def test_an_unreachable_endpoint_is_tried_again(provider: IdentityProvider) -> None:
     now = Now(provider)
     provider.stop()
     assert not now.source.fetch()
@@ -105,7 +107,7 @@ def test_no_redirect_is_followed(provider: IdentityProvider) -> None:
             Now(provider, retry_backoff_max_ms=0).source.fetched_text()
 
 
-def test_no_more_than_a_mebibyte_is_read(provider: IdentityProvider) -> None:
+def test_at_most_a_mebibyte_of_an_answer_is_read(provider: IdentityProvider) -> None:
     provider.answer = 200, b" " * 3_000_000
     with pytest.raises(SaslFailed, match="more than 1048576 bytes"):
         Now(provider, retry_backoff_max_ms=0).source.fetched_text()
@@ -117,7 +119,7 @@ def test_no_more_than_a_mebibyte_is_read(provider: IdentityProvider) -> None:
     assert len(read_answer_bytes(Endless(), limit_s=1)) == MAX_ANSWER_BYTES + 1
 
 
-def test_over_tls_the_endpoint_has_to_be_trusted() -> None:
+def test_over_tls_the_endpoint_must_be_trusted() -> None:
     trusting = TlsSettings(truststore=StoreSettings(type="PEM", certificates=AUTHORITY.pem))
     with IdentityProvider({"node": "secret"}, authority=AUTHORITY) as provider:
         assert Now(provider, tls=trusting).source.fetched_text()

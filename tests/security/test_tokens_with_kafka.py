@@ -121,7 +121,7 @@ def logged_in(case: Case) -> str:
 
 
 @pytest.mark.parametrize("name", made(0))
-def test_tokens_log_in_whom_they_log_in_at_kafkas(name: str) -> None:
+def test_each_token_gives_the_same_principal_as_in_kafka(name: str) -> None:
     ours, theirs = judged()[name]
     if name == STRICTER:
         assert ours == "!" != theirs

@@ -8,7 +8,7 @@ from tests.cli.run import run
 from tests.simulation.mutants import consensus
 
 
-def test_a_seed_that_holds_says_so() -> None:
+def test_a_seed_without_a_violation_is_reported_as_such() -> None:
     ended = run("sim", "--seed", 17)
     assert ended.code == 0
     assert "Every invariant held." in ended.out
@@ -27,14 +27,14 @@ def test_a_trace_is_of_one_seed() -> None:
     assert "--seed" in ended.err
 
 
-def test_seeds_are_added_up() -> None:
+def test_the_results_of_several_seeds_are_summed() -> None:
     ended = run("sim", "--first", 2000, "--seeds", 4)
     assert ended.code == 0
     assert "Seeds: 4, failed: 0" in ended.out
     assert "worlds of consensus cores" in ended.out
 
 
-def test_seeds_run_the_same_in_many_processes() -> None:
+def test_seeds_have_the_same_results_in_many_processes() -> None:
     some, others = (run("sim", "--first", 2000, "--seeds", 4, "--jobs", jobs) for jobs in (1, 2))
     happened = "What happened"
     assert some.out[some.out.index(happened) :] == others.out[others.out.index(happened) :]
@@ -51,7 +51,7 @@ def test_a_seed_that_fails_prints_invariant_fewest_faults_and_how_to_run_it_agai
     assert "  kraftd sim --seed 2000 --trace" in ended.out
 
 
-def test_a_short_world_is_another_one_of_the_same_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shorter_world_is_a_different_one_of_the_same_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     long, short = (run("sim", "--seed", 17, *more) for more in ((), ("--short",)))
     assert short.code == 0
     assert long.out != short.out

@@ -80,20 +80,20 @@ def removed() -> Iterator[Removed]:
     one.world.take_apart()
 
 
-def test_a_removed_voter_that_does_not_know_it_is_no_excuse_while_it_is_quiet(removed: Removed) -> None:
+def test_a_removed_voter_without_an_election_excuses_nothing(removed: Removed) -> None:
     assert not removed.leader.core.voters.has_voter(removed.host.key)
     assert not removed.has_learnt_it
     assert removed.world.liveness.disturber() is None
 
 
-def test_it_is_one_once_it_has_started_an_election_without_pre_votes(removed: Removed) -> None:
+def test_a_removed_voters_election_without_pre_votes_excuses_liveness(removed: Removed) -> None:
     epoch = removed.epoch
     removed.run(10 * SECOND)
     assert removed.epoch > epoch
     assert removed.world.liveness.disturber() == removed.host.id
 
 
-def test_it_is_none_any_more_once_it_has_learnt_it(removed: Removed) -> None:
+def test_a_removed_voter_that_has_read_its_removal_excuses_nothing(removed: Removed) -> None:
     removed.run(10 * SECOND)
     removed.world.network.heal()
     removed.run(10 * SECOND)
@@ -101,7 +101,7 @@ def test_it_is_none_any_more_once_it_has_learnt_it(removed: Removed) -> None:
     assert removed.world.liveness.disturber() is None
 
 
-def test_with_pre_votes_no_world_is_disturbed() -> None:
+def test_with_pre_votes_no_removed_voter_disturbs_the_quorum() -> None:
     removed = Removed(old=False)
     epoch = removed.leader.core.epoch
     removed.run(10 * SECOND)
@@ -121,7 +121,7 @@ def test_with_pre_votes_no_world_is_disturbed() -> None:
     ],
     ids=lambda mutant: mutant.__name__,
 )
-def test_a_defect_among_older_versions_is_noticed_all_the_same(
+def test_a_defect_among_older_versions_is_still_detected(
     mutant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutant(monkeypatch)

@@ -32,7 +32,7 @@ def test_a_row_names_checkers_that_mention_the_invariant(invariant: str) -> None
         )
 
 
-def test_rows_name_each_planted_defect_where_it_is_noticed() -> None:
+def test_rows_name_each_planted_defect_at_the_invariant_that_detects_it() -> None:
     named = {(invariant, defect) for invariant, (_, defects) in rows().items() for defect in defects}
     assert named == {(planted.noticed_by[0], mutant.__name__) for mutant, planted in MUTANTS.items()}
 

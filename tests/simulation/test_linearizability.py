@@ -7,7 +7,7 @@ from kraftd.simulation.checkers.linearizability import linearizable
 CREATED, DELETED = (False, True), (True, False)  # saw, left
 
 
-def test_steps_one_after_the_other_fit() -> None:
+def test_sequential_steps_fit() -> None:
     assert linearizable([(0, 1, *CREATED), (2, 3, *DELETED), (4, 5, *CREATED)])
 
 
@@ -15,15 +15,15 @@ def test_a_topic_cannot_be_created_twice_in_a_row() -> None:
     assert not linearizable([(0, 1, *CREATED), (2, 3, *CREATED)])
 
 
-def test_steps_at_one_time_may_take_either_order() -> None:
+def test_concurrent_steps_may_take_either_order() -> None:
     assert linearizable([(0, 10, *DELETED), (1, 9, *CREATED)])
 
 
-def test_real_time_is_kept() -> None:
+def test_the_order_of_real_time_is_respected() -> None:
     assert not linearizable([(0, 1, *DELETED), (2, 3, *CREATED)])
 
 
-def test_a_step_without_an_answer_may_explain_what_was_seen_later_or_never_happen() -> None:
+def test_a_step_without_an_answer_may_have_happened_or_not() -> None:
     unknown = (0, None, None, True)
     assert linearizable([unknown, (5, 6, True, True)])
     assert linearizable([unknown, (5, 6, *CREATED)])
@@ -34,7 +34,7 @@ def test_a_step_without_an_answer_does_not_happen_before_it_began() -> None:
     assert not linearizable([(0, 1, True, True), (2, None, None, True)])
 
 
-def test_a_write_that_says_nothing_of_what_it_found_takes_its_place_in_any_case() -> None:
+def test_a_write_that_returns_no_value_fits_after_any_state() -> None:
     assert linearizable([(0, 1, None, "a"), (2, 3, "a", "a")], "")
     assert not linearizable([(0, 1, None, "a"), (2, 3, "", "")], "")
     assert linearizable([(0, 9, None, "a"), (1, 2, "", ""), (3, 4, "a", "a")], "")

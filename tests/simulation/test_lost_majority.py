@@ -63,12 +63,12 @@ def test_every_invariant_holds_after_a_majority_was_lost() -> None:
     assert not missing, f"never happened in {SEEDS} seeds: {missing}"
 
 
-def test_one_seed_makes_one_trace_before_and_after_the_loss() -> None:
+def test_one_seed_gives_one_trace_before_and_after_the_loss() -> None:
     assert run_lost_majority(7).digest == run_lost_majority(7).digest
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
-def test_planted_defect_of_a_recovery_is_noticed(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_defect_of_a_recovery_is_detected(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     invariants, first = MUTANTS[mutant]
     mutant(monkeypatch)
     for seed in range(first, first + 2 * SEEDS):

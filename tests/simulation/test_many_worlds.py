@@ -18,7 +18,7 @@ HOURS = 20
 
 
 @pytest.mark.timeout(7200)  # as idle work it takes as long as everything else does
-def test_every_invariant_holds_in_many_worlds_and_every_fault_and_act_occurs() -> None:
+def test_every_invariant_holds_in_many_worlds_with_every_fault_and_act() -> None:
     summary = Summary()
     for outcome in run_seeds(0, SEEDS, jobs=os.cpu_count() or 1):
         assert not outcome.failed, f"{outcome!r} in {outcome.world}: {outcome.command} --trace"

@@ -29,7 +29,7 @@ INVARIANTS = {
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
-def test_planted_defect_is_noticed(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_defect_breaks_its_invariant(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = MUTANTS[mutant]
     mutant(monkeypatch)
     for seed in range(SEEDS):
@@ -41,6 +41,6 @@ def test_planted_defect_is_noticed(mutant: Any, monkeypatch: pytest.MonkeyPatch)
     pytest.fail(f"{SEEDS} seeds did not notice it")
 
 
-def test_every_invariant_has_a_defect_that_it_notices_first() -> None:
+def test_every_invariant_has_a_defect_that_it_detects_first() -> None:
     covered = {planted.noticed_by[0] for planted in MUTANTS.values()}
     assert not INVARIANTS - covered, f"no mutant for {sorted(INVARIANTS - covered)}"

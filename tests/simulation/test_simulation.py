@@ -20,17 +20,17 @@ from tests.simulation.mutants import consensus
 
 
 @pytest.mark.parametrize("seed", [3, 17, 151, 258])
-def test_one_seed_makes_one_trace(seed: int) -> None:
+def test_one_seed_gives_one_trace(seed: int) -> None:
     assert run_seed(seed).digest == run_seed(seed).digest
 
 
-def test_the_trace_as_text_leaves_the_history_as_it_is() -> None:
+def test_writing_the_trace_as_text_does_not_change_the_history() -> None:
     lines: list[str] = []
     assert run_seed(22, tell=lines.append).digest == run_seed(22).digest
     assert lines
 
 
-def test_a_world_leaves_nothing_behind() -> None:
+def test_a_world_leaves_no_objects_in_memory() -> None:
     others = _hosts()  # that tests before this one hold still
     for seed in range(2000, 2003):
         run_seed(seed)
@@ -42,12 +42,12 @@ def _hosts() -> list[Host]:
     return [one for one in gc.get_objects() if isinstance(one, Host)]
 
 
-def test_seeds_differ() -> None:
+def test_different_seeds_give_different_traces() -> None:
     assert len({draw_options(seed) for seed in range(50)}) == 50
     assert SeededDice(1, "a").uuid() != SeededDice(1, "b").uuid()
 
 
-def test_a_failure_shrinks_to_fewer_faults_that_still_break_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_shrinks_to_fewer_faults_with_the_same_violation(monkeypatch: pytest.MonkeyPatch) -> None:
     consensus.hold_on_without_a_quorum(monkeypatch)
     outcome = next(one for seed in range(60) if (one := run_seed(seed)).failed and len(planned(seed)) > 4)
     faults = shrink(outcome, most_runs=25)
@@ -55,7 +55,7 @@ def test_a_failure_shrinks_to_fewer_faults_that_still_break_it(monkeypatch: pyte
     assert run_seed(outcome.seed, faults).invariant == outcome.invariant
 
 
-def test_actions_of_one_moment_happen_in_the_order_in_which_they_were_planned() -> None:
+def test_actions_of_one_moment_run_in_the_order_of_their_planning() -> None:
     schedule, seen = Schedule(), []
     for number in range(5):
         schedule.at(10, seen.append, number)
@@ -64,7 +64,7 @@ def test_actions_of_one_moment_happen_in_the_order_in_which_they_were_planned() 
 
 
 @pytest.mark.parametrize("rate_ppm", [-50_000, 0, 50_000])
-def test_a_clock_says_when_it_will_show_a_time(rate_ppm: int) -> None:
+def test_a_clock_computes_when_it_will_show_a_time(rate_ppm: int) -> None:
     clock = Clock(1_700_000_000_000 * MS, rate_ppm)
     clock.start(5_000_000)
     due_ms = clock.now_ms(5_000_000) + 1_234

@@ -73,9 +73,7 @@ def standalone(tmp_path: Path) -> Iterator[StandaloneCluster]:
         cluster.close()
 
 
-def test_a_cluster_makes_the_tables_that_local_mode_makes(
-    standalone: StandaloneCluster, tmp_path: Path
-) -> None:
+def test_a_cluster_makes_the_same_tables_as_local_mode(standalone: StandaloneCluster, tmp_path: Path) -> None:
     directory = written(tmp_path / "log")
     outputs = {}
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}

@@ -81,7 +81,9 @@ def test_permissive_keeps_every_byte_that_it_cannot_read(run: Run, tmp_path: Pat
 
 
 @pytest.mark.parametrize("command", ["tables", "validate"])
-def test_a_record_to_come_is_told_with_type_path_and_offset(run: Run, tmp_path: Path, command: str) -> None:
+def test_a_record_of_a_future_type_is_reported_with_path_and_offset(
+    run: Run, tmp_path: Path, command: str
+) -> None:
     directory = written(tmp_path / "a", batches=2)
     size = directory.log.stat().st_size
     offset = directory.end_offset
@@ -95,7 +97,7 @@ def test_a_record_to_come_is_told_with_type_path_and_offset(run: Run, tmp_path: 
     assert told in done.output
 
 
-def test_validate_reports_a_torn_tail_as_a_note_and_holds(run: Run, tmp_path: Path) -> None:
+def test_validate_reports_a_torn_tail_as_a_note_and_succeeds(run: Run, tmp_path: Path) -> None:
     directory = written(tmp_path / "a", batches=2)
     size = directory.log.stat().st_size
     with directory.log.open("ab") as file:
@@ -107,7 +109,7 @@ def test_validate_reports_a_torn_tail_as_a_note_and_holds(run: Run, tmp_path: Pa
     assert done.stdout.splitlines()[-1].endswith("checks hold; notes: 1")
 
 
-def test_permissive_passes_over_a_damaged_checkpoint_and_keeps_its_bytes(run: Run, tmp_path: Path) -> None:
+def test_permissive_skips_a_damaged_checkpoint_and_keeps_its_bytes(run: Run, tmp_path: Path) -> None:
     directory, output = written(tmp_path / "a", batches=4), tmp_path / "out"
     checkpoint = snapshot_of(directory, 7)
     batch = list(iter_batches(checkpoint.read_bytes()))[1]
@@ -121,7 +123,7 @@ def test_permissive_passes_over_a_damaged_checkpoint_and_keeps_its_bytes(run: Ru
     assert column(output, "damaged", "data") == [checkpoint.read_bytes()[batch.position :][: len(batch.view)]]
 
 
-def test_a_checkpoint_without_its_log_is_told_and_read_in_mode_permissive(run: Run, tmp_path: Path) -> None:
+def test_a_checkpoint_without_its_log_is_refused_and_read_if_permissive(run: Run, tmp_path: Path) -> None:
     directory, output = written(tmp_path / "a", batches=4), tmp_path / "out"
     checkpoint = snapshot_of(directory, 7)
     directory.log.unlink()
@@ -134,7 +136,7 @@ def test_a_checkpoint_without_its_log_is_told_and_read_in_mode_permissive(run: R
     assert sorted(column(output, "topics", "name")) == ["t0-0", "t0-1", "t0-2", "t1-0", "t1-1", "t1-2"]
 
 
-def test_what_lies_before_the_first_checkpoint_is_refused_and_not_made_up(run: Run, tmp_path: Path) -> None:
+def test_a_time_before_the_first_checkpoint_is_refused(run: Run, tmp_path: Path) -> None:
     """A log that begins at offset 4, in a segment; the oldest checkpoint left is that of offset 7."""
     whole, directory, output = written(tmp_path / "a", batches=4), tmp_path / "b", tmp_path / "out"
     log = LogDirectory(directory, start=4)

@@ -45,12 +45,12 @@ def assert_alike(batch: Batch, **wanted: object) -> pa.Table:
     return by_columns
 
 
-def test_the_builder_in_c_is_there() -> None:
+def test_the_builder_in_c_is_installed() -> None:
     assert BUILDER is not None
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_columns_of_random_histories_are_those_of_their_records(seed: int) -> None:
+def test_columns_of_random_histories_equal_their_records(seed: int) -> None:
     rows = assert_alike(batch_of([framed(message) for message in history(seed, 300)]))
     assert rows["offset"].to_pylist() == list(range(100, 100 + len(rows)))
     assert set(rows["epoch"].to_pylist()) == {7}
@@ -58,7 +58,7 @@ def test_columns_of_random_histories_are_those_of_their_records(seed: int) -> No
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_columns_of_any_record_of_any_version_are_those_of_the_record(data: st.DataObject) -> None:
+def test_columns_of_any_record_of_any_version_equal_the_record(data: st.DataObject) -> None:
     values = []
     for _ in range(3):
         name = data.draw(st.sampled_from(sorted(metadata_types())))
@@ -99,7 +99,7 @@ def test_only_wanted_columns_types_and_topics_are_decoded() -> None:
     assert rows == [{"offset": 106, "topic_id": uuid_text(ids[2]), "replicas": [1, 2]}]
 
 
-def test_a_record_that_does_not_fit_its_type_leaves_nothing_of_its_batch() -> None:
+def test_an_undecodable_record_drops_its_whole_batch() -> None:
     good = framed(PartitionChangeRecord(partition_id=1, topic_id=b"t" * 16, isr=(1, 2)))
     decoder = Decoder(SCHEMA)
     decoder.add(batch_of([good]))
@@ -115,7 +115,7 @@ def test_a_record_that_does_not_fit_its_type_leaves_nothing_of_its_batch() -> No
     ("bad", "says"),
     [(b"\x01\x63\x00whatever", "99"), (b"\x01\x02\x63whatever", "(version 99.*|TopicRecord.*version 99)")],
 )
-def test_a_record_of_a_type_or_version_to_come_is_told_with_its_number(
+def test_a_record_of_a_future_type_or_version_is_reported_with_its_number(
     columns: bool, bad: bytes, says: str
 ) -> None:
     decoder = Decoder(SCHEMA, columns=columns)
@@ -125,7 +125,7 @@ def test_a_record_of_a_type_or_version_to_come_is_told_with_its_number(
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_flipped_bytes_are_refused_by_both_or_read_alike(data: st.DataObject) -> None:
+def test_flipped_bytes_are_refused_by_both_decoders_or_read_alike(data: st.DataObject) -> None:
     values = [bytearray(framed(message)) for message in history(5, 12)]
     value = data.draw(st.sampled_from(values))
     value[data.draw(st.integers(0, len(value) - 1))] = data.draw(st.integers(0, 255))
@@ -142,7 +142,7 @@ def test_flipped_bytes_are_refused_by_both_or_read_alike(data: st.DataObject) ->
         assert outcomes == [None, None]
 
 
-def test_what_cannot_be_decoded_is_kept_apart_and_the_rest_is_read() -> None:
+def test_undecodable_batches_are_kept_apart_and_the_rest_is_read() -> None:
     good = framed(TopicRecord(name="a", topic_id=b"t" * 16))
     unknown = b"\x01\x63\x00whatever"
     decoder = Decoder(source_schema())
@@ -152,7 +152,7 @@ def test_what_cannot_be_decoded_is_kept_apart_and_the_rest_is_read() -> None:
     assert rows[1]["damage"]["data"] == unknown and "99" in rows[1]["damage"]["reason"]
 
 
-def test_the_builder_holds_no_memory_that_grows(tmp_path: Path) -> None:
+def test_the_builder_does_not_leak_memory(tmp_path: Path) -> None:
     decoder = Decoder(SCHEMA)
     batch = batch_of([framed(message) for message in history(1, 100)])
     for _ in range(50):

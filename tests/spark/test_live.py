@@ -89,13 +89,13 @@ def without_batches(rows: DataFrame) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in rows.select(*kept).orderBy("offset").collect()]
 
 
-def test_a_batch_has_what_the_directory_has(spark: SparkSession, node: Node) -> None:
+def test_a_batch_from_the_listener_has_the_rows_of_the_directory(spark: SparkSession, node: Node) -> None:
     seen = without_batches(read_live(spark, node.bootstrap))
     assert seen == on_disk(spark, node)
     assert [row["value"] for row in seen][-20:] == [str(1_000_001 + number) for number in range(20)]
 
 
-def test_ingest_goes_on_where_it_was_and_doubles_nothing(
+def test_ingest_continues_where_it_ended_without_duplicates(
     spark: SparkSession, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The command's stream ends at the end of the log (availableNow); it runs in the suite's session."""

@@ -69,7 +69,7 @@ def test_damage_is_written_only_where_it_has_a_column(
     assert len(everything) == len(records) + len(damage) > len(records)
 
 
-def test_a_dataset_is_what_the_source_reads_and_replaces_the_one_before(
+def test_a_dataset_has_the_rows_of_the_source_and_replaces_the_last_one(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     directory, target = written(tmp_path / "a"), tmp_path / "out" / "records"
@@ -86,7 +86,7 @@ def test_a_dataset_is_what_the_source_reads_and_replaces_the_one_before(
     assert spark.read.parquet(str(target)).columns == record_schema().names
 
 
-def test_a_failure_leaves_the_dataset_that_was_there(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_failure_leaves_the_existing_dataset(spark: SparkSession, tmp_path: Path) -> None:
     directory, target = written(tmp_path / "a"), tmp_path / "records"
     log = committed_log(find_replicas([str(directory.path)]), split_bytes=1000)
     Timeline(spark, log, 50).write_log(str(target))
@@ -99,7 +99,7 @@ def test_a_failure_leaves_the_dataset_that_was_there(spark: SparkSession, tmp_pa
     assert ds.dataset(str(target)).count_rows() == 50
 
 
-def test_files_of_attempts_that_were_overtaken_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_of_superseded_task_attempts_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
     directory, unfinished = written(tmp_path / "a"), tmp_path / "records.unfinished"
     written_part(directory, unfinished, record_schema(), permissive=False)
     (told,) = unfinished.iterdir()

@@ -76,9 +76,7 @@ def rows_of(splits: Sequence[Split], wanted: Wanted | None = None, *, permissive
         (None, "it is a directory"),
     ],
 )
-def test_a_garbled_identity_does_not_pass_for_any_cluster(
-    tmp_path: Path, text: str | None, says: str
-) -> None:
+def test_an_unreadable_identity_is_refused(tmp_path: Path, text: str | None, says: str) -> None:
     one, other = written(tmp_path / "a", batches=1), written(tmp_path / "b", batches=1)
     path = other.path / "meta.properties"
     path.unlink()
@@ -87,9 +85,7 @@ def test_a_garbled_identity_does_not_pass_for_any_cluster(
         find_replicas([str(one.path), str(other.path)])
 
 
-def test_the_splits_of_a_log_are_bounded_however_long_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_of_splits_of_a_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = written(tmp_path / "a", batches=200)
     replicas = find_replicas([str(directory.path)])
     monkeypatch.setattr(planning, "SPLIT_BYTES", 1000)
@@ -111,7 +107,7 @@ def test_splits_cover_every_record_once_with_and_without_an_index(tmp_path: Path
     assert log.end_offset == 121 and not log.notes
 
 
-def test_an_index_that_leads_astray_is_not_believed(tmp_path: Path) -> None:
+def test_a_wrong_index_is_not_used(tmp_path: Path) -> None:
     directory = written(tmp_path / "a")
     directory.index()
     index = directory.log.with_suffix(".index")
@@ -123,7 +119,7 @@ def test_an_index_that_leads_astray_is_not_believed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", [1, 11, 60, 61, 100])
-def test_a_torn_tail_is_told_and_not_read(tmp_path: Path, left: int) -> None:
+def test_a_torn_tail_is_reported_and_not_read(tmp_path: Path, left: int) -> None:
     directory = written(tmp_path / "a")
     size = directory.log.stat().st_size
     last = directory.append([NoOpRecord() for _ in range(30)])
@@ -144,7 +140,7 @@ def test_zeroes_behind_the_last_batch_are_a_torn_tail(tmp_path: Path) -> None:
     assert planned(directory).end_offset == 121
 
 
-def test_damage_is_told_with_path_byte_and_offset(tmp_path: Path) -> None:
+def test_damage_is_reported_with_path_byte_and_offset(tmp_path: Path) -> None:
     directory = written(tmp_path / "a")
     batches = list(iter_batches(directory.log.read_bytes()))
     broken = batches[20]
@@ -158,7 +154,7 @@ def test_damage_is_told_with_path_byte_and_offset(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at", [8, 70])  # the length in the header, and the records behind it
-def test_permissive_loses_nothing_but_the_damaged_batch(tmp_path: Path, at: int) -> None:
+def test_permissive_loses_only_the_damaged_batch(tmp_path: Path, at: int) -> None:
     directory = written(tmp_path / "a")
     batches = list(iter_batches(directory.log.read_bytes()))
     broken = batches[20]
@@ -175,7 +171,7 @@ def test_permissive_loses_nothing_but_the_damaged_batch(tmp_path: Path, at: int)
     assert len(kept) == broken.header.size_bytes
 
 
-def test_a_missing_segment_is_told(tmp_path: Path) -> None:
+def test_a_missing_segment_is_reported(tmp_path: Path) -> None:
     directory = written(tmp_path / "a")
     for _ in range(2):
         directory.roll()
@@ -211,7 +207,7 @@ def test_permissive_keeps_what_is_torn(tmp_path: Path) -> None:
         assert b"".join(row["damage"]["data"] for row in rows if row["damage"] is not None) == kept
 
 
-def test_a_control_record_of_an_unknown_type_is_told(tmp_path: Path) -> None:
+def test_a_control_record_of_an_unknown_type_is_reported(tmp_path: Path) -> None:
     directory = written(tmp_path / "a", batches=1)
     directory.set_voters(1)
     data = bytearray(directory.log.read_bytes())
@@ -228,7 +224,7 @@ def test_a_control_record_of_an_unknown_type_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", [0, 1, 2])
-def test_a_checkpoint_that_was_cut_short_is_told_also_between_batches(tmp_path: Path, left: int) -> None:
+def test_a_truncated_checkpoint_is_reported_also_between_batches(tmp_path: Path, left: int) -> None:
     directory = written(tmp_path / "a")
     path = directory.snapshot(50, [VersionedRecord(NoOpRecord(), 0)])
     batches = list(iter_batches(path.read_bytes()))
@@ -241,7 +237,7 @@ def test_a_checkpoint_that_was_cut_short_is_told_also_between_batches(tmp_path: 
     assert not is_sound(checkpoint)
 
 
-def test_a_gap_within_a_segment_is_told(tmp_path: Path) -> None:
+def test_a_gap_within_a_segment_is_reported(tmp_path: Path) -> None:
     directory = written(tmp_path / "a", batches=3)
     directory.end_offset += 5
     directory.append([NoOpRecord()])
@@ -249,7 +245,7 @@ def test_a_gap_within_a_segment_is_told(tmp_path: Path) -> None:
         rows_of(planned(directory).log.splits)
 
 
-def test_committed_is_what_a_majority_holds(tmp_path: Path) -> None:
+def test_records_that_a_majority_holds_are_committed(tmp_path: Path) -> None:
     leader, follower, behind = (
         written(tmp_path / name, node_id=node, voters=(1, 2, 3)) for node, name in enumerate("abc", 1)
     )
@@ -261,7 +257,7 @@ def test_committed_is_what_a_majority_holds(tmp_path: Path) -> None:
     assert "offsets 122 to 123 are not held by a majority" in log.notes[0]
 
 
-def test_what_a_later_leader_replaced_is_not_read(tmp_path: Path) -> None:
+def test_records_that_a_later_leader_replaced_are_not_read(tmp_path: Path) -> None:
     old = written(tmp_path / "a", node_id=1, voters=(1, 2, 3))
     new = written(tmp_path / "b", node_id=2, voters=(1, 2, 3))
     old.append([NoOpRecord() for _ in range(9)])  # never replicated
@@ -282,7 +278,7 @@ def copy_of(directory: LogDirectory, path: Path, node_id: int) -> Path:
     return path
 
 
-def test_one_of_three_voters_says_that_it_proves_nothing(tmp_path: Path) -> None:
+def test_one_directory_of_three_voters_does_not_prove_a_commit(tmp_path: Path) -> None:
     log = planned(written(tmp_path / "a", voters=(1, 2, 3)))
     assert log.end_offset == 121
     assert "1 of 3 voters cannot prove what is committed" in log.notes[0]
@@ -299,7 +295,7 @@ def test_only_voters_count_towards_a_majority_and_each_once(tmp_path: Path, node
     assert "offsets 121 to 121 are not held by a majority" in log.notes[0]
 
 
-def test_voters_that_came_after_the_election_count(tmp_path: Path) -> None:
+def test_voters_added_after_the_election_count(tmp_path: Path) -> None:
     leader = written(tmp_path / "a", batches=1)
     leader.set_voters(1, 2)
     leader.set_voters(1, 2, 3)
@@ -311,7 +307,7 @@ def test_voters_that_came_after_the_election_count(tmp_path: Path) -> None:
         assert "1 of 3 voters" in committed_log(find_replicas(paths[:1]), split_bytes).notes[0]
 
 
-def test_what_a_checkpoint_covers_is_committed(tmp_path: Path) -> None:
+def test_records_that_a_checkpoint_covers_are_committed(tmp_path: Path) -> None:
     leader = written(tmp_path / "a", voters=(1, 2, 3))
     behind = written(tmp_path / "b", batches=3, node_id=2, voters=(1, 2, 3))
     assert planned(leader, behind).end_offset == 10
@@ -321,7 +317,7 @@ def test_what_a_checkpoint_covers_is_committed(tmp_path: Path) -> None:
     assert "offsets 100 to 120 are not held by a majority" in log.notes[0]
 
 
-def test_a_directory_of_no_voter_proves_nothing(tmp_path: Path) -> None:
+def test_a_directory_of_an_observer_does_not_prove_a_commit(tmp_path: Path) -> None:
     (note,) = planned(written(tmp_path / "a", node_id=7)).notes
     assert "a directory of no voter cannot prove what is committed" in note
 
@@ -338,7 +334,7 @@ HOLDER = (
 )
 
 
-def test_a_directory_in_use_is_told_with_the_process_that_holds_it(
+def test_a_directory_in_use_is_refused_with_the_process_that_holds_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = written(tmp_path / "a")
@@ -358,7 +354,7 @@ def test_a_directory_in_use_is_told_with_the_process_that_holds_it(
     assert lock_holder(str(directory.path)) is None
 
 
-def test_what_is_no_directory_of_a_controller_is_told(tmp_path: Path) -> None:
+def test_a_path_that_is_no_controllers_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("x")
     for name, reason in (("empty", "holds no segment"), ("file", "is no segment"), ("none", "no such file")):
@@ -366,7 +362,7 @@ def test_what_is_no_directory_of_a_controller_is_told(tmp_path: Path) -> None:
             find_replicas([str(tmp_path / name)])
 
 
-def test_offsets_times_and_files_narrow_what_is_read(tmp_path: Path) -> None:
+def test_offsets_times_and_files_limit_the_read(tmp_path: Path) -> None:
     directory = written(tmp_path / "a")
     splits = planned(directory).log.splits
     assert [row["offset"] for row in rows_of(splits, Wanted(first_offset=50, last_offset=53))] == [
@@ -392,12 +388,12 @@ def test_offsets_times_and_files_narrow_what_is_read(tmp_path: Path) -> None:
         ({}, "no path"),
     ],
 )
-def test_wrong_options_are_told(options: dict[str, str], reason: str) -> None:
+def test_wrong_options_are_refused_with_the_reason(options: dict[str, str], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         parse_options(options)
 
 
-def test_ingest_wants_a_directory_or_a_listener_and_not_both(tmp_path: Path) -> None:
+def test_ingest_requires_either_a_directory_or_a_listener(tmp_path: Path) -> None:
     for given in ([], ["--input", str(tmp_path), "--bootstrap-server", "127.0.0.1:1"]):
         done = CliRunner().invoke(ingest_command, ["--output", str(tmp_path / "out"), *given])
         assert done.exit_code == 2 and "give --input, or --bootstrap-server" in done.output

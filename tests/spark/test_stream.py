@@ -51,7 +51,7 @@ class Stream:
         return sorted(row[0] for row in rows)
 
 
-def test_a_stream_goes_on_where_it_stopped_and_waits_for_torn_tails(
+def test_a_stream_continues_where_it_stopped_and_waits_for_torn_tails(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     directory = written(tmp_path / "a")
@@ -72,7 +72,7 @@ def test_a_stream_goes_on_where_it_stopped_and_waits_for_torn_tails(
     assert stream.offsets() == list(range(132))
 
 
-def test_a_stream_ends_where_records_that_it_read_were_replaced(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_fails_if_records_that_it_read_were_replaced(spark: SparkSession, tmp_path: Path) -> None:
     directory = written(tmp_path / "a", batches=3)
     kept = directory.log.stat().st_size
     directory.append([NoOpRecord()])
@@ -87,7 +87,7 @@ def test_a_stream_ends_where_records_that_it_read_were_replaced(spark: SparkSess
         stream.run()
 
 
-def test_a_batch_that_is_written_twice_is_there_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_that_is_written_twice_is_stored_once(spark: SparkSession, tmp_path: Path) -> None:
     directory = written(tmp_path / "a", batches=5)
     rows = spark.read.format("kraft").load(str(directory.path))
     target = str(tmp_path / "out" / "cluster_id=x")
@@ -107,7 +107,7 @@ def ingest(directory: LogDirectory, out: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def test_ingest_loses_and_doubles_nothing_when_its_driver_is_killed(tmp_path: Path) -> None:
+def test_ingest_loses_and_duplicates_nothing_when_its_driver_is_killed(tmp_path: Path) -> None:
     directory, out = written(tmp_path / "a"), tmp_path / "out"
     for stage in (1, 3):
         process = ingest(directory, out)

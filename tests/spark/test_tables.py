@@ -106,13 +106,13 @@ def assert_state(timeline: Timeline, image: Image) -> None:
 
 
 @pytest.mark.parametrize("share", [0.45, 1.0])
-def test_state_tables_are_the_image_at_an_offset(spark: SparkSession, story: Story, share: float) -> None:
+def test_state_tables_equal_the_image_at_an_offset(spark: SparkSession, story: Story, share: float) -> None:
     offset = story.quiet_offset(int(story.committed * share)) if share < 1 else story.committed
     assert all(expected_rows(story.image(offset)).values())
     assert_state(timeline_of(spark, story.directory.path, offset), story.image(offset))
 
 
-def test_aborted_and_unfinished_transactions_are_records_and_not_state(whole: Timeline, story: Story) -> None:
+def test_aborted_and_open_transactions_are_records_and_not_state(whole: Timeline, story: Story) -> None:
     assert "ghost" not in {row["name"] for row in rows_of(whole, "topics")}
     records = sorted(rows_of(whole, "records"), key=lambda row: row["offset"])
     assert [row["offset"] for row in records] == list(range(story.directory.end_offset))
@@ -122,7 +122,7 @@ def test_aborted_and_unfinished_transactions_are_records_and_not_state(whole: Ti
     }
 
 
-def test_a_checkpoint_and_the_log_behind_it_make_the_same_state(
+def test_a_checkpoint_and_the_log_behind_it_give_the_same_state(
     spark: SparkSession, story: Story, tmp_path: Path
 ) -> None:
     offset = story.quiet_offset(story.committed // 2)
@@ -145,7 +145,7 @@ def test_a_checkpoint_and_the_log_behind_it_make_the_same_state(
         assert in_order(found) == in_order(expected), name
 
 
-def test_partition_changes_tell_what_was_before_and_after(whole: Timeline, story: Story) -> None:
+def test_partition_changes_have_the_values_before_and_after(whole: Timeline, story: Story) -> None:
     found = {row["offset"]: row for row in rows_of(whole, "partition_changes")}
     image, expected = Image(), {}
     aborted: list[int] = []
@@ -186,7 +186,7 @@ def test_every_other_table_can_be_made(whole: Timeline, story: Story) -> None:
     assert all(counts.values()), counts
 
 
-def test_values_from_the_kafka_connector_become_the_same_columns(spark: SparkSession, story: Story) -> None:
+def test_values_from_the_kafka_connector_give_the_same_columns(spark: SparkSession, story: Story) -> None:
     messages = dict(list(story.messages.items())[:80])
     values = [(offset, START_MS + offset // 3, framed(message)) for offset, message in messages.items()]
     rows = spark.createDataFrame(values, "offset bigint, ms bigint, value binary")

@@ -97,7 +97,7 @@ BREAKS: dict[str, tuple[list[Message], str]] = {
 }
 
 
-def test_a_sound_history_passes_every_check_and_makes_a_report(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_valid_history_passes_every_check_and_gives_a_report(spark: SparkSession, tmp_path: Path) -> None:
     directory = sound(tmp_path / "a")
     timeline = timeline_of(spark, directory.path)
     assert {name: first_break(timeline, name) for name in INVARIANTS} == dict.fromkeys(INVARIANTS)
@@ -112,7 +112,7 @@ def test_a_sound_history_passes_every_check_and_makes_a_report(spark: SparkSessi
 
 
 @pytest.mark.parametrize("name", BREAKS)
-def test_an_unsound_history_is_told_with_its_first_offset(
+def test_an_invalid_history_is_reported_with_its_first_offset(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     directory = sound(tmp_path / "a")
@@ -125,7 +125,7 @@ def test_an_unsound_history_is_told_with_its_first_offset(
     assert f"offset {first + len(records) - 1}:" in found
 
 
-def test_a_checkpoint_that_is_not_the_log_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_checkpoint_that_contradicts_the_log_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     directory = sound(tmp_path / "a")
     (path,) = directory.partition.glob("*.checkpoint")
     end = int(path.name[:20])
@@ -141,7 +141,7 @@ def test_a_checkpoint_that_is_not_the_log_is_told(spark: SparkSession, tmp_path:
     assert difference is not None and "only the log has in brokers" in difference and str(path) in difference
 
 
-def test_replicas_that_differ_are_told_with_the_offset(spark: SparkSession, tmp_path: Path) -> None:
+def test_replicas_that_differ_are_reported_with_the_offset(spark: SparkSession, tmp_path: Path) -> None:
     one = sound(tmp_path / "a")
     shutil.copytree(one.path, tmp_path / "b")
     same, other = find_replicas([str(one.path), str(tmp_path / "b")])

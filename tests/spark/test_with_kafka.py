@@ -56,7 +56,7 @@ def timeline(spark: SparkSession, cluster: Cluster, tmp_path_factory: pytest.Tem
     return timeline_of(spark, cluster.controller.data, staged=tmp_path_factory.mktemp("staged") / "it")
 
 
-def test_the_tables_are_what_admin_client_says(timeline: Timeline, cluster: Cluster) -> None:
+def test_the_tables_agree_with_kafkas_admin_client(timeline: Timeline, cluster: Cluster) -> None:
     told = cluster.metadata()
     assert {row["name"] for row in rows_of(timeline, "topics")} == set(told.topics) == {"kept", "again"}
     partitions = rows_of(timeline, "partitions")
@@ -72,7 +72,7 @@ def test_the_tables_are_what_admin_client_says(timeline: Timeline, cluster: Clus
     assert "metadata.version" in {row["name"] for row in rows_of(timeline, "features")}
 
 
-def test_what_the_dead_broker_caused_is_told(timeline: Timeline) -> None:
+def test_the_tables_have_the_events_of_a_killed_broker(timeline: Timeline) -> None:
     moves = rows_of(timeline, "leader_moves")
     assert moves and {(row["old_leader"], row["new_leader"], row["cause"]) for row in moves} == {
         (2, 1, "broker fenced")
@@ -91,13 +91,13 @@ def test_what_the_dead_broker_caused_is_told(timeline: Timeline) -> None:
     assert {name: first_break(timeline, name) for name in INVARIANTS} == dict.fromkeys(INVARIANTS)
 
 
-def test_the_state_is_what_kafkas_image_classes_make(timeline: Timeline) -> None:
+def test_the_state_equals_that_of_kafkas_image_classes(timeline: Timeline) -> None:
     image = kafka_image(timeline.source.log)
     assert len(image.topics) == 2
     assert_state(timeline, image)
 
 
-def test_kafkas_image_classes_make_of_a_story_what_its_tables_are_held_against(tmp_path: Path) -> None:
+def test_kafkas_image_classes_give_the_expected_state_of_a_story(tmp_path: Path) -> None:
     story = Story(tmp_path / "node", seed=11)
     log = plan_log(find_replica(str(story.directory.path)))
     ours, theirs = expected_rows(story.image(story.committed)), expected_rows(kafka_image(log))

@@ -30,7 +30,7 @@ def package(root: Path, **files: str) -> Path:
         "def later():\n    from p.a import A",
     ],
 )
-def test_a_circle_is_found_wherever_the_import_stands(tmp_path: Path, back: str) -> None:
+def test_a_circle_is_found_at_any_place_of_the_import(tmp_path: Path, back: str) -> None:
     directory = package(tmp_path, a="from p.b import B", b=back, c="from p.a import A")
     assert circles(import_graph(directory)) == [["p.a", "p.b"]]
 

@@ -29,7 +29,7 @@ def written(root: Path, name: str, text: str) -> Path:
         ("docs/deep/page.md", f"Short. {LONG} Short.\n"),
     ],
 )
-def test_a_long_sentence_is_found_wherever_prose_stands(tmp_path: Path, name: str, text: str) -> None:
+def test_a_long_sentence_is_found_in_every_kind_of_prose(tmp_path: Path, name: str, text: str) -> None:
     ((at, _line, said),) = findings(written(tmp_path, name, text))
     assert at == name
     assert said.startswith("a sentence of 26 words: word word")
@@ -52,7 +52,7 @@ def test_a_subject_without_a_name_is_found(tmp_path: Path, text: str) -> None:
         ("# A leader hears of it.\n", "'hears of': is notified, gets an answer, in several callbacks"),
     ],
 )
-def test_a_subject_who_and_words_that_are_no_terms_are_found(tmp_path: Path, text: str, found: str) -> None:
+def test_the_subject_who_and_nonstandard_terms_are_found(tmp_path: Path, text: str, found: str) -> None:
     assert findings(written(tmp_path, "testkit/a.py", text)) == [("testkit/a.py", 1, found)]
 
 
@@ -63,7 +63,7 @@ def test_a_boolean_that_does_not_begin_with_return_whether_is_found(tmp_path: Pa
     assert findings(written(tmp_path, "kraftd/a.py", source.format("Return whether"))) == []
 
 
-def test_a_long_name_of_a_test_is_found_and_one_without_an_actor(tmp_path: Path) -> None:
+def test_bad_names_of_tests_are_found(tmp_path: Path) -> None:
     fits, long = "test_" + "a" * 75, "test_" + "a" * 76
     written(tmp_path, "tests/test_a.py", f"def {fits}(): ...\n\n\nasync def {long}(): ...\n")
     assert findings(tmp_path) == [("tests/test_a.py", 4, f"81 characters: {long}")]

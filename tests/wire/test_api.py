@@ -16,21 +16,21 @@ from kraftd.wire.table import table_of
 from tests.wire.oracle import Oracle
 
 
-def test_every_api_of_the_schemas_has_its_name() -> None:
+def test_every_api_of_the_schemas_has_a_name() -> None:
     assert {key.value: key.name for key in ApiKey} == {
         key: snake(row[0]).upper() for key, row in registry.APIS.items()
     }
 
 
 @pytest.mark.parametrize("key", list(ApiKey))
-def test_request_and_response_belong_to_the_api(key: ApiKey) -> None:
+def test_request_and_response_classes_belong_to_their_api(key: ApiKey) -> None:
     for cls, kind in ((api.request_class(key), "request"), (api.response_class(key), "response")):
         table = table_of(cls)
         assert (table.key, table.type, table.valid) == (key, kind, api.valid_versions(key))
 
 
 @pytest.mark.kafka
-def test_the_apis_have_the_versions_headers_and_listeners_of_kafka(oracle: Oracle) -> None:
+def test_the_apis_have_kafkas_versions_headers_and_listeners(oracle: Oracle) -> None:
     ours = {
         key.name: {
             "key": key.value,
@@ -65,7 +65,7 @@ def test_the_records_have_the_keys_and_versions_of_kafka(oracle: Oracle) -> None
     assert set(registry.CONTROL_RECORDS) == set(facts["controls"].values())
 
 
-def test_an_error_code_has_words() -> None:
+def test_an_error_code_has_a_text() -> None:
     assert all(code.message.endswith(".") for code in ErrorCode)
     assert ErrorCode(41) is ErrorCode.NOT_CONTROLLER
 
@@ -93,7 +93,7 @@ def test_api_versions_of_an_unknown_version_is_answered_in_version_0__kip511() -
     assert api.request_header_version(ApiKey.API_VERSIONS, 99) == 2
 
 
-def test_no_message_but_the_headers_is_loaded_before_it_is_asked_for() -> None:
+def test_messages_are_imported_on_first_use_except_headers() -> None:
     program = (
         "import sys, kraftd.wire.frames; print(*[m for m in sys.modules if m.startswith('kraftd.messages.')])"
     )

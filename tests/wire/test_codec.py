@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("engine")
 
 
 @pytest.mark.parametrize("name", ALL_MESSAGES)
-def test_what_is_encoded_is_decoded_from_bytes_and_from_views(name: str) -> None:
+def test_encoded_messages_are_decoded_from_bytes_and_from_views(name: str) -> None:
     cls = message_class(name)
 
     def check(version: int, message: Message) -> None:
@@ -47,7 +47,7 @@ def fetch_response(records: bytes | memoryview) -> FetchResponse:
     )
 
 
-def test_large_records_are_parts_of_their_own_and_not_copied() -> None:
+def test_large_records_are_separate_parts_and_not_copied() -> None:
     records = memoryview(bytes(OWN_PART_BYTES))
     parts = encode(fetch_response(records), 17)
     assert len(parts) == 3
@@ -58,21 +58,21 @@ def test_small_records_are_joined_with_the_rest() -> None:
     assert len(encode(fetch_response(memoryview(bytes(100))), 17)) == 1
 
 
-def test_decoded_records_are_a_view_of_what_was_decoded() -> None:
+def test_decoded_records_are_a_view_of_the_input() -> None:
     data = encode_bytes(fetch_response(b"x" * 10000), 17)
     records = decode(FetchResponse, 17, memoryview(data)).responses[0].partitions[0].records
     assert isinstance(records, memoryview)
     assert records.obj is data
 
 
-def test_a_version_that_a_message_does_not_have_is_refused_with_those_it_has() -> None:
+def test_an_unknown_version_is_refused_with_the_valid_ones() -> None:
     with pytest.raises(UnsupportedVersionError, match="FetchRequest has versions 4 to 18, not 3"):
         encode(FetchRequest(), 3)
     with pytest.raises(UnsupportedVersionError, match="not 19"):
         decode(FetchRequest, 19, b"")
 
 
-def test_a_nested_struct_is_no_message() -> None:
+def test_a_nested_struct_cannot_be_encoded_as_a_message() -> None:
     with pytest.raises(TypeError, match="FetchTopic is not a message"):
         encode(FetchTopic(), 17)
 
@@ -151,7 +151,7 @@ def test_a_uuid_that_is_not_16_bytes_is_refused_rather_than_filled() -> None:
         encode(FetchRequest(topics=[FetchTopic(topic_id=b"short")]), 17)
 
 
-def test_bytes_are_wanted_where_the_schema_has_bytes() -> None:
+def test_a_bytes_field_accepts_only_bytes() -> None:
     with pytest.raises(EncodeError, match="request_data: bytes are wanted, not 7"):
         encode(EnvelopeRequest(request_data=7), 0)  # type: ignore[arg-type]
 
@@ -181,7 +181,7 @@ def test_a_tag_that_the_version_knows_is_not_written_as_an_unknown_one() -> None
         encode(FetchRequest(topics=[FetchTopic(partitions=[partition])]), 18)
 
 
-def test_tags_out_of_order_are_taken_and_put_in_order() -> None:
+def test_tags_out_of_order_are_accepted_and_sorted() -> None:
     data = encode_bytes(FetchRequest(), 17)
     read = decode(FetchRequest, 17, data[:-1] + b"\2\x65\1b\x64\1a")
     assert read.unknown_tags == ((100, b"a"), (101, b"b"))
@@ -196,11 +196,11 @@ def test_fixed_elements_are_read_alike_with_and_without_tags() -> None:
     assert decode(FetchRequest, 16, encode_bytes(request, 16)) == request
 
 
-def test_a_message_shows_what_is_not_default_in_one_line() -> None:
+def test_the_repr_of_a_message_has_its_fields_that_are_not_default() -> None:
     assert repr(FetchPartition(3, fetch_offset=88)) == "FetchPartition(partition=3, fetch_offset=88)"
 
 
-def test_an_engine_that_does_not_exist_is_refused_at_once() -> None:
+def test_an_unknown_engine_is_refused_at_once() -> None:
     environment = os.environ | {"KRAFTD_CODEC": "fortran"}
     command = [sys.executable, "-c", "import kraftd.wire.codec"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

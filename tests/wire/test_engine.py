@@ -42,7 +42,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 @needs_c
 @pytest.mark.parametrize("name", ALL_MESSAGES)
-def test_both_engines_have_one_result_for_every_message_version_and_damage(name: str) -> None:
+def test_both_engines_have_the_same_result_for_every_message_and_damage(name: str) -> None:
     cls = message_class(name)
 
     @settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -65,13 +65,13 @@ def test_both_engines_have_one_result_for_every_message_version_and_damage(name:
 
 @needs_c
 @pytest.mark.parametrize("fuzz", [fuzz_reading, fuzz_writing, fuzz_batches], ids=lambda fuzz: fuzz.__name__)
-def test_random_damage_has_one_outcome_with_both_engines(fuzz: Callable[[Random, Any], None]) -> None:
+def test_random_damage_has_the_same_outcome_with_both_engines(fuzz: Callable[[Random, Any], None]) -> None:
     for seed in range(300):
         fuzz(Random(seed), C)
 
 
 @pytest.mark.compiler
-def test_sanitizers_have_nothing_to_report(tmp_path: Path) -> None:
+def test_sanitizers_report_nothing(tmp_path: Path) -> None:
     seconds = os.environ.get("KRAFTD_FUZZ_SECONDS") or ("60" if os.environ.get("CI") else "5")
     command = [sys.executable, "-m", "tests.wire.fuzz_engine", str(sanitized.build(tmp_path)), seconds]
     done = subprocess.run(
@@ -102,7 +102,7 @@ def test_a_planted_read_of_one_byte_too_many_is_reported(tmp_path: Path) -> None
 
 
 @needs_c
-def test_nothing_is_left_behind_by_reading_writing_and_failing() -> None:
+def test_reading_writing_and_failing_leak_no_memory() -> None:
     random = Random(1)
     jobs: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
     for name in ALL_MESSAGES:
@@ -167,7 +167,7 @@ def test_equal_uuids_and_small_arrays_are_one_object() -> None:
 
 
 @needs_c
-def test_an_array_that_is_there_again_is_written_again() -> None:
+def test_an_array_that_occurs_again_is_written_again() -> None:
     """One list in many answers is copied as bytes; no other list is mistaken for it."""
     shared = [CreatableTopicConfigs(f"key{at}", "value") for at in range(33)]
     other = [CreatableTopicConfigs("x", None)]
@@ -177,7 +177,7 @@ def test_an_array_that_is_there_again_is_written_again() -> None:
 
 
 @needs_c
-def test_a_shared_array_is_written_right_around_parts_of_their_own() -> None:
+def test_a_shared_array_is_written_correctly_around_separate_parts() -> None:
     large, small = bytes(10000), bytes(10)
     partitions = [PartitionData(1, records=large), PartitionData(2, records=small)]
     message = FetchResponse(
@@ -189,7 +189,7 @@ def test_a_shared_array_is_written_right_around_parts_of_their_own() -> None:
 
 
 @needs_c
-def test_an_error_in_a_huge_frame_costs_what_reading_it_costs() -> None:
+def test_an_error_in_a_huge_frame_takes_no_longer_than_reading_it() -> None:
     """No second, slow walk: the place of the error is known where it is met."""
     partitions = [FetchPartition(at) for at in range(20000)]
     data = C.encode_bytes(FetchRequest(topics=[FetchTopic(topic_id=bytes(16), partitions=partitions)]), 17)
@@ -202,7 +202,7 @@ def test_an_error_in_a_huge_frame_costs_what_reading_it_costs() -> None:
 
 
 @needs_c
-def test_an_array_that_shrinks_while_it_is_written_is_refused_and_not_overrun() -> None:
+def test_an_array_that_shrinks_while_it_is_written_is_refused() -> None:
     class Shrinking:
         def __init__(self, victim: list[Any]) -> None:
             self.victim = victim
@@ -223,14 +223,14 @@ def test_an_array_that_shrinks_while_it_is_written_is_refused_and_not_overrun() 
     "arguments",
     [(), (FetchRequest,), (FetchRequest, 17), (FetchRequest, 17, b"", 0, 0), (FetchRequest, "17", b"")],
 )
-def test_wrong_calls_are_type_errors(arguments: tuple[Any, ...]) -> None:
+def test_wrong_calls_raise_type_errors(arguments: tuple[Any, ...]) -> None:
     for function in (C.decode, C.decode_prefix):
         with pytest.raises(TypeError):
             function(*arguments)
 
 
 @needs_c
-def test_offsets_and_classes_that_are_none_are_refused() -> None:
+def test_invalid_offsets_and_classes_are_refused() -> None:
     with pytest.raises(ValueError, match="not negative"):
         C.decode(FetchRequest, 17, b"", -1)
     for cls in (5, int, FetchTopic, Message):

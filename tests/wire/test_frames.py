@@ -40,14 +40,14 @@ def test_a_request_that_is_not_flexible_has_header_1() -> None:
     assert frame == b"\0\x11\0\x01\0\0\0\x07\xff\xff" + b"\0\x05PLAIN"
 
 
-def test_the_header_of_a_request_tells_where_the_message_begins() -> None:
+def test_the_header_of_a_request_has_the_offset_of_the_message() -> None:
     frame = joined(encode_request(ApiKey.API_VERSIONS, 4, 7, "me", ApiVersionsRequest("a", "b")))
     header, key, version, end = parse_request_header(memoryview(frame))
     assert (key, version, header.correlation_id, header.client_id) == (18, 4, 7, "me")
     assert frame[end:] == b"\x02a\x02b\0"
 
 
-def test_a_null_client_id_is_an_empty_one() -> None:
+def test_a_null_client_id_is_read_as_an_empty_one() -> None:
     header, *_ = parse_request_header(b"\0\x11\0\x01\0\0\0\x07\xff\xff")
     assert header.client_id == ""
 
@@ -87,13 +87,13 @@ def test_large_records_of_a_response_are_not_copied() -> None:
     assert read == response
 
 
-def test_api_versions_is_understood_when_answered_in_version_0__kip511() -> None:
+def test_api_versions_answered_in_version_0_is_decoded__kip511() -> None:
     answer = ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION)
     frame = joined(encode_response(ApiKey.API_VERSIONS, 0, 9, answer))
     assert parse_response(ApiKey.API_VERSIONS, 4, frame)[1] == answer
 
 
-def test_a_response_too_short_for_its_number_is_refused() -> None:
+def test_a_response_too_short_for_its_correlation_id_is_refused() -> None:
     with pytest.raises(ProtocolError):
         correlation_id(b"\0\0\0")
     with pytest.raises(ProtocolError):

@@ -29,7 +29,7 @@ FRAMES: list[Any] = [
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_a_frame_of_a_real_cluster_is_read_as_kafka_does_and_written_back_the_same(frame: Any) -> None:
+def test_a_frame_of_a_real_cluster_is_read_as_by_kafka_and_written_unchanged(frame: Any) -> None:
     data, key, version = bytes.fromhex(frame["frame"]), frame["key"], frame["version"]
     if frame["direction"] == "request":
         header, *found, end = parse_request_header(memoryview(data))

@@ -34,7 +34,7 @@ def version(home: Path) -> str:
     ).stdout
 
 
-def test_without_a_compiler_it_is_the_python_engine(tmp_path: Path) -> None:
+def test_without_a_compiler_the_python_engine_is_installed(tmp_path: Path) -> None:
     home = install(tmp_path, CC="no-such-compiler", PATH=os.path.dirname(sys.executable))
     assert not list(home.rglob("_engine*.so"))
     assert "codec engine python" in version(home)
@@ -44,7 +44,7 @@ def test_without_a_compiler_it_is_the_python_engine(tmp_path: Path) -> None:
     shutil.which("gcc") is None or not Path(sysconfig.get_path("include"), "Python.h").exists(),
     reason="not run: no gcc, or no headers of Python",
 )
-def test_with_a_compiler_it_is_the_c_engine(tmp_path: Path) -> None:
+def test_with_a_compiler_the_c_engine_is_installed(tmp_path: Path) -> None:
     home = install(tmp_path)
     assert list(home.rglob("_engine*.so"))
     assert "codec engine c" in version(home)

@@ -80,7 +80,7 @@ def test_random_bytes_raise_only_protocol_errors(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL_MESSAGES)
-def test_announced_lengths_cost_no_memory(name: str) -> None:
+def test_announced_lengths_take_no_memory(name: str) -> None:
     cls = message_class(name)
     sources = [bytes([byte]) * 4096 for byte in (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFF)]
     sources += [b"\xff\xff\xff\xff\x0f" * 800, b"\x7f\xff\xff\xff" * 1000, b"\x00\x00\x0f\xff" * 1000]

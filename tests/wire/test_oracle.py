@@ -23,15 +23,13 @@ quick = settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_h
 
 
 @pytest.mark.parametrize("name", ALL_MESSAGES)
-def test_every_version_has_the_bytes_and_the_value_of_kafka(oracle: Oracle, name: str) -> None:
+def test_every_version_has_kafkas_bytes_and_value(oracle: Oracle, name: str) -> None:
     for version in versions(name):
         for_all(messages(name, version), partial(check_same_bytes_and_value, oracle, version), EXAMPLES)
 
 
 @pytest.mark.parametrize("name", [name for name in ALL_MESSAGES if len(versions(name)) > 1])
-def test_a_value_that_another_version_cannot_carry_is_dropped_or_refused_as_by_kafka(
-    oracle: Oracle, name: str
-) -> None:
+def test_a_value_unknown_to_a_version_is_dropped_or_refused_as_by_kafka(oracle: Oracle, name: str) -> None:
     @quick
     @given(st.data())
     def check(data: st.DataObject) -> None:
@@ -42,7 +40,7 @@ def test_a_value_that_another_version_cannot_carry_is_dropped_or_refused_as_by_k
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -0.0, 5e-324])
-def test_a_float_that_json_cannot_say_has_the_bytes_of_kafka(oracle: Oracle, value: float) -> None:
+def test_a_float_without_a_json_form_has_kafkas_bytes(oracle: Oracle, value: float) -> None:
     request = AlterClientQuotasRequest([EntryData([], [OpData("rate", value)])])
     data = encode_bytes(request, 1)
     assert oracle.transcode("AlterClientQuotasRequest", 1, 1, data) == data

@@ -73,7 +73,7 @@ def use_table(patch: pytest.MonkeyPatch, engine: str, cls: type[Message], table:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_planted_fault_is_found(
+def test_a_planted_fault_of_a_table_is_detected(
     oracle: Oracle, monkeypatch: pytest.MonkeyPatch, engine: str, fault: str
 ) -> None:
     name, version, struct, changes = FAULTS[fault]

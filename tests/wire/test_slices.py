@@ -48,7 +48,7 @@ def in_slices(message: Message, version: int, structs: int) -> tuple[bytes, int]
         count += 1
 
 
-def test_any_message_divided_at_every_row() -> None:
+def test_any_message_sliced_at_every_row_has_the_same_bytes() -> None:
     def check(drawn: tuple[Message, int]) -> None:
         message, version = drawn
         for structs in (0, 2):
@@ -66,7 +66,7 @@ def topics(count: int) -> CreateTopicsResponse:
 
 @pytest.mark.parametrize("version", range(2, 8))
 @pytest.mark.parametrize("count", [0, 1, 10, 11, 126, 127, 128, 300])
-def test_topics_in_every_version(version: int, count: int) -> None:
+def test_sliced_topics_have_the_same_bytes_in_every_version(version: int, count: int) -> None:
     data, turns = in_slices(topics(count), version, 40)
     assert data == b"".join(encode(topics(count), version))
     rows_per_turn = 10 if version >= 5 else 40  # older versions have no configs
@@ -74,14 +74,14 @@ def test_topics_in_every_version(version: int, count: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_elections_with_what_is_before_the_list(version: int) -> None:
+def test_sliced_elections_include_the_fields_before_the_list(version: int) -> None:
     rows = [ReplicaElectionResult(f"topic-{number}", []) for number in range(20_000)]
     answer = ElectLeadersResponse(1, 0, rows)
     assert in_slices(answer, version, 3_000) == (b"".join(encode(answer, version)), 7)
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-def test_deletions(version: int) -> None:
+def test_sliced_deletions_have_the_same_bytes(version: int) -> None:
     answer = DeleteTopicsResponse(0, [DeletableTopicResult(f"t{n}", bytes(16), 3) for n in range(25)])
     assert in_slices(answer, version, 4) == (b"".join(encode(answer, version)), 7)
 
@@ -92,7 +92,7 @@ def test_a_message_without_a_long_list_is_encoded_whole() -> None:
 
 @pytest.mark.parametrize("version", [11, 12, 15, 16, 18])
 @pytest.mark.parametrize("unknown_tags", [(), ((900, b"unknown"),)])
-def test_a_fetch_with_tagged_fields_behind_its_topics(
+def test_a_sliced_fetch_includes_tagged_fields_behind_its_topics(
     version: int, unknown_tags: tuple[tuple[int, bytes], ...]
 ) -> None:
     endpoints = [NodeEndpoint(1, "host", 9, None)] if version >= 16 else []
@@ -111,7 +111,7 @@ def metadata(*partitions: int) -> MetadataResponse:
 
 
 @pytest.mark.parametrize("version", range(14))
-def test_no_turn_of_metadata_encodes_more_than_its_share(
+def test_no_slice_of_metadata_encodes_more_than_its_share(
     version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether many topics or one topic with many partitions; behind v13's topics is an error code."""

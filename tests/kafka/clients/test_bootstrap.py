@@ -75,7 +75,7 @@ def test_librdkafka_produces_in_transactions_and_consumes_in_a_group(served: Ser
     assert sorted(seen) == sorted(f"True-{value}" for value in VALUES)
 
 
-def test_javas_admin_client_needs_no_broker_to_look_and_to_write(served: Served) -> None:
+def test_javas_admin_client_reads_and_writes_without_a_broker(served: Served) -> None:
     bootstrap = served.log_bootstrap
     tool(bootstrap, "topics", "--create", "--topic", "by-way-of-kraftd")
     expected = {"by-way-of-kraftd", METADATA_TOPIC}
@@ -124,7 +124,7 @@ def test_kafka_python_produces_consumes_and_administers(served: Served) -> None:
     admin.close()
 
 
-def test_client_listener_lists_the_apis_of_a_broker_in_its_versions(served: Served) -> None:
+def test_client_listener_lists_the_apis_and_versions_of_a_broker(served: Served) -> None:
     def listed(address: str) -> set[tuple[int, int, int]]:
         host, _, port = address.rpartition(":")
         with Client(host, int(port)) as client:

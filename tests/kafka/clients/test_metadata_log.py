@@ -95,7 +95,7 @@ def java(served: Served, tmp_path: Path) -> Iterator[JavaReader]:
     one.kill()
 
 
-def test_consumers_lose_and_double_nothing_through_leader_changes(served: Served, java: JavaReader) -> None:
+def test_consumers_lose_and_duplicate_nothing_during_leader_changes(served: Served, java: JavaReader) -> None:
     bootstrap = served.log_bootstrap
     consumer, seen = reader(bootstrap), list[tuple[int, bytes]]()
     for change in range(3):
@@ -131,7 +131,7 @@ def observed(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[t
         yield quorum, addresses
 
 
-def test_an_observer_of_kafkas_controllers_leads_clients_to_the_brokers(
+def test_an_observer_of_kafkas_controllers_names_the_brokers_to_clients(
     observed: tuple[Quorum, Addresses],
 ) -> None:
     quorum, addresses = observed
@@ -163,7 +163,7 @@ def test_librdkafka_and_pythons_clients_work_at_an_observer_of_kafkas_controller
     assert [(one.value() or b"").decode() for one in seen if one is not None] == VALUES
 
 
-def test_an_observer_shows_the_log_of_kafkas_controllers(observed: tuple[Quorum, Addresses]) -> None:
+def test_an_observer_serves_the_log_of_kafkas_controllers(observed: tuple[Quorum, Addresses]) -> None:
     quorum, addresses = observed
     create(addresses.log, "shown")
     described = quorum.described()

@@ -49,7 +49,7 @@ def assert_read_all(seen: list[tuple[int, bytes]], skipped: list[tuple[int, int]
     assert seen == left, f"{len(seen)} of {len(left)}"
 
 
-def test_clients_live_through_a_random_scenario(kind: Kind, tmp_path: Path) -> None:
+def test_clients_survive_a_random_scenario(kind: Kind, tmp_path: Path) -> None:
     if kind != "kraftd":
         pytest.skip("Apache Kafka's controllers serve no clients")
     with Scene(tmp_path) as scene:

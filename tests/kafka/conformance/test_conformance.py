@@ -19,7 +19,7 @@ SEQUENCES = int(os.environ.get("KRAFTD_CONFORMANCE_SEQUENCES", "150"))
 STEPS = 8
 
 
-def test_random_sequences_are_answered_recorded_and_snapshotted_as_by_kafka(tmp_path: Path) -> None:
+def test_random_sequences_give_kafkas_answers_records_and_snapshots(tmp_path: Path) -> None:
     run = Run(STEPS, report=print)
     run.play(tmp_path, range(SEED, SEED + SEQUENCES))
     assert not run.differences, f"{run!r}\n" + "\n".join(run.differences[:5])

@@ -13,7 +13,7 @@ from tests.kafka.conformance.sides import Step
 TOPIC = {"topics": [{"errorCode": 0}, {"errorCode": 36}]}
 
 
-def test_the_page_counts_codes_by_api_version_and_way_and_says_what_differs() -> None:
+def test_the_page_counts_codes_by_api_and_version_and_lists_differences() -> None:
     seen, both = Seen(), "NONE 1, TOPIC_ALREADY_EXISTS 1"
     create = CreateTopicsRequest()
     seen.note(Step("admin", create, 7), TOPIC, TOPIC)

@@ -286,7 +286,7 @@ class Scenario:
 
 
 @pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
-def test_controllers_of_a_quorum_answer_each_other_as_kafkas_do(tmp_path: Path, static: bool) -> None:
+def test_controllers_of_a_quorum_answer_each_other_as_in_kafka(tmp_path: Path, static: bool) -> None:
     history = History(tmp_path, static=static)
     tape = Tape()
     kinds: tuple[Kind, Kind] = ("apache", "kraftd")

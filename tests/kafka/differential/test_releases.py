@@ -86,7 +86,7 @@ def finalized(side: Side, name: str, level: int) -> bool:
     return {one.name: one.max_version_level for one in answer.finalized_features}.get(name) == level
 
 
-def test_every_level_from_the_oldest_on_in_a_static_quorum(tmp_path: Path) -> None:
+def test_static_quorum_answers_as_in_kafka_at_every_level(tmp_path: Path) -> None:
     with Pair(tmp_path, absent=()) as pair:
         pair.start("--release-version", mv.version_name(LEVELS[0]), registers=False)
         comparison = play(pair, SEED + 20, LEVELS)
@@ -94,7 +94,7 @@ def test_every_level_from_the_oldest_on_in_a_static_quorum(tmp_path: Path) -> No
         assert comparison.image.offset > len(LEVELS) * STEPS / 4, f"too little changed: {comparison.image!r}"
 
 
-def test_some_levels_from_a_drawn_one_on(tmp_path: Path) -> None:
+def test_quorum_answers_as_in_kafka_at_some_levels_from_a_random_one(tmp_path: Path) -> None:
     dice = random.Random(SEED)
     first, *more = sorted(dice.sample(LEVELS, 4))
     is_dynamic = first >= _FIRST_DYNAMIC

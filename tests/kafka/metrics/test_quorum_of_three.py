@@ -84,7 +84,7 @@ def state(found: Scrape) -> str:
     return dict(labels)["state"]
 
 
-def test_followers_of_one_leader_tell_the_same_and_not_what_only_a_leader_knows(quorum: Quorum) -> None:
+def test_followers_of_one_leader_have_equal_metrics_and_none_of_a_leader(quorum: Quorum) -> None:
     quorum.make_lead(100)
     differences: list[str] = []
 
@@ -115,7 +115,7 @@ def test_followers_of_one_leader_tell_the_same_and_not_what_only_a_leader_knows(
     assert leader.value(RAFT + "high_watermark") == follower.value(RAFT + "high_watermark")
 
 
-def test_leaders_of_either_kind_tell_the_same_of_the_quorum(quorum: Quorum) -> None:
+def test_leaders_of_either_kind_have_equal_metrics_of_the_quorum(quorum: Quorum) -> None:
     names = (
         *OF_LEADERS,
         RAFT + "number_of_voters",

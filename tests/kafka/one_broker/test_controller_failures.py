@@ -74,7 +74,7 @@ def round_trip(cluster: Cluster, topic: str, value: bytes) -> None:
     reader.close()
 
 
-def test_no_acknowledged_topic_is_lost_when_the_controller_is_killed_under_creates(
+def test_no_acknowledged_topic_is_lost_if_the_controller_is_killed(
     one_broker: Cluster,
 ) -> None:
     cluster = one_broker
@@ -100,7 +100,7 @@ def test_no_acknowledged_topic_is_lost_when_the_controller_is_killed_under_creat
         future.exception(60)
 
 
-def test_a_broker_goes_on_serving_while_the_controller_is_away(one_broker: Cluster) -> None:
+def test_a_broker_keeps_serving_while_the_controller_is_down(one_broker: Cluster) -> None:
     cluster = one_broker
     cluster.create_topic("unattended")
     round_trip(cluster, "unattended", b"before")
@@ -122,7 +122,7 @@ def test_the_controller_ends_cleanly_on_sigterm_and_serves_again(one_broker: Clu
 
 
 @pytest.mark.parametrize("order", [("controller", "broker"), ("broker", "controller")], ids="-then-".join)
-def test_everything_is_there_after_both_were_killed_and_started_in_any_order(
+def test_nothing_is_lost_after_both_were_killed_and_started_in_any_order(
     one_broker: Cluster, order: tuple[str, str]
 ) -> None:
     cluster, name = one_broker, f"both-{order[0]}-first"
@@ -146,7 +146,7 @@ def test_everything_is_there_after_both_were_killed_and_started_in_any_order(
     round_trip(cluster, name, b"and more")
 
 
-def test_a_frozen_controller_that_wakes_goes_on_where_it_was(one_broker: Cluster) -> None:
+def test_a_frozen_controller_that_wakes_keeps_serving(one_broker: Cluster) -> None:
     cluster = one_broker
     cluster.create_topic("before-the-sleep")
     cluster.controller.freeze()

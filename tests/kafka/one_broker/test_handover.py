@@ -21,7 +21,7 @@ def quorum(cluster: Cluster) -> tuple[int, int]:
 
 @pytest.mark.parametrize("ending", ["stopped", "killed"])
 @pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
-def test_a_directory_goes_from_kafka_to_kraftd_and_back_with_its_broker_up(
+def test_a_directory_moves_from_kafka_to_kraftd_and_back_with_its_broker_up(
     kind: Kind, static: bool, ending: str, tmp_path: Path
 ) -> None:
     with Cluster(tmp_path, "apache", static=static) as cluster:

@@ -70,9 +70,7 @@ def run_as(cluster: Cluster, reign: Kind) -> None:
 
 
 @pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
-def test_acls_quotas_credentials_and_snapshots_of_kafka_survive_a_reign_of_another(
-    kind: Kind, static: bool, tmp_path: Path
-) -> None:
+def test_metadata_of_kafka_survives_a_period_under_kraftd(kind: Kind, static: bool, tmp_path: Path) -> None:
     with Cluster(tmp_path, "apache", static=static, controller_properties=_SNAPSHOTS) as cluster:
         run_as(cluster, "apache")
         cluster.start_brokers(1)

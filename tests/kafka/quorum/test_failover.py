@@ -19,7 +19,7 @@ pytestmark = pytest.mark.kafka
 CONTROLLERS = 2  # DescribeCluster's type of endpoint (KIP-919)
 
 
-def test_a_quorum_elects_one_leader_and_all_voters_are_level(healed: Quorum) -> None:
+def test_a_quorum_elects_one_leader_and_all_voters_catch_up(healed: Quorum) -> None:
     described = healed.described()
     assert described is not None
     assert [voter.replica_id for voter in described.current_voters] == [100, 101, 102]
@@ -61,7 +61,7 @@ def test_kills_of_leaders_lose_nothing_that_was_acknowledged(healed: Quorum) -> 
             healed.wait_for_voters(100, 101, 102)
 
 
-def test_a_broker_that_forwards_nothing_else_finds_the_leader_after_a_frozen_one(
+def test_an_otherwise_idle_broker_finds_the_leader_after_a_frozen_one(
     healed: Quorum,
 ) -> None:
     """The old one answers again, on the same connection, and has to say that it is the wrong one."""
@@ -88,7 +88,7 @@ def test_a_leader_that_is_stopped_hands_over(healed: Quorum) -> None:
         writer.wait_for_more()
 
 
-def test_a_rolling_restart_goes_unnoticed(healed: Quorum) -> None:
+def test_a_rolling_restart_does_not_disturb_clients(healed: Quorum) -> None:
     with writing(healed, "rolled") as writer:
         for controller in healed.controllers.values():
             controller.stop()
@@ -97,7 +97,7 @@ def test_a_rolling_restart_goes_unnoticed(healed: Quorum) -> None:
             writer.wait_for_more()
 
 
-def test_all_three_are_killed_and_come_back_with_everything(healed: Quorum) -> None:
+def test_all_three_controllers_come_back_from_kills_with_all_topics(healed: Quorum) -> None:
     with writing(healed, "all") as writer:
         writer.wait_for_more()
         for controller in healed.controllers.values():
@@ -116,6 +116,6 @@ def test_every_controller_registers_and_the_broker_tool_sees_them(healed: Quorum
     healed.wait_until(registered, "all three controllers are registered")
 
 
-def test_the_logs_are_equal_in_the_end(healed: Quorum) -> None:
+def test_the_logs_are_equal_at_the_end(healed: Quorum) -> None:
     healed.stop_all()
     assert healed.assert_equal_logs() > 100

@@ -32,7 +32,7 @@ def restart(quorum: Quorum, *ids: int) -> None:
 
 
 @pytest.mark.parametrize("kinds", [APACHE, MIXED], ids=["apache", "mixed"])
-def test_kafkas_controllers_are_made_dynamic_and_take_in_another(
+def test_kafkas_controllers_are_made_dynamic_and_accept_another_voter(
     kinds: tuple[Kind, ...], tmp_path: Path
 ) -> None:
     """Immediately after an election: the leader does not know its voters' directories yet."""

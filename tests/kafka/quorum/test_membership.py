@@ -70,7 +70,7 @@ def test_kafkas_tool_adds_a_controller_that_follows(growing: Quorum) -> None:
     growing.wait_for_voters(100, 101, 102)
 
 
-def test_a_controller_may_join_by_itself(growing: Quorum) -> None:
+def test_a_controller_can_join_by_itself(growing: Quorum) -> None:
     joining = {"controller.quorum.auto.join.enable": "true"}
     growing.add_observer(103, growing.controllers[100].kind, **joining)
     growing.wait_for_voters(100, 101, 102, 103)
@@ -143,7 +143,7 @@ def test_the_last_voter_cannot_be_removed(growing: Quorum, capsys: pytest.Captur
     assert "VOTER_NOT_FOUND" in capsys.readouterr().err
 
 
-def test_a_static_quorum_becomes_dynamic_and_takes_in_another_voter(
+def test_a_static_quorum_becomes_dynamic_and_accepts_another_voter(
     kind: Kind, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Quorum(tmp_path, dict.fromkeys((100, 101, 102), kind), static=True) as quorum:

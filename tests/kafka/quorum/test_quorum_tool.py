@@ -114,7 +114,7 @@ def test_both_tools_show_the_same_replicas(served: Quorum, way: str) -> None:
     ],
     ids=str,
 )
-def test_the_tool_tells_what_is_wrong(
+def test_the_tool_prints_the_errors_of_refused_changes(
     served: Quorum, way: str, arguments: tuple[object, ...], said: str
 ) -> None:
     done = tool(served, way, *arguments)
@@ -145,7 +145,7 @@ def test_the_tool_adds_and_removes_a_voter(served: Quorum, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_stranger_of_another_cluster_cannot_be_added(
+def test_a_controller_of_another_cluster_cannot_be_added(
     served: Quorum, way: str, kind: Kind, tmp_path: Path
 ) -> None:
     """Its directory says another cluster; Kafka's tool does not send that, kraftd's does."""
@@ -168,7 +168,7 @@ def test_voters_of_a_static_quorum_cannot_be_changed(kind: Kind, tmp_path: Path)
             assert done.code == 1 and "UnsupportedVersionException" in done.out + done.err
 
 
-def test_kraftds_doctor_finds_an_even_number_of_voters_and_a_broker_that_is_none(served: Quorum) -> None:
+def test_kraftds_doctor_reports_an_even_number_of_voters_and_a_false_broker(served: Quorum) -> None:
     servers = ",".join([*(one.address for one in served.controllers.values()), served.bootstrap])
     done = run("doctor", "--json", "--bootstrap", servers)
     found = [json.loads(line) for line in done.out.splitlines()]

@@ -38,7 +38,7 @@ def test_a_voter_that_comes_back_with_an_old_copy_of_its_directory_catches_up(he
         writer.wait_for_more()
 
 
-def test_a_leader_that_was_frozen_finds_another_in_its_place_and_follows(healed: Quorum) -> None:
+def test_a_leader_that_was_frozen_follows_its_successor(healed: Quorum) -> None:
     with writing(healed, "frozen") as writer:
         writer.wait_for_more()
         epoch, frozen = healed.epoch(), healed.controller
@@ -93,13 +93,13 @@ def test_brokers_and_controllers_are_killed_and_come_back_in_any_order(healed: Q
         writer.wait_for_more()
 
 
-def test_a_broker_stops_in_good_order_and_then_the_controllers_do(healed: Quorum) -> None:
+def test_a_broker_and_then_the_controllers_stop_cleanly(healed: Quorum) -> None:
     assert healed.brokers[1].stop() == 143
     for controller in healed.controllers.values():
         assert controller.stop() == (0 if controller.kind == "kraftd" else 143)
 
 
-def test_all_voters_come_back_with_other_ports_one_after_the_other(healed: Quorum) -> None:
+def test_all_voters_come_back_with_other_ports_one_after_another(healed: Quorum) -> None:
     with writing(healed, "moved") as writer:
         for controller in healed.controllers.values():
             controller.stop()

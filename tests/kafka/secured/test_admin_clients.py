@@ -17,7 +17,7 @@ from tests.kafka.secured.nodes import USERS, OverSasl, admin
 pytestmark = pytest.mark.kafka
 
 
-def test_confluents_admin_client_has_its_way(over_sasl: OverSasl) -> None:
+def test_confluents_admin_client_performs_every_operation(over_sasl: OverSasl) -> None:
     root, name = admin(over_sasl.clients_port, "admin"), "confluent-admin"
     root.create_topics([confluent.NewTopic(name, 1, 1)])[name].result(20)
     root.create_partitions([confluent.NewPartitions(name, 2)])[name].result(20)
@@ -100,7 +100,9 @@ def clients(over_sasl: OverSasl) -> Iterator[dict[str, python.KafkaAdminClient]]
         client.close()
 
 
-def test_kafka_pythons_admin_client_has_its_way(clients: dict[str, python.KafkaAdminClient]) -> None:
+def test_kafka_pythons_admin_client_performs_every_operation(
+    clients: dict[str, python.KafkaAdminClient],
+) -> None:
     root, name = clients["admin"], "python-admin"
     with pytest.raises(KafkaError, match=r"(?i)authorization"):
         clients["alice"].create_topics([python.NewTopic(name, 1, 1)])

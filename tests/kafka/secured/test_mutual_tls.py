@@ -155,7 +155,7 @@ def create(cluster: ByCertificates, user: str, topic: str) -> None:
     wait_until(is_replicated, f"{topic} is replicated")
 
 
-def test_librdkafka_has_its_way_by_the_acls_of_its_certificate(cluster: ByCertificates) -> None:
+def test_librdkafka_is_authorized_by_its_certificate(cluster: ByCertificates) -> None:
     create(cluster, "alice", "rd")
     failed: list[object] = []
     producer = Producer({**cluster.client("alice"), "enable.idempotence": True})
@@ -176,7 +176,7 @@ def test_librdkafka_has_its_way_by_the_acls_of_its_certificate(cluster: ByCertif
         stranger.create_topics([NewTopic("of-eve", 1, 1)])["of-eve"].result(30)
 
 
-def test_javas_tools_have_their_way_by_the_acls_of_their_certificate(cluster: ByCertificates) -> None:
+def test_javas_tools_are_authorized_by_their_certificate(cluster: ByCertificates) -> None:
     create(cluster, "bob", "java")
     cluster.tool("bob", "console-producer", "--topic", "java", stdin="\n".join(VALUES))
     read = ("--topic", "java", "--group", "java", "--from-beginning", "--max-messages", len(VALUES))
@@ -186,7 +186,7 @@ def test_javas_tools_have_their_way_by_the_acls_of_their_certificate(cluster: By
     assert "java" in cluster.tool("admin", "consumer-groups", "--list").out.split()
 
 
-def test_without_a_certificate_nothing_is_served(cluster: ByCertificates) -> None:
+def test_a_client_without_a_certificate_is_not_served(cluster: ByCertificates) -> None:
     given = {key: value for key, value in cluster.client("alice").items() if "certificate" not in key}
     del given["ssl.key.location"]
     with pytest.raises(KafkaException):

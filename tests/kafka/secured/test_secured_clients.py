@@ -57,7 +57,7 @@ def run(cluster: Serving, node_id: int, user: str, name: str, *arguments: object
 
 
 @NODES
-def test_admin_clients_are_authorized_as_themselves_wherever_they_ask(serving: Serving, node_id: int) -> None:
+def test_admin_clients_are_authorized_as_themselves_at_any_node(serving: Serving, node_id: int) -> None:
     topic = f"created-by-{node_id}"
 
     def creation_error(name: str) -> str | None:
@@ -105,7 +105,7 @@ def test_librdkafka_produces_and_consumes_in_a_group_with_its_acls(serving: Serv
 
 
 @NODES
-def test_metadata_log_is_shown_to_a_client_that_may_read_it_and_to_no_other(
+def test_only_an_authorized_client_can_read_the_metadata_log_of_a_quorum(
     serving: Serving, node_id: int
 ) -> None:
     def consumer_of(name: str) -> Consumer:
@@ -134,7 +134,7 @@ def test_kraftds_commands_read_a_secured_client_listener_and_name_refused_users(
 
 
 @NODES
-def test_javas_tools_work_with_the_acls_of_their_user(serving: Serving, node_id: int) -> None:
+def test_javas_tools_are_authorized_by_their_user(serving: Serving, node_id: int) -> None:
     topic, group = f"java-{node_id}", f"java-group-{node_id}"
     run(serving, node_id, "admin", "topics", "--create", "--topic", topic).check()
     allow(

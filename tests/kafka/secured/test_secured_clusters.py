@@ -79,7 +79,7 @@ def may_create(principal: str, prefix: str) -> AclBinding:
     )
 
 
-def test_acls_of_a_client_hold_at_broker_and_controller_as_they_change(
+def test_changes_of_acls_take_effect_at_broker_and_controller(
     over_sasl: OverSasl,
 ) -> None:
     port = over_sasl.clients_port
@@ -106,7 +106,7 @@ def test_a_broker_whose_password_is_wrong_never_registers(
     assert "broker-secret" not in first.log.read_text()
 
 
-def test_a_secured_cluster_moves_to_the_other_kind_of_controller_and_back(over_sasl: OverSasl) -> None:
+def test_a_secured_cluster_changes_the_kind_of_its_controller_and_back(over_sasl: OverSasl) -> None:
     cluster, port = over_sasl, over_sasl.clients_port
     root, alice = admin(port, "admin"), admin(port, "alice")
     rule = may_create("User:alice", "moved-")
@@ -204,7 +204,7 @@ def test_acls_change_at_every_controller_of_a_mixed_quorum_while_it_runs(
         wait_until(lambda: denied() == {True}, "eve is denied everywhere")
 
 
-def test_a_mixed_quorum_under_mtls_fails_over_and_goes_on(
+def test_a_mixed_quorum_under_mtls_fails_over(
     over_tls: tuple[list[SecuredController], Broker, int],
 ) -> None:
     controllers, _, port = over_tls
@@ -221,7 +221,7 @@ def test_a_mixed_quorum_under_mtls_fails_over_and_goes_on(
 
 
 @pytest.mark.parametrize("node_id", STORES)
-def test_javas_client_with_such_stores_is_served_by_a_listener_with_such_stores(
+def test_javas_client_and_a_listener_work_with_the_same_kinds_of_stores(
     over_tls: tuple[list[SecuredController], Broker, int], tmp_path: Path, node_id: int
 ) -> None:
     one = next(one for one in over_tls[0] if one.node_id == node_id)
@@ -235,7 +235,7 @@ def test_javas_client_with_such_stores_is_served_by_a_listener_with_such_stores(
     assert "LeaderId:" in tools().run("metadata-quorum", *where, "describe", "--status").check().out
 
 
-def test_certificates_are_renewed_one_after_the_other_while_topics_are_created(
+def test_certificates_are_renewed_one_by_one_while_topics_are_created(
     over_tls: tuple[list[SecuredController], Broker, int],
 ) -> None:
     controllers, _, port = over_tls

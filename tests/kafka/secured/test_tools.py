@@ -67,7 +67,7 @@ def test_acls_tool_adds_lists_and_removes(over_sasl: OverSasl, through: str) -> 
     wait_until(lambda: wanted not in listed(), "the ACL is gone")
 
 
-def test_tools_of_a_client_without_rights_are_refused_by_name(over_sasl: OverSasl) -> None:
+def test_tools_of_a_client_without_permissions_print_the_denial(over_sasl: OverSasl) -> None:
     for command in (
         ("acls", "--list"),
         ("acls", "--add", "--allow-principal", "User:bob", "--operation", "Read", "--topic", "x"),
@@ -135,7 +135,7 @@ def test_configs_tool_changes_nodes_and_topics(over_sasl: OverSasl) -> None:
     said_directly(over_sasl, *node, "--alter", "--delete-config", "max.connections")
 
 
-def test_features_and_quorum_and_cluster_tools_answer_both_ways(over_sasl: OverSasl) -> None:
+def test_features_quorum_and_cluster_tools_work_at_broker_and_controller(over_sasl: OverSasl) -> None:
     for tell in (said, said_directly):
         assert "Feature: metadata.version" in tell(over_sasl, "features", "describe")
         assert status_fields(tell(over_sasl, "metadata-quorum", "describe", "--status"))["LeaderId"] == "100"

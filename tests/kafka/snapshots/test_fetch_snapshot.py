@@ -154,7 +154,7 @@ ALIKE: dict[str, Callable[[Side], Any]] = {
 
 
 @pytest.mark.parametrize("name", ALIKE)
-def test_both_answer_alike(sides: tuple[Side, Side], name: str) -> None:
+def test_both_controllers_answer_alike(sides: tuple[Side, Side], name: str) -> None:
     request = ALIKE[name](sides[1])
     for version in (17, 18) if isinstance(request, FetchRequest) else (0, 1):
         kafkas, ours = (side.told(request, version) for side in sides)
@@ -189,9 +189,7 @@ REFUSED: dict[str, tuple[ErrorCode, Callable[[Side], Any]]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_refusal_is_the_partitions_error_which_kafka_fails_to_write(
-    sides: tuple[Side, Side], name: str
-) -> None:
+def test_a_refusal_has_an_error_that_kafka_fails_to_encode(sides: tuple[Side, Side], name: str) -> None:
     error, make = REFUSED[name]
     for version in (0, 1):
         kafkas, ours = (side.told(make(side), version) for side in sides)
@@ -207,7 +205,7 @@ SEVERAL: dict[str, Callable[[Side], tuple[TopicSnapshot, ...]]] = {
 
 
 @pytest.mark.parametrize("name", SEVERAL)
-def test_of_several_partitions_the_logs_gets_all_bytes_since_the_others_have_none(
+def test_the_metadata_partition_gets_the_bytes_of_unknown_partitions(
     sides: tuple[Side, Side], name: str
 ) -> None:
     pieces = []
@@ -231,13 +229,15 @@ FATAL: dict[str, tuple[ErrorCode, Callable[[Side], Any]]] = {
 
 
 @pytest.mark.parametrize("name", FATAL)
-def test_what_ends_kafkas_controller_is_only_answered(sides: tuple[Side, Side], name: str) -> None:
+def test_requests_that_end_kafkas_controller_are_answered_by_kraftd(
+    sides: tuple[Side, Side], name: str
+) -> None:
     error, make = FATAL[name]
     for version in (0, 1):
         assert sides[1].told(make(sides[1]), version)[0] == error
 
 
-def test_the_commands_begin_with_either_ones_snapshots(sides: tuple[Side, Side]) -> None:
+def test_the_commands_read_snapshots_of_either_kind(sides: tuple[Side, Side]) -> None:
     for side in sides:
         by_quorum, by_files = ("--bootstrap", side.address), ("--directory", side.data)
         for words in (

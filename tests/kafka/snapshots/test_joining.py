@@ -33,7 +33,9 @@ def led(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.mark.parametrize(("node_id", "joiner"), [(101, "kraftd"), (102, "apache")])
-def test_it_loads_a_snapshot_and_follows(led: Quorum, node_id: int, joiner: Kind) -> None:
+def test_a_controller_that_joins_late_loads_a_snapshot_and_follows(
+    led: Quorum, node_id: int, joiner: Kind
+) -> None:
     if led.controllers[100].kind == joiner == "apache":
         pytest.skip("Kafka's among themselves")
     joined = led.add_observer(node_id, joiner)

@@ -99,7 +99,7 @@ def test_the_controller_restarts_from_checkpoint_and_log(compacted: Cluster) -> 
 
 
 @pytest.mark.parametrize("other", ["apache", "kraftd"])
-def test_the_other_kind_of_controller_goes_on_from_the_checkpoint(compacted: Cluster, other: Kind) -> None:
+def test_the_other_kind_of_controller_continues_from_the_checkpoint(compacted: Cluster, other: Kind) -> None:
     """First Kafka's from kraftd's files; then kraftd from what Kafka's has made of them."""
     controller = compacted.controller
     before = snapshots(controller.metadata_dir)[-1]

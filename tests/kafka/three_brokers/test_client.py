@@ -162,7 +162,7 @@ def test_offsets_are_committed_with_their_epoch_and_read_on_from_after_it(three_
         asyncio.run(wait_for_what_never_comes())
 
 
-def test_records_that_an_unclean_election_took_are_told_as_truncated(three_brokers: Cluster) -> None:
+def test_records_lost_by_an_unclean_election_are_reported_as_truncated(three_brokers: Cluster) -> None:
     cluster, topic = three_brokers, "kip320-unclean"
     settings = {"unclean_leader_election_enable": "true", "min_insync_replicas": 1}
     cluster.create_topic(topic, 1, 2, **settings)

@@ -67,7 +67,7 @@ def test_an_idempotent_producer_writes_a_million_records_and_a_consumer_reads_al
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_shares_the_partitions_and_its_offsets_outlive_its_members(
+def test_a_group_shares_partitions_and_its_offsets_survive_its_members(
     three_brokers: Cluster, protocol: str
 ) -> None:
     cluster, topic, group = three_brokers, f"shared-{protocol}", f"group-{protocol}"
@@ -119,7 +119,7 @@ def test_a_share_group_hands_each_record_to_one_member(three_brokers: Cluster) -
     assert read.split() == ["one", "two", "three"]
 
 
-def test_read_committed_sees_committed_transactions_whole_and_aborted_ones_never(
+def test_read_committed_returns_whole_committed_transactions_only(
     three_brokers: Cluster,
 ) -> None:
     cluster = three_brokers
@@ -159,7 +159,7 @@ def test_a_second_producer_with_the_same_transactional_id_fences_the_first(three
     assert fenced.value.args[0].code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
 
-def test_every_producer_gets_an_id_of_its_own(three_brokers: Cluster) -> None:
+def test_every_producer_gets_a_distinct_id(three_brokers: Cluster) -> None:
     cluster = three_brokers
     cluster.create_topic("identified", partitions=1)
     for number in range(5):

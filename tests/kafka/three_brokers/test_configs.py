@@ -70,7 +70,7 @@ def test_librdkafka_sets_appends_subtracts_and_deletes_one_key_at_a_time(three_b
     assert entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 
 
-def test_a_topic_config_governs_what_the_leader_accepts(three_brokers: Cluster) -> None:
+def test_a_topic_config_limits_the_records_that_the_leader_accepts(three_brokers: Cluster) -> None:
     three_brokers.create_topic("small-messages", max_message_bytes=200)
     failures: list[KafkaError] = []
     producer = Producer({"bootstrap.servers": three_brokers.bootstrap})
@@ -104,7 +104,7 @@ def test_broker_configs_are_dynamic_for_one_broker_and_for_all(three_brokers: Cl
     cluster.wait_until(lambda: source(1)[0] == "1", "the default is gone")
 
 
-def test_an_ill_typed_or_unknown_config_is_refused_and_its_resource_stays_the_same(
+def test_an_ill_typed_or_unknown_config_is_refused_and_changes_nothing(
     three_brokers: Cluster,
 ) -> None:
     cluster, operation = three_brokers, AlterConfigOpType

@@ -30,7 +30,7 @@ def set_config(cluster: Cluster, topic: str, key: str, value: str) -> None:
         future.result(30)
 
 
-def test_a_topics_life_is_watched_and_told_again(three_brokers: Cluster) -> None:
+def test_watch_and_history_show_the_same_life_of_a_topic(three_brokers: Cluster) -> None:
     cluster, topic = three_brokers, "watched"
     watch = Watch("--bootstrap", cluster.controller.address, "--topic", topic)
     try:
@@ -64,7 +64,7 @@ def test_a_topics_life_is_watched_and_told_again(three_brokers: Cluster) -> None
     assert row["value"]["leader"] == leader
 
 
-def test_brokers_lead_the_commands_to_the_controllers(three_brokers: Cluster) -> None:
+def test_commands_that_bootstrap_from_brokers_find_the_controllers(three_brokers: Cluster) -> None:
     cluster = three_brokers
     cluster.create_topic("listed", 3, 2)
     by_broker = rows(run("topics", "listed", "--bootstrap-server", cluster.bootstrap, "--json"))
@@ -75,7 +75,7 @@ def test_brokers_lead_the_commands_to_the_controllers(three_brokers: Cluster) ->
     assert rows(run("topics", "listed", "-d", own, "--json")) == by_broker
 
 
-def test_the_tree_is_that_of_kafkas_metadata_shell(three_brokers: Cluster, tmp_path: Path) -> None:
+def test_the_tree_equals_that_of_kafkas_metadata_shell(three_brokers: Cluster, tmp_path: Path) -> None:
     cluster = three_brokers
     cluster.create_topic("shown", 1, 2)
     segment = max(cluster.controller.metadata_dir.glob("*.log"))

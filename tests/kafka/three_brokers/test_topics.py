@@ -54,7 +54,7 @@ def test_an_explicit_assignment_is_kept_as_it_was_given(three_brokers: Cluster) 
     assert placed == {0: [3, 1], 1: [2, 3], 2: [1, 2]}
 
 
-def test_topics_tool_reports_what_the_controller_refuses(three_brokers: Cluster) -> None:
+def test_topics_tool_prints_the_errors_of_the_controller(three_brokers: Cluster) -> None:
     cluster = three_brokers
     cluster.create_topic("taken")
     refusals = {
@@ -90,7 +90,7 @@ def test_librdkafka_creates_grows_and_deletes_topics_in_one_request_each(three_b
     cluster.wait_until(lambda: not set(names) & set(cluster.metadata().topics), "all are gone")
 
 
-def test_librdkafka_is_told_the_error_code_of_each_refusal(three_brokers: Cluster) -> None:
+def test_librdkafka_gets_the_error_code_of_each_refusal(three_brokers: Cluster) -> None:
     admin = three_brokers.admin
     three_brokers.create_topic("coded", partitions=3)
     created = refusal(
@@ -125,7 +125,7 @@ def test_librdkafka_is_told_the_error_code_of_each_refusal(three_brokers: Cluste
     }
 
 
-def test_a_topic_made_again_under_its_name_is_another_topic(three_brokers: Cluster) -> None:
+def test_a_recreated_topic_is_another_topic(three_brokers: Cluster) -> None:
     cluster = three_brokers
 
     def topic_id() -> str:
