@@ -479,9 +479,9 @@ def test_changes_of_partitions_are_summed_over_topics() -> None:
         topic = cluster.topic(name, (1, 2), (1, 2))
         records += [PartitionChangeRecord(index, topic.id, leader=-1) for index in (0, 1)]
     moved = {"leaders_moved": 4, "without_leader": 4}
-    assert told(cluster, *records) == [("partitions changed", moved)]
+    assert audited(cluster, *records) == [("partitions changed", moved)]
     unknown = PartitionChangeRecord(0, bytes(15) + b"?", leader=-1)
-    assert told(cluster, records[0], unknown, records[1]) == [
+    assert audited(cluster, records[0], unknown, records[1]) == [
         ("partitions changed", {"leaders_moved": 2, "without_leader": 2})
     ]
 
@@ -489,7 +489,7 @@ def test_changes_of_partitions_are_summed_over_topics() -> None:
 def test_configs_of_a_new_topic_are_audited_beside_it() -> None:
     topic = TopicRecord("a", bytes(15) + b"a")
     config = ConfigRecord(2, "a", "retention.ms", "1")
-    assert told(Cluster(), topic, config) == [
+    assert audited(Cluster(), topic, config) == [
         ("topics created", {"count": 1, "topics": "a"}),
         ("configs changed", {"resource": "topic a", "set": ["retention.ms"]}),
     ]
