@@ -1,0 +1,43 @@
+"""A start reads the log once: recovery, the durable state and the replay share what was read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.log.memory_disk import Choose, MemoryFile, everything_survives, nothing_unsynced_survives
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.wire.api import ApiKey
+from tests.controller_node.house import House
+
+SEGMENT = "/data/__cluster_metadata-0/00000000000000000000.log"
+TOPICS, PARTITIONS = 100, 100
+MAX_SHARE = 1.1  # of the log: headers of batches are read apart
+
+
+@pytest.mark.parametrize("survives", [everything_survives, nothing_unsynced_survives])
+def test_a_start_after_a_kill_reads_each_byte_of_the_log_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survives: Choose
+) -> None:
+    house = House(tmp_path).start()
+    house.unfenced()
+    for number in range(TOPICS):
+        topic = CreatableTopic(f"topic-{number}", PARTITIONS, 1)
+        house.send(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest([topic], 10_000))
+    disk = house.disk.after_crash(survives)
+    size_bytes = disk.open(SEGMENT).size_bytes()
+    read = MemoryFile.read
+    counts = {"bytes": 0}
+
+    def counting(file: Any, position: int, wanted_bytes: int) -> bytes:
+        data = read(file, position, wanted_bytes)
+        counts["bytes"] += len(data)
+        return data
+
+    monkeypatch.setattr(MemoryFile, "read", counting)
+    restarted = House(tmp_path, disk).start()
+    assert restarted.node.active and len(restarted.node.image.topics) == TOPICS
+    assert size_bytes > TOPICS * PARTITIONS * 50
+    assert size_bytes <= counts["bytes"] < MAX_SHARE * size_bytes
