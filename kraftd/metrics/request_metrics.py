@@ -120,7 +120,7 @@ FAMILIES: tuple[Family, ...] = (
     _REQUESTS.family(
         "histogram",
         "LocalTimeMs",
-        "the same time, of requests that were answered at once",
+        "time from arrival to departure, of requests that were answered at once",
         lambda r: [((name,), stats.at_once) for name, stats in _apis(r)],
         ("request",),
         NS_PER_MS,
@@ -128,7 +128,7 @@ FAMILIES: tuple[Family, ...] = (
     _REQUESTS.family(
         "histogram",
         "RemoteTimeMs",
-        "the same time, of requests that waited: for a commit, for new records, or for the disk",
+        "time from arrival to departure, of requests that waited for a commit, records or the disk",
         lambda r: [((name,), stats.parked) for name, stats in _apis(r)],
         ("request",),
         NS_PER_MS,

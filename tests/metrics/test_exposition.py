@@ -144,3 +144,8 @@ def test_the_page_on_metrics_has_every_metric_and_every_absent_one() -> None:
     named = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
     known = {family.name for family in FAMILIES}
     assert {name for name in named if name.startswith(("kafka_", "kraftd_"))} <= known
+
+
+def test_a_help_text_needs_no_other_line_to_be_understood() -> None:
+    for family in FAMILIES:
+        assert not re.search(r"^the same\b|^such\b|\blately\b", family.meaning), family
