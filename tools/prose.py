@@ -2,9 +2,9 @@
 
 Comments, docstrings and pages name the actor, so they have none of INDEFINITE and ALL_OR_NONE, and no WHO as
 a subject. They use the field's terms, so none of TERMS. A sentence has at most MAX_WORDS words. The name of a
-test has at most MAX_NAME characters and none of INDEFINITE. The docstring of a boolean begins with "Return
-whether". Code, quoted words and columns of a docstring are left out, and tables but for single words. Ends
-with 1 and a line for each finding.
+test has at most MAX_NAME characters, none of INDEFINITE and none of TERMS_OF_A_NAME. The docstring of a
+boolean begins with "Return whether". Code, quoted words and columns of a docstring are left out, and tables
+but for single words. Ends with 1 and a line for each finding.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ WORDS = re.compile(rf"(?<![\"`.\w])({INDEFINITE}|{ALL_OR_NONE})(?![\"`\w])", re.
 WHO = re.compile(r"(?:\A|[.:;(|]\s+|\b(?:of|by|as|than|only)\s+)who\b(?![^.|]*\?)", re.I)
 TERMS = re.compile(r"\b((?:is|are|was|were|be|been|being) told|heard? of|hears of|in turns)\b", re.I)
 WORDS_OF_A_NAME = re.compile(rf"_({INDEFINITE})(_|$)")
+TERMS_OF_A_NAME = re.compile(r"_((?:is|are|was|were|be)_told|tells?|says?|hears?|knows?_of|in_turns)(?:_|$)")
 
 QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|^ {4,}.*", re.M)
 SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n\s*\n")
@@ -76,6 +77,8 @@ def names_of_tests(source: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{len(node.name)} characters: {node.name}"
             if word := WORDS_OF_A_NAME.search(node.name):
                 yield node.lineno, f"{word[1]!r}: name the actor: {node.name}"
+            if term := TERMS_OF_A_NAME.search(node.name):
+                yield node.lineno, f"{term[1]!r}: is reported, is notified, names, in slices: {node.name}"
 
 
 def findings_in(name: str, line: int, text: str) -> Iterator[Finding]:

@@ -170,7 +170,7 @@ def test_too_few_file_descriptors_are_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("files", [6, 9, 14, 63])
-def test_a_start_with_too_few_file_descriptors_says_how_many_it_needs(tmp_path: Path, files: int) -> None:
+def test_a_start_with_too_few_file_descriptors_names_the_number_it_needs(tmp_path: Path, files: int) -> None:
     config = write_config(tmp_path)
     assert run("format", "-c", config, "-t", CLUSTER_ID, "--standalone").code == 0
     done = subprocess.run(

@@ -32,13 +32,13 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         "backup -o /nowhere/backup",
     ],
 )
-def test_a_command_says_once_that_it_waits(silent: str, words: str) -> None:
+def test_a_command_reports_once_that_it_waits(silent: str, words: str) -> None:
     done = run(*words.split(), "--bootstrap", silent, "--timeout", "0.2")
     assert done.code == 5
     assert done.err.count("Waiting ") == 1, done.err
 
 
-def test_doctor_says_that_it_waits_and_keeps_its_output_clean(silent: str) -> None:
+def test_doctor_reports_that_it_waits_on_standard_error_only(silent: str) -> None:
     done = run("doctor", "--bootstrap", silent, "--timeout", "0.2", "--json")
     assert done.code == 1
     assert done.err.startswith("Waiting for addresses that do not answer")

@@ -40,7 +40,7 @@ def formatted(folder: Path, port: int, *arguments: str, **changes: str | None) -
     return config
 
 
-def test_a_dry_run_says_which_voter_would_be_added_and_sends_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_names_the_voter_to_be_added_and_sends_nothing(tmp_path: Path) -> None:
     config = formatted(tmp_path, 9093, "--no-initial-controllers", node__id="7")
     said = add(UNUSED_ADDRESS, config, "--dry-run")
     assert said.code == 0
@@ -54,7 +54,7 @@ def test_an_ipv6_address_is_shown_in_brackets(tmp_path: Path) -> None:
     assert add(UNUSED_ADDRESS, config, "--dry-run").out.endswith(" at CONTROLLER://[::1]:9093.\n")
 
 
-def test_a_dry_run_says_which_voter_would_be_removed_and_sends_nothing() -> None:
+def test_a_dry_run_names_the_voter_to_be_removed_and_sends_nothing() -> None:
     said = remove(UNUSED_ADDRESS, 3, DIRECTORY_ID, "--dry-run")
     assert (said.code, said.out) == (0, f"Would remove controller 3:{DIRECTORY_ID}.\n")
 

@@ -186,7 +186,7 @@ def test_the_errors_of_an_answer_are_counted_and_a_refused_node_is_logged() -> N
     ],
     ids=["refused", "without partitions", "refused partition"],
 )
-def test_a_refused_fetch_tells_nothing_of_its_sender(message: FetchResponse) -> None:
+def test_a_refused_fetch_is_not_noted_for_its_sender(message: FetchResponse) -> None:
     desk = Desk()
     call = desk.ask(fetch(18))
     desk.take(raft_effects.Respond(call, message, 18))
@@ -250,7 +250,7 @@ def test_a_node_that_fetches_from_two_directories_is_named_by_a_leader(
     ("offset", "leads", "ahead"),
     [(LOG_END - 1, True, 0), (LOG_END, True, 1), (LOG_END + 5, True, 1), (LOG_END, False, 0)],
 )
-def test_a_leader_hears_of_what_a_broker_has_applied(offset: int, leads: bool, ahead: int) -> None:
+def test_a_leader_notes_the_offset_that_a_broker_has_applied(offset: int, leads: bool, ahead: int) -> None:
     desk = Desk()
     desk.core.is_leader = leads
     heartbeat = BrokerHeartbeatRequest(7, 5, offset)
@@ -276,7 +276,7 @@ def quorum() -> Call:
         (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "said", None),
     ],
 )
-def test_a_described_quorum_tells_why_it_has_no_leader_or_what_its_leader_sees(
+def test_a_described_quorum_has_its_troubles_or_its_leaders_view(
     monkeypatch: pytest.MonkeyPatch, code: int, of_partition: str, of_all: str | None
 ) -> None:
     desk = Desk()

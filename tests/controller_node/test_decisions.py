@@ -216,7 +216,7 @@ def test_errors_of_decisions_are_counted_by_api(code: ErrorCode) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_the_nodes_own_decision_is_told_where_it_ends(count: int) -> None:
+def test_the_nodes_own_decision_gets_its_end_offset(count: int) -> None:
     desk = Desk()
     made = decision(count, atomic=True, after=desk.after.append)
     seen: list[int] = []

@@ -81,7 +81,7 @@ def test_a_node_that_stops_has_no_task_due_and_decides_nothing_of_its_own(house:
     assert house.node.periodic.deadline_ms is None and house.node.standing.stopping is True
 
 
-def test_a_shutdown_is_told_to_the_core_before_the_node_appends_nothing_more(house: House) -> None:
+def test_the_core_is_notified_of_a_shutdown_before_appends_stop(house: House) -> None:
     assert not house.node.standing.ending
     house.step(raft_events.ShutdownRequested(0))
     assert house.node.standing.ending is True

@@ -113,7 +113,7 @@ def test_an_answer_waits_for_the_first_offset_of_an_empty_log() -> None:
     assert repr(desk.parked) == "<ParkedAnswers 1, offsets 1 to 1>"
 
 
-def test_what_an_append_has_settled_is_answered_though_the_core_says_so_later() -> None:
+def test_a_settled_append_is_answered_though_the_core_reports_it_later() -> None:
     desk = Desk()
     desk.parked.expect(1, 14)
     desk.parked.committed(AppendCommitted(1, 14))

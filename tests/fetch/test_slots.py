@@ -22,7 +22,7 @@ def answer(**more: object) -> PartitionData:
     return PartitionData(0, high_watermark=5, log_start_offset=2, **more)  # type: ignore[arg-type]
 
 
-def test_what_was_told_before_is_no_news() -> None:
+def test_an_equal_answer_is_no_change_of_a_slot() -> None:
     slot = slot_told()
     assert not slot.tell(answer(), 0)
     assert slot.tell(answer(), 1)

@@ -37,7 +37,7 @@ def with_everything_committed() -> Lone:
     return lone
 
 
-def test_a_replica_that_is_to_lose_committed_records_says_what_became_of_the_quorum() -> None:
+def test_a_replica_about_to_lose_committed_records_names_the_quorums_history() -> None:
     lone = with_everything_committed()
     who = repr(lone.core._replica)
     with pytest.raises(CommittedIsLost) as cut:
@@ -86,7 +86,7 @@ def test_batches_that_do_not_continue_a_log_are_described() -> None:
         log.append(3, 10, 11)
 
 
-def test_a_replica_that_does_not_lead_describes_no_quorum_and_says_so() -> None:
+def test_a_replica_that_does_not_lead_refuses_to_describe_the_quorum() -> None:
     lone = Lone()
     asked = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
     (told,) = lone.ask(asked, 2).topics[0].partitions
@@ -116,7 +116,7 @@ def leader() -> Lone:
     return lone
 
 
-def test_a_refused_addition_says_why() -> None:
+def test_a_refused_addition_has_the_reason() -> None:
     voters = f"{key_of(1)}, {key_of(2)}, {key_of(3)}"
     nameless = add_of(4)
     nameless.voter_directory_id = bytes(16)
@@ -135,7 +135,7 @@ def test_a_refused_addition_says_why() -> None:
         assert leader().ask(message) == AddRaftVoterResponse(0, error, text)
 
 
-def test_a_refused_removal_says_why() -> None:
+def test_a_refused_removal_has_the_reason() -> None:
     voters = f"{key_of(1)}, {key_of(2)}, {key_of(3)}"
     for message, error, text in (
         (
@@ -156,7 +156,7 @@ def test_a_refused_removal_says_why() -> None:
     assert told.error_message == f"{key_of(1)} is the last voter"
 
 
-def test_a_change_that_cannot_begin_yet_says_what_it_waits_for() -> None:
+def test_a_change_that_cannot_begin_yet_names_what_it_waits_for() -> None:
     early = Lone().lead()
     assert early.ask(add_of(4)).error_message == "nothing of this epoch is committed yet"
     busy = leader()

@@ -61,7 +61,7 @@ def test_a_leader_without_fetches_resigns_in_the_moment_of_its_deadline() -> Non
     assert lone.core.state is State.RESIGNED
 
 
-def test_a_voter_is_told_of_the_leader_half_a_fetch_timeout_after_its_last_fetch() -> None:
+def test_a_voter_is_notified_of_the_leader_half_a_fetch_timeout_later() -> None:
     lone = Lone(request_timeout_ms=100).lead()
     role, quiet_ms = role_of(lone), lone.config.fetch_timeout_ms // 2
     assert isinstance(role, Leader)

@@ -144,7 +144,7 @@ def test_an_answer_that_many_get_is_encoded_once_for_each_version(monkeypatch: p
     assert encoded == [12, 11, 12]
 
 
-def test_an_envelope_around_an_answer_in_turns_says_that_it_was_handled__kip590() -> None:
+def test_an_envelope_around_an_answer_in_slices_has_no_error__kip590() -> None:
     made = call(ApiKey.UNREGISTER_BROKER, 0, carried=True)
     whole = b"".join(last(made.frame_in_turns(UnregisterBrokerResponse(0, 42, "no"))))
     assert opened(whole).error_code == ErrorCode.NONE

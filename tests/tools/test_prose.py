@@ -70,6 +70,11 @@ def test_bad_names_of_tests_are_found(tmp_path: Path) -> None:
     written(tmp_path, "tests/test_a.py", "def test_that_somebody_asks(): ...\n")
     ((_name, line, said),) = findings(tmp_path)
     assert (line, said) == (1, "'somebody': name the actor: test_that_somebody_asks")
+    for term in ("is_told", "tells", "hears", "knows_of", "in_turns"):
+        written(tmp_path, "tests/test_a.py", f"def test_a_node_{term}(): ...\n")
+        ((_name, line, said),) = findings(tmp_path)
+        assert said.startswith(f"{term!r}: is reported")
+    assert not findings(written(tmp_path, "tests/test_a.py", "def test_a_saying_foretells_turns(): ...\n"))
 
 
 @pytest.mark.parametrize(
