@@ -18,7 +18,7 @@ from kraftd.raft.replica import CommittedIsLost, ConsensusBroken
 from kraftd.raft.transitions import Cause, IllegalTransition, State, check
 from kraftd.types import METADATA_TOPIC, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
-from tests.raft.lone import EPOCH, Lone, fetch, fetch_answer
+from tests.raft.lone import EPOCH, Lone, begin, fetch, fetch_answer, partition_of
 from tests.raft.test_membership import add_of
 from tests.raft.world import bootstrap_batch, key_of, node_config
 
@@ -186,3 +186,23 @@ def test_voters_of_a_snapshot_are_in_force_at_its_last_offset() -> None:
     lone.step(SnapshotFinished(OffsetAndEpoch(20, EPOCH), 100, (bootstrap_batch(voters),)))
     assert lone.core._replica.history.voters_offset == 19
     assert lone.core.voters_at(19) == voters
+
+
+@pytest.mark.parametrize("kraft_version", [0, 2])
+def test_an_upgrade_to_a_version_that_cannot_be_is_refused(kraft_version: int) -> None:
+    lone = leader()
+    lone.step(KRaftVersionUpgradeRequested("up", kraft_version, LEADS))
+    assert lone.effects == [AppendRefused("up", ErrorCode.INVALID_UPDATE_VERSION)]
+
+
+def test_a_follower_that_is_named_as_the_leader_of_its_epoch_refuses() -> None:
+    lone = Lone().follow(2)
+    assert partition_of(lone.ask(begin(1, EPOCH))).error_code == ErrorCode.INVALID_REQUEST
+    assert lone.core.leader_id == 2
+
+
+@pytest.mark.parametrize("values", [[b"small", bytes(2_000)], [bytes(2_000), b"small"]])
+def test_records_of_which_one_fits_no_batch_are_refused_as_a_whole(values: list[bytes]) -> None:
+    lone = Lone(max_batch_bytes=1_000).lead()
+    lone.step(AppendRequested("large", values, LEADS, atomic=False))
+    assert lone.effects == [AppendRefused("large", ErrorCode.RECORD_LIST_TOO_LARGE)]
