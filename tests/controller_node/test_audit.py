@@ -493,3 +493,11 @@ def test_configs_of_a_new_topic_are_audited_beside_it() -> None:
         ("topics created", {"count": 1, "topics": "a"}),
         ("configs changed", {"resource": "topic a", "set": ["retention.ms"]}),
     ]
+
+
+def test_expanded_and_shrunk_isrs_are_counted_by_partition() -> None:
+    cluster = Cluster().brokers(1, 2, 3)
+    topic = cluster.topic("a", (1, 2), (1, 2), (1, 2), (1, 2))
+    isrs = ((1,), (2,), (1, 2, 3), (2, 1, 3))
+    records = [PartitionChangeRecord(index, topic.id, isr=isr) for index, isr in enumerate(isrs)]
+    assert audited(cluster, *records) == [("partitions changed", {"isr_shrunk": 2, "isr_expanded": 2})]

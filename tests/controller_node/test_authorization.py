@@ -141,3 +141,11 @@ def test_a_config_behind_a_topic_that_is_named_twice_is_still_denied(house: Hous
     told = {one.resource_name: one.error_code for one in answer.responses}
     assert told == {"a": ErrorCode.INVALID_REQUEST, "b": TOPIC_DENIED}
     assert not house.node.image.config(2, "b")
+
+
+def test_configs_that_may_be_described_only_are_not_altered(house: House) -> None:
+    guard(house, allow(TOPIC, "a", AclOperation.DESCRIBE_CONFIGS))
+    config = AlterableConfig("retention.ms", 0, "1000")
+    request = IncrementalAlterConfigsRequest([AlterConfigsResource(TOPIC, "a", [config])])
+    answer = house.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+    assert [one.error_code for one in answer.responses] == [TOPIC_DENIED]

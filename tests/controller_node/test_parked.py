@@ -19,13 +19,17 @@ class Desk:
         self.refused: list[str] = []
         self.core: Any = SimpleNamespace(high_watermark=high_watermark)
         driver: Any = SimpleNamespace(core=self.core, takers={})
-        refusal = Refusal(ErrorCode.NOT_CONTROLLER)
+        refusal = Refusal(ErrorCode.NOT_CONTROLLER, "another")
         standing: Any = SimpleNamespace(not_controller=lambda: refusal)
         boundary: Any = SimpleNamespace(
             send=lambda call, parts: self.sent.append(call.name),
-            refuse=lambda call, code, message: self.refused.append(call.name),
+            refuse=self._refuse,
         )
         self.parked = ParkedAnswers(driver, standing, boundary)
+
+    def _refuse(self, call: Any, code: ErrorCode, message: str | None) -> None:
+        assert (code, message) == (ErrorCode.NOT_CONTROLLER, "another")
+        self.refused.append(call.name)
 
     def answer(self, name: str, end_offset: int) -> None:
         call: Any = SimpleNamespace(name=name, settled=False)

@@ -104,3 +104,8 @@ def test_a_client_id_of_a_negative_length_is_no_request() -> None:
 def test_an_answer_to_what_is_not_served_is_an_exception_with_a_text() -> None:
     error = NotServed([b"ab"])
     assert (str(error), error.parts) == ("not served", [b"ab"])
+
+
+def test_a_null_client_id_in_an_unknown_version_is_empty__kip511() -> None:
+    frame = struct.pack(">hhih", ApiKey.API_VERSIONS, 99, 7, -1) + bytes(1)
+    assert read_call({}, 1, 2, "C", "h", frame).client_id == ""
