@@ -36,13 +36,12 @@ run: setup  ## a controller on 127.0.0.1:9093 with its data in ./data
 	@exec tools/run
 
 # Real clusters wait more than they compute, so two run side by side, a folder each. Two quorums whose processes are
-# broken run side by side as well, a file each, but with nothing else. Simulated worlds wait for nothing: they take what
-# the clusters leave of the cores, as idle work that every other process goes before.
+# broken run side by side as well, a file each, but with nothing else. What simulates uses every core itself.
 test: setup spark-setup  ## every test, with real Apache Kafka where Java is there
 	$(BIN)/pytest -n $(UNIT_WORKERS) -m "not kafka and not container and not spark" --ignore=tests/faults --ignore=$(WORLDS) $(ARGS)
-	$(BIN)/python -m tools.beside $(BIN)/pytest -n 0 $(WORLDS) $(ARGS) \
-	  -- $(BIN)/pytest -n $(WORKERS) -m "(kafka or container) and not spark" --ignore=tests/faults $(ARGS) \
-	  -- $(BIN)/pytest -n 0 -m spark tests/spark $(ARGS)
+	$(BIN)/pytest -n 0 $(WORLDS) $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) -m "(kafka or container) and not spark" --ignore=tests/faults $(ARGS)
+	$(BIN)/pytest -n 0 -m spark tests/spark $(ARGS)
 	$(BIN)/pytest -n $(WORKERS) tests/faults $(ARGS)
 
 conformance: setup  ## random sequences beside Apache Kafka's controller, into docs/conformance.md
