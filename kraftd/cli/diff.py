@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 async def diff(cluster: Cluster, before: Limit, after: Limit, as_json: bool) -> int:
     """Show what differs between two states of a cluster.
 
-    A line begins with + for what is new, - for what is gone, ~ for what changed.
+    A line begins with + if something is new, with - if it is gone, and with ~ if it changed.
     """
     from kraftd.cli.replaying import load
     from kraftd.history.difference import differences

@@ -42,7 +42,7 @@ class FeatureLevels(NamedTuple):
 
 @click.group(cls=ClusterGroup)
 def features() -> None:
-    """Show or change the levels of the cluster's features, such as metadata.version and kraft.version."""
+    """Show or change the levels of features, such as metadata.version."""
 
 
 @features.command("describe")

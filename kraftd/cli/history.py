@@ -53,7 +53,7 @@ async def history(
     until: Limit,
     as_json: bool,
 ) -> int:
-    """Tell what happened, in words, from as far back as the log still reaches."""
+    """Print what happened in a cluster, one sentence per event, as far back as the log reaches."""
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs --topic.")
     from kraftd.cli.feed import echo_events, wants

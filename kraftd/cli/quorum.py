@@ -44,8 +44,11 @@ def describe(bootstrap: str, replication: bool, as_json: bool, timeout_s: float)
     """Describe the quorum as its leader sees it.
 
     If there is no leader, each kraftd controller that answers says which of its peers do not help, why, and
-    what to do. A kraftd leader names two more kinds of nodes, on standard error: those that it refused within
-    the last minute, and replicas that have applied metadata which the quorum has lost.
+    what to do.
+
+    On standard error the command prints what a kraftd leader reports beside: nodes that it refused within the
+    last minute, and replicas that have applied metadata which the quorum has lost. It also reports ids under
+    which several nodes run, and advertised addresses that do not lead to their nodes.
     """
     import json
 

@@ -39,7 +39,7 @@ class Registration(NamedTuple):
 @timeout_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_controllers(bootstrap: str, timeout_s: float, as_json: bool) -> None:
-    """List the registered controllers, their roles in the quorum, and when each last sent a request."""
+    """List the registered controllers, with their roles and last requests."""
     found = run(registrations(bootstrap, timeout_s))
     if as_json:
         import json

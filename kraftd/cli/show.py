@@ -38,8 +38,8 @@ MAX_CHILDREN = 100  # of one directory, for people; --json shows all
 async def show(cluster: Cluster, path_in_tree: str, as_of: Limit, depth: int | None, as_json: bool) -> int:
     """Show a cluster's state as a tree.
 
-    PATH is one of Kafka's metadata-shell, such as /topics/byName/orders; *, ? and [...] stand for names.
-    Without a PATH the top of the tree is shown.
+    PATH is a path of Kafka's metadata-shell, such as /topics/byName/orders. In it *, ? and [...] match names.
+    Without PATH the command shows the top of the tree.
     """
     from kraftd.cli.replaying import load
     from kraftd.history.tree import Leaf, find, leaves, tree_of

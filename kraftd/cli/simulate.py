@@ -48,8 +48,8 @@ def sim(
 ) -> int:
     """Run quorums of controllers through simulated faults and check that every invariant holds.
 
-    A seed is one world: its network, disks, clocks, faults and clients follow from the number. So the same
-    seed runs the same every time. With --short a seed is another, shorter world.
+    A seed is one world: its network, disks, clocks, faults and clients follow from the number. So every run
+    of a seed is identical. With --short a seed is another, shorter world.
 
     For each seed that fails, the command prints the seed and the broken invariant. For the first of them it
     also prints the fewest faults that still break it. Run such a seed again with --seed (and --short);

@@ -20,7 +20,13 @@ ANSWER_S = 4.0  # for controllers that are asked why there is no leader
 @click.command()
 @click.argument("file", type=click.Path())
 @click.option(
-    "--timeout", "timeout_s", type=click.IntRange(1, 86_400), default=300, show_default=True, metavar="S"
+    "--timeout",
+    "timeout_s",
+    type=click.IntRange(1, 86_400),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    help="Seconds to wait for the snapshot.",
 )
 def snapshot(file: str, timeout_s: int) -> int:
     """Make a snapshot of the metadata log now.

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 )
 @json_option
 async def topics(cluster: Cluster, pattern: str | None, as_of: Limit, as_json: bool) -> int:
-    """List the topics of a cluster, with what is wrong with them.
+    """List the topics of a cluster, and what is wrong with them.
 
-    PATTERN is a name; *, ? and [...] stand for parts of names.
+    PATTERN is the name of a topic, in which *, ? and [...] match parts of names.
     """
     from kraftd.cli.replaying import load
 

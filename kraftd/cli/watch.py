@@ -35,10 +35,12 @@ if TYPE_CHECKING:
 async def watch(
     cluster: Cluster, topic: str | None, kinds: tuple[str, ...], since: Limit, as_json: bool
 ) -> int:
-    """Follow a cluster: topics created, leaders moved, ISRs shrunk, configs changed, with offset and time.
+    """Print what happens in a cluster, as it is committed.
 
-    Runs until it is interrupted. All of it is committed, except of a directory: there the last records
-    may yet be truncated, and then a line says so.
+    Each line has the offset, the time and a sentence: a topic was created, a leader moved, an ISR shrank. The
+    command runs until it is interrupted.
+
+    A directory does not say what is committed. Its last records may still be truncated; then a line says so.
     """
     from kraftd.cli.feed import echo_events, wants
     from kraftd.cli.history import events_of
