@@ -51,13 +51,13 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _histogram(
         "request_local_time_ms",
-        "time from arrival to departure, of ordinary clients' requests answered at once",
+        "total time of ordinary clients' requests that were answered at once",
         lambda stats: stats.at_once,
         NS_PER_MS,
     ),
     _histogram(
         "request_remote_time_ms",
-        "time from arrival to departure, of those that waited for records, a commit, the disk or a node",
+        "total time of ordinary clients' requests that waited for a commit, records, the disk or a node",
         lambda stats: stats.parked,
         NS_PER_MS,
     ),

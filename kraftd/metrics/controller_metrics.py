@@ -82,7 +82,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _CONTROLLER.gauge(
         "PreferredReplicaImbalanceCount",
-        "partitions whose leader is not the preferred (first) replica, or that have no leader",
+        "partitions that their preferred (first) replica does not lead",
         lambda r: r.node.image.not_preferred_count,
     ),
     _CONTROLLER.gauge(
@@ -105,13 +105,13 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _CONTROLLER.gauge(
         "LastAppliedRecordLagMs",
-        "milliseconds since the last applied record was appended; the active controller appends at least one "
-        "every metadata.max.idle.interval.ms",
+        "milliseconds since the last applied record was appended; in a healthy quorum rarely above "
+        "metadata.max.idle.interval.ms",
         lambda r: r.now_ms - r.node.following.loading.timestamp_ms,
     ),
     _CONTROLLER.gauge(
         "TimedOutBrokerHeartbeatCount",
-        "always 0: a heartbeat is handled when it arrives, and waits in no queue",
+        "always 0, because a heartbeat waits in no queue",
         lambda r: 0,
     ),
     _CONTROLLER.gauge("EventQueueOperationsStartedCount", "steps of the event loop", lambda r: r.steps.count),
@@ -132,12 +132,12 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _CONTROLLER.histogram(
         "GenSnapshotLatencyMs",
-        "how long this node took to make each snapshot, in a separate process (KIP-630)",
+        "how long each snapshot of this node took to make (KIP-630)",
         lambda r: r.snapshots.made,
     ),
     _CONTROLLER.histogram(
         "LoadSnapshotLatencyMs",
-        "how long this node took to load each snapshot into its image (KIP-630)",
+        "how long each snapshot took to load into the image (KIP-630)",
         lambda r: r.node.following.loading.snapshot_times,
     ),
     _CONTROLLER.gauge(
@@ -162,7 +162,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _EVENTS.histogram(
         "EventQueueTimeMs",
-        "how late timers of the event loop ran: everything else waits for it as long",
+        "how late timers of the event loop ran; other work waits as long",
         lambda r: r.delays,
     ),
     _EVENTS.histogram(

@@ -96,7 +96,7 @@ FAMILIES: tuple[Family, ...] = (
     _SERVER.family(
         "gauge",
         "ClusterId",
-        "1, with the cluster id",
+        "1; the label is the cluster id",
         lambda r: [((r.node.identity.cluster_id,), 1)],
         ("cluster_id",),
     ),

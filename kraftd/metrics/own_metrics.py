@@ -28,13 +28,18 @@ ABOUT = ("version", "codec", "kafka")
 
 FAMILIES: tuple[Family, ...] = (
     Family(
-        "kraftd_info", "gauge", "", "1, with the versions and the codec engine (c or python)", _about, ABOUT
+        "kraftd_info",
+        "gauge",
+        "",
+        "1; the labels are the versions and the codec engine (c or python)",
+        _about,
+        ABOUT,
     ),
     own("gauge", "ready", "1 while /readyz answers 200, else 0", lambda r: health(r).ready),
     own(
         "gauge",
         "disk_full",
-        "1 while the disk is full, when nothing is decided or written; else 0",
+        "1 while the disk is full and nothing is decided or written, else 0",
         lambda r: r.disk_full,
     ),
     own(
@@ -81,7 +86,7 @@ FAMILIES: tuple[Family, ...] = (
         "kraftd_logins",
         "counter",
         "",
-        "logins by TLS certificate and SASL; a session expires if its client does not log in again in time",
+        "logins by TLS certificate and SASL; expired means that the client did not log in again in time",
         _logins,
         ("listener", "result"),
     ),

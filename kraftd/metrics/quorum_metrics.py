@@ -73,7 +73,7 @@ FAMILIES: tuple[Family, ...] = (
     _RAFT.family(
         "gauge",
         "current-vote-directory-id",
-        "1, with the directory id of the candidate that this replica voted for",
+        "1; the label is the directory id of the candidate that this replica voted for",
         lambda r: [((r.raft.current_vote_directory_id,), 1)],
         ("directory_id",),
     ),
@@ -100,7 +100,5 @@ FAMILIES: tuple[Family, ...] = (
         lambda r: r.idle_ratio,
     ),
     *_traffic("raft-channel-metrics", "other controllers of the quorum", lambda r: r.quorum_traffic),
-    *_traffic(
-        "registration-metrics", "the active controller, for the registration", lambda r: r.controller_traffic
-    ),
+    *_traffic("registration-metrics", "the active controller, to register", lambda r: r.controller_traffic),
 )

@@ -105,7 +105,7 @@ FAMILIES: tuple[Family, ...] = (
     _REQUESTS.family(
         "counter",
         "ErrorsPerSec",
-        'errors in answers since the start; answers without an error are not counted (no error="NONE")',
+        "errors in answers since the start; NONE is not counted",
         lambda r: error_samples(_by_key(r)),
         ("request", "error"),
     ),
@@ -120,7 +120,7 @@ FAMILIES: tuple[Family, ...] = (
     _REQUESTS.family(
         "histogram",
         "LocalTimeMs",
-        "time from arrival to departure, of requests that were answered at once",
+        "total time of requests that were answered at once",
         lambda r: [((name,), stats.at_once) for name, stats in _apis(r)],
         ("request",),
         NS_PER_MS,
@@ -128,7 +128,7 @@ FAMILIES: tuple[Family, ...] = (
     _REQUESTS.family(
         "histogram",
         "RemoteTimeMs",
-        "time from arrival to departure, of requests that waited for a commit, records or the disk",
+        "total time of requests that waited for a commit, records or the disk",
         lambda r: [((name,), stats.parked) for name, stats in _apis(r)],
         ("request",),
         NS_PER_MS,
