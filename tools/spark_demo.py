@@ -38,7 +38,7 @@ class Question:
 
 QUESTIONS = (
     Question(
-        "Which configs of topic orders were changed, when, and to what?",
+        "Which configs of topic orders changed, when, and to which values?",
         """SELECT offset, timestamp_millis(timestamp_ms) AS at, action, detail
 FROM audit WHERE resource = 'TOPIC orders' AND action LIKE '%config' ORDER BY offset""",
     ),
@@ -53,12 +53,12 @@ FROM partition_intervals WHERE kind = 'under_replicated' GROUP BY 1, 2, 3 ORDER 
 FROM leader_moves ORDER BY offset""",
     ),
     Question(
-        "What did the cluster look like at that moment? The brokers:",
+        "Which brokers were fenced at that moment?",
         "SELECT broker_id, fenced, in_controlled_shutdown FROM brokers ORDER BY broker_id",
         then=True,
     ),
     Question(
-        "And the partitions:",
+        "What was the state of the partitions at that moment?",
         """SELECT topic_name, partition_id, leader, isr, replicas
 FROM partitions ORDER BY topic_name, partition_id""",
         then=True,
@@ -151,11 +151,12 @@ def _cell(value: object) -> str:
 def make_page(answers: dict[Question, str], moment: str, checks: str) -> str:
     """The questions with their SQL and answers, and what validation said."""
     parts = [
-        "# An incident, asked of the log",
-        "Made by `python -m tools.spark_demo --page FILE`, which does what `make spark-demo` does.\n"
-        "A kraftd controller and two Apache Kafka brokers make topics, change some and delete one; broker 2\n"
-        "is killed and comes back; preferred leaders are elected. Then the log is asked.\n"
-        "[tables.md](tables.md) has the tables and their columns, [spark.md](spark.md) the commands.",
+        "# Questions to the log about an incident",
+        "`python -m tools.spark_demo --page FILE` wrote this page; it does what `make spark-demo` does.\n"
+        "An administrator creates topics on a kraftd controller with two Apache Kafka brokers, changes\n"
+        "some and deletes one. Broker 2 is killed and comes back. Preferred leaders are elected. Then\n"
+        "SQL queries the tables of the log. [tables.md](tables.md) has their columns,\n"
+        "[spark.md](spark.md) the commands.",
         "    kraftd-spark tables --input log --output tables\n"
         f"    kraftd-spark tables --input log --output tables-then --as-of {moment} \\\n"
         "        --tables brokers,partitions",
@@ -165,7 +166,7 @@ def make_page(answers: dict[Question, str], moment: str, checks: str) -> str:
         parts += [f"## {question.text}", sql, table]
     told = "\n".join(f"    {line}" for line in checks.replace(f"{HOME.resolve()}/", "").splitlines())
     parts += [
-        "## Is this checkpoint really what the log says?",
+        "## Does the checkpoint equal the log?",
         "    kraftd-spark validate --input log",
         told,
     ]
