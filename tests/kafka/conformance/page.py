@@ -15,17 +15,17 @@ _HEAD = """# Conformance: kraftd beside Apache Kafka 4.3.1
 
 `make conformance` writes this page. It starts Apache Kafka's controller and kraftd behind SASL and the
 StandardAuthorizer, and sends both the same sequences of requests, drawn from seeds. A request is valid, at a
-boundary, cut short, or in conflict with others. Every API of the controller listener is drawn in every
+boundary, cut short, or in conflict with others. The run draws every API of the controller listener in every
 version, directly and in an Envelope. Some requests come from a super user, others from users whose ACLs
 change.
 
-The run compares the answers field by field, but for texts, times and drawn ids. After every request it reads
+The run compares the answers field by field, except texts, times and drawn ids. After every request it reads
 both logs and compares them record by record. After some requests, and at the end of a sequence, other APIs
 show the state. At the end it compares the snapshots of both.
 
 Some pairs of controllers have an older metadata.version, a static quorum, no authorizer or no secret key for
-delegation tokens, or delete no topics (`delete.topic.enable=false`). The pairs that delete no topics, tokens
-that expire, and snapshots that exist were added after the first 20,995 sequences.
+delegation tokens. Some do not delete topics (`delete.topic.enable=false`). The first 20,995 sequences had no
+such pairs, and no expired tokens or existing snapshots.
 
 """
 _TABLE = """
@@ -38,9 +38,9 @@ closed. The last column says whether kraftd answered the same.
 |---|---|---|---|---|
 """
 _ARGUED = """
-## Deliberate differences that it met
+## Deliberate differences that the run met
 
-Each has its line in [divergence.md](divergence.md).
+Each has its entry in [divergence.md](divergence.md).
 
 """
 
