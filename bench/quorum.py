@@ -17,8 +17,9 @@ from bench.measure import NO_LINGER, Plan, percentile
 from bench.observers import last_of_many_ms
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from kraftd.wire.error_code import ErrorCode
-from kraftd.wire.frames import parse_response
+from kraftd.wire.frames import encode_response, parse_response
 from testkit.client import Client, api_key
 from testkit.fetch import KAFKA_VERSION
 from testkit.java import AS_KAFKA_STARTS
@@ -31,8 +32,10 @@ METADATA_VERSION = 12
 # Longer than any timer of an idle quorum (an idle record every 500 ms), and never in step with one.
 APART_S = 2.1
 STEP_S = 0.07
-# Creates that a broker sees beforehand, back to back: so many until its JVM has compiled what it runs.
-WARM_UPS = 400
+# Creates that a broker sees beforehand, back to back. With 400 its compiler still runs while it is measured.
+WARM_UPS = 1500
+# After a pause this process itself is slow. It encodes and decodes so often before it starts the clock.
+CLIENT_WARM_UPS = 20
 POLL_S = 0.0005
 GIVE_UP_S = 30
 CLIENTS = 50
@@ -142,7 +145,8 @@ def propagation_ms(three: Quorum, count: int, release: str = KAFKA_VERSION) -> l
     """Milliseconds from a create sent to the leader until a stock broker shows it, on an idle cluster.
 
     The broker starts with the flags of Kafka's own scripts. It is asked from the first byte on: a first
-    request to an idle broker takes longer than the controllers need.
+    request to an idle broker takes longer than the controllers need. Nothing is sent to a server between
+    the pause and the create.
     """
     three.start_brokers(1, releases={1: release}, jvm=AS_KAFKA_STARTS)
     taken = []
@@ -160,8 +164,9 @@ def propagation_ms(three: Quorum, count: int, release: str = KAFKA_VERSION) -> l
 def _seen_ms(leader: Client, broker: Client, name: str) -> float:
     """Milliseconds from a create sent until the broker shows the topic; RuntimeError if it is refused."""
     create = CreateTopicsRequest([CreatableTopic(name, 1, 1)], 60_000, False)
-    frame = leader.frame(create, CREATE_TOPICS_VERSION)
     request = MetadataRequest([MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+    _warm_up_client(broker, request)
+    frame = leader.frame(create, CREATE_TOPICS_VERSION)
     began = time.perf_counter()
     leader.socket.sendall(frame)
     while broker.call(request, METADATA_VERSION).topics[0].error_code != ErrorCode.NONE:
@@ -171,6 +176,16 @@ def _seen_ms(leader: Client, broker: Client, name: str) -> float:
     taken_ms = (time.perf_counter() - began) * 1000
     _check_created(leader.receive_frame())
     return taken_ms
+
+
+def _warm_up_client(client: Client, request: MetadataRequest) -> None:
+    """Encode the request and decode an answer to it, without a server."""
+    topic = MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name="warm")
+    key, response = api_key(request), MetadataResponse(topics=[topic])
+    for correlation_id in range(CLIENT_WARM_UPS):
+        client.frame(request, METADATA_VERSION)
+        answer = b"".join(encode_response(key, METADATA_VERSION, correlation_id, response))
+        parse_response(key, METADATA_VERSION, answer[4:])
 
 
 def three_controllers(kind: Kind, plan: Plan) -> Figures:
