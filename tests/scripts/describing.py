@@ -1,9 +1,9 @@
 """Commands of scenario scripts that look at a replica as operators do.
 
-describe 1 [topic=NAME] [partition=N] [version=V]   DescribeQuorum: how far each is, by its last fetch
-metrics 1 [NAME ...]                                1's metrics by Kafka's names, those or all
+describe 1 [topic=NAME] [partition=N] [version=V]   DescribeQuorum: each replica's log end and last fetch
+metrics 1 [NAME ...]                                1's metrics by Kafka's names: these, or all
 
-Replicas are printed with their directory, `2:dir-2`, if it is known; `2:dir-2.1` has got another since.
+Replicas are printed with their directory id, `2:dir-2`, if it is known; `2:dir-2.1` is a later one.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ GENERATIONS = 10
 
 class DescribingCommands(Stage):
     def do_describe(self, words: list[str], options: dict[str, str]) -> None:
-        asked = PartitionData(int(options.get("partition", 0)))
-        request = DescribeQuorumRequest([TopicData(options.get("topic", METADATA_TOPIC), [asked])])
+        partition = PartitionData(int(options.get("partition", 0)))
+        request = DescribeQuorumRequest([TopicData(options.get("topic", METADATA_TOPIC), [partition])])
         self.ask("admin", int(words[0]), request, int(options.get("version", 2)))
 
-    def tell_described(self, node_id: int, answer: DescribeQuorumResponse) -> None:
+    def write_quorum(self, node_id: int, answer: DescribeQuorumResponse) -> None:
         partition = answer.topics[0].partitions[0]
         if partition.error_code:
-            self.tell(f"{node_id} answers admin: {ErrorCode(partition.error_code).name}")
+            self.write(f"{node_id} answers admin: {ErrorCode(partition.error_code).name}")
             return
         leader = f"leader {partition.leader_id}, epoch {partition.leader_epoch}"
-        self.tell(f"{node_id} answers admin: {leader}, hw {partition.high_watermark}")
+        self.write(f"{node_id} answers admin: {leader}, hw {partition.high_watermark}")
         for kind, replicas in (("voter", partition.current_voters), ("observer", partition.observers)):
             for one in replicas:
-                self.tell(f"{kind} {_name(one.replica_id, one.replica_directory_id)}: {self._how_far(one)}")
+                name = _name(one.replica_id, one.replica_directory_id)
+                self.write(f"{kind} {name}: {self._progress_text(one)}")
 
-    def _how_far(self, state: ReplicaState) -> str:
+    def _progress_text(self, state: ReplicaState) -> str:
         if state.last_fetch_timestamp < 0:
             return f"end {state.log_end_offset}, never fetched"
         fetched, caught_up = map(self._ago, (state.last_fetch_timestamp, state.last_caught_up_timestamp))
@@ -52,7 +53,7 @@ class DescribingCommands(Stage):
             value = found.get(name, "is only a leader's")
             shown = f"{value:.3f}" if isinstance(value, float) else str(value)
             shown = next((known for known, uuid in names.items() if uuid == shown), shown)
-            self.tell(f"{name} {shown}")
+            self.write(f"{name} {shown}")
 
 
 def _name(node_id: int, directory: bytes) -> str:

@@ -3,8 +3,8 @@
 fetch 9 from 1 [offset=end|N] [last=E] [hw=known|unknown|N] [epoch=E] [wait=MS] [max_bytes=N] [version=V]
                [cluster=ID|null|empty] [topic=other|none] [partition=N]
 
-A fetch of a puppet carries its directory id; -1 is a client without a replica id.  `show batches` prints
-the offsets and the size of every batch that is brought.
+A fetch of a puppet carries its directory id; -1 is a client without a replica id. `show batches` prints the
+offsets and the size of each batch in an answer.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class FetchCommands(Stage):
             marks[mark] if mark in marks else int(mark),
             int(options.get("wait", "500")),
         )
-        asked = fetch.topics[0].partitions[0]
-        if int(client) in self.world.puppets:  # it has what it fetches behind, synced
+        partition = fetch.topics[0].partitions[0]
+        if int(client) in self.world.puppets:  # it has synced all below its fetch offset
             self.world.nodes[int(client)].disk.copy(self.world.nodes[int(leader)].disk, offset)
-            asked.replica_directory_id = directory_id(int(client))
+            partition.replica_directory_id = directory_id(int(client))
         fetch.max_bytes = int(options.get("max_bytes", fetch.max_bytes))
         fetch.cluster_id = cluster_id(options)
-        asked.partition = int(options.get("partition", 0))
+        partition.partition = int(options.get("partition", 0))
         if options.get("topic") == "none":
             fetch.topics = []
         elif "topic" in options:
@@ -50,9 +50,9 @@ class FetchCommands(Stage):
         if version < 15:
             fetch.replica_id, fetch.replica_state.replica_id = int(client), -1
         if not self.ask(client, int(leader), fetch, version):
-            self.tell(f"fetch of {client} is parked")
+            self.write(f"fetch of {client} is parked")
 
-    def tell_fetch(self, answer: FetchResponse, effect: Respond | RespondRecords) -> str:
+    def fetch_text(self, answer: FetchResponse, effect: Respond | RespondRecords) -> str:
         if answer.error_code:
             return ErrorCode(answer.error_code).name
         partition = answer.responses[0].partitions[0]
@@ -62,16 +62,16 @@ class FetchCommands(Stage):
             error = ErrorCode(partition.error_code).name
             return f"{error}, leader {leader.leader_id}{at}, epoch {leader.leader_epoch}"
         if partition.diverging_epoch.epoch >= 0:
-            what = f"diverging at {partition.diverging_epoch.end_offset}@{partition.diverging_epoch.epoch}"
+            content = f"diverging at {partition.diverging_epoch.end_offset}@{partition.diverging_epoch.epoch}"
         elif partition.snapshot_id.epoch >= 0:
-            what = f"snapshot {partition.snapshot_id.end_offset}@{partition.snapshot_id.epoch}"
+            content = f"snapshot {partition.snapshot_id.end_offset}@{partition.snapshot_id.epoch}"
         elif isinstance(effect, RespondRecords) and "batches" in self.shown:
             found = [one.header for one in iter_batches(partition.records or b"")]
-            what = "batches " + ", ".join(
+            content = "batches " + ", ".join(
                 f"{one.base_offset}..{one.next_offset} of {one.size_bytes} bytes" for one in found
             )
         elif isinstance(effect, RespondRecords):
-            what = f"records from {effect.offset}"
+            content = f"records from {effect.offset}"
         else:
-            what = "no records"
-        return f"hw={partition.high_watermark}, {what}"
+            content = "no records"
+        return f"hw={partition.high_watermark}, {content}"

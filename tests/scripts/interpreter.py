@@ -1,27 +1,27 @@
-"""Scenario scripts: a command a line, what came of it in the lines below, each indented and with an arrow.
+"""Scenario scripts: one command a line, its output in the lines below, each indented and with an arrow.
 
 voters 1 2 3 [static] [option=value ...]   three formatted replicas, not started
-observer 4 [option=value ...]              a replica that knows nothing but the others' addresses
-start 1 2 | start                          start those, or all
-elect 1 [uncommitted]                      let 1's patience end first; runs until it leads and all follow
+observer 4 [option=value ...]              a replica that knows only the addresses of the others
+start 1 2 | start                          start these replicas, or all
+elect 1 [uncommitted]                      end 1's election timeout first; runs until 1 leads and all follow
 run 500                                    let 500 ms pass
 settle                                     let time pass until every replica agrees with the leader
-append 1 a b c [epoch=E] [size=BYTES]      have records appended by the leader 1, as one batch
+append 1 a b c [epoch=E] [size=BYTES]      the leader 1 appends these records as one batch
 hold 1 | sync 1 | release 1                hold back syncs of 1; end the one that is held; sync freely again
-cut 1 2 | cut 1->2                         lose messages between two, or one way
-partition 1 | 2 3                          only those of one group hear each other
-heal                                       every replica hears every other
-crash 1 | vanish 1                         kill -9 (connections are reset); or the host is gone, silently
-resign 1 [epoch=E] | shutdown 1            give up leading; leave gracefully
+cut 1 2 | cut 1->2                         lose messages between two replicas, or one way
+partition 1 | 2 3                          lose messages between groups
+heal                                       lose no messages any more
+crash 1 | vanish 1                         kill -9, connections are reset; or the host is gone, none is reset
+resign 1 [epoch=E] | shutdown 1            resign as leader; shut down gracefully
 offer 1 Fetch=17                           1 is older: it offers no later version of Fetch
-move 2 [told]                              2 gets another port while it is down; bootstrap servers follow
+move 2 [told]                              2 gets another port while it is down; told: so do bootstrap servers
 wipe 2                                     2 gets an empty disk with another directory id while it is down
 snapshot 1                                 1 makes a snapshot at its high watermark and drops the log below
-show elections|messages|appends|times|Fetch  show more from here on; Fetch: the messages of that kind
-status                                     what every replica is
+show elections|messages|appends|times|Fetch  print more from here on; Fetch: the messages of that kind
+status                                     each replica's state, log and high watermark
 
-More of them in the modules beside this one: describing, fetching, membership, puppets, snapshots, voting.
-Printed always: high watermarks, leaders, truncations, the fate of appends and of clients' requests.  Empty
+The modules beside this one have more: describing, fetching, membership, puppets, snapshots, voting.
+High watermarks, leaders, truncations, the fate of appends and answers to clients are always printed. Empty
 lines and lines that begin with # are kept as they are.
 """
 
@@ -76,7 +76,7 @@ Answer = Respond | RespondRecords | RespondSnapshot
 
 
 class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotCommands, VotingCommands):
-    """One run of a script: `play` returns its text with what came of each command."""
+    """One run of a script: `play` returns its text with the output of each command."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,12 +90,12 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotComm
         out: list[str] = []
         for line in text.splitlines():
             if line.startswith("    "):
-                continue  # what came of it the last time
+                continue  # the recorded output
             out.append(line.rstrip())
             if line.strip() and not line.startswith("#"):
                 self.lines = []
                 self._command(line.split())
-                out += [f"    -> {one}" for one in self.lines]
+                out += [f"    -> {text_line}" for text_line in self.lines]
         return "\n".join(out) + "\n"
 
     def _command(self, words: list[str]) -> None:
@@ -106,83 +106,84 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotComm
         options = {key: value for key, _, value in (w.partition("=") for w in rest) if value}
         handler([word for word in rest if "=" not in word], options)
 
-    def tell(self, text: str) -> None:
+    def write(self, text: str) -> None:
         stamp = f"{self.world.now_ms - START_MS:>6} ms  " if "times" in self.shown else ""
-        super().tell(stamp + text)
+        super().write(stamp + text)
 
-    # --- what came of it ---
+    # --- output ---
 
     def _effect(self, node_id: int, effect: Effect) -> None:
         match effect:
             case HighWatermarkMoved(offset):
-                self.tell(f"{node_id}: high watermark {offset}")
+                self.write(f"{node_id}: high watermark {offset}")
             case LeadershipChanged(epoch, leader_id, is_local):
-                who = "no leader" if leader_id is None else f"leader {leader_id}"
-                self.tell(f"{node_id}: " + (f"leads epoch {epoch}" if is_local else f"epoch {epoch}, {who}"))
+                leader = "no leader" if leader_id is None else f"leader {leader_id}"
+                text = f"leads epoch {epoch}" if is_local else f"epoch {epoch}, {leader}"
+                self.write(f"{node_id}: {text}")
             case AppendCommitted(append_id, end_offset):
-                self.tell(f"{node_id}: {append_id} is committed below {end_offset}")
+                self.write(f"{node_id}: {append_id} is committed below {end_offset}")
             case AppendAborted(append_id, error):
-                self.tell(f"{node_id}: {append_id} is aborted, {ErrorCode(error).name}")
+                self.write(f"{node_id}: {append_id} is aborted, {ErrorCode(error).name}")
             case AppendRefused(append_id, error):
-                self.tell(f"{node_id}: {append_id} is refused, {ErrorCode(error).name}")
+                self.write(f"{node_id}: {append_id} is refused, {ErrorCode(error).name}")
             case AppendRecords(base_offset, end_offset, epoch) if "appends" in self.shown:
-                self.tell(f"{node_id}: appends {base_offset}..{end_offset} of epoch {epoch}")
+                self.write(f"{node_id}: appends {base_offset}..{end_offset} of epoch {epoch}")
             case TruncateLog(end_offset):
-                self.tell(f"{node_id}: truncates to {end_offset}")
+                self.write(f"{node_id}: truncates to {end_offset}")
             case ResetLog(snapshot_id):
-                self.tell(f"{node_id}: starts over from snapshot {snapshot_id}")
+                self.write(f"{node_id}: starts over from snapshot {snapshot_id}")
             case BeginSnapshot(snapshot_id, position):
                 how, at = ("goes on with", f" at {position}") if position else ("downloads", "")
-                self.tell(f"{node_id}: {how} snapshot {snapshot_id}{at}")
+                self.write(f"{node_id}: {how} snapshot {snapshot_id}{at}")
             case AbandonSnapshot(snapshot_id):
-                self.tell(f"{node_id}: gives up snapshot {snapshot_id}")
+                self.write(f"{node_id}: gives up snapshot {snapshot_id}")
             case WriteSnapshot(_, position, data) if "pieces" in self.shown:
-                self.tell(f"{node_id}: writes {len(data)} bytes at {position}")
+                self.write(f"{node_id}: writes {len(data)} bytes at {position}")
             case FinishSnapshot(snapshot_id):
-                self.tell(f"{node_id}: has downloaded snapshot {snapshot_id}")
+                self.write(f"{node_id}: has downloaded snapshot {snapshot_id}")
             case VotersChanged():
                 core = self.world.core(node_id)
                 ids = " ".join(map(str, core.voters.ids))
-                self.tell(f"{node_id}: voters {ids}, kraft.version {core.kraft_version}")
+                self.write(f"{node_id}: voters {ids}, kraft.version {core.kraft_version}")
             case ShutdownCompleted(graceful):
-                self.tell(f"{node_id}: is shut down" + ("" if graceful else ", its time is over"))
+                self.write(f"{node_id}: is shut down" + ("" if graceful else ", its time is over"))
             case PersistElection(state) if "elections" in self.shown:
                 vote = f", vote for {state.voted_id}" if state.voted_id >= 0 else ""
-                self.tell(f"{node_id}: persists epoch {state.leader_epoch}, leader {state.leader_id}{vote}")
+                self.write(f"{node_id}: persists epoch {state.leader_epoch}, leader {state.leader_id}{vote}")
             case Send(_, destination, message):
                 kind = type(message).__name__.removesuffix("Request")
                 if getattr(message, "topics", None) and kind == "Vote":
                     kind = "PreVote" if message.topics[0].partitions[0].pre_vote else "Vote"  # type: ignore[attr-defined]
                 if {"messages", kind} & self.shown:
-                    self.tell(f"{node_id}: asks {destination.host[1:]}: {kind}")
+                    self.write(f"{node_id}: asks {destination.host[1:]}: {kind}")
             case Respond(request_id) | RespondRecords(request_id) | RespondSnapshot(request_id) if isinstance(
                 request_id, str
             ):
-                self.tell_answer(node_id, effect)
+                self.write_answer(node_id, effect)
 
-    def tell_answer(self, node_id: int, effect: Answer) -> None:
-        """What a client is answered: in the words of the answer's own, else its error."""
-        who = str(effect.request_id).rpartition("#")[0]
+    def write_answer(self, node_id: int, effect: Answer) -> None:
+        """Print the answer to a client: by a method for its type if there is one, else its error."""
+        client = str(effect.request_id).rpartition("#")[0]
         answer: Any = self.world.answers[effect.request_id][1]
         if isinstance(answer, FetchResponse):
-            self.tell(f"{node_id} answers {who}: {self.tell_fetch(answer, effect)}")
+            self.write(f"{node_id} answers {client}: {self.fetch_text(answer, effect)}")
             return
         if isinstance(answer, ElectionAnswer):
-            self.tell(f"{node_id} answers {who}: {self.tell_election_answer(answer)}")
+            self.write(f"{node_id} answers {client}: {self.election_text(answer)}")
             return
         if isinstance(answer, UpdateRaftVoterResponse):
-            self.tell(f"{node_id} answers {who}: {self.tell_update(answer)}")
+            self.write(f"{node_id} answers {client}: {self.update_text(answer)}")
             return
         if isinstance(answer, FetchSnapshotResponse):
-            self.tell(f"{node_id} answers {who}: {self.tell_piece(answer)}")
+            self.write(f"{node_id} answers {client}: {self.piece_text(answer)}")
             return
         if isinstance(answer, DescribeQuorumResponse):
-            self.tell_described(node_id, answer)
+            self.write_quorum(node_id, answer)
             return
         text = f": {answer.error_message}" if getattr(answer, "error_message", None) else ""
         partitions = [one for topic in getattr(answer, "topics", []) for one in topic.partitions]
         error = answer.error_code or next((one.error_code for one in partitions), ErrorCode.NONE)
-        self.tell(f"{node_id} answers {who}: {ErrorCode(error).name}{text}")
+        self.write(f"{node_id} answers {client}: {ErrorCode(error).name}{text}")
 
     # --- replicas ---
 
@@ -203,8 +204,9 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotComm
         return [node.id for node in nodes if node.core is None and node.id not in self.world.puppets]
 
     def do_elect(self, ids: list[str], options: dict[str, str]) -> None:
-        """The election timeout is the dice's: here the others' is made to come later.  Uncommitted: until it
-        leads, though its first record may not commit."""
+        """End the election timeout of one voter now and of the others later. With "uncommitted" the command
+        ends when the voter leads, even if its first record has not committed.
+        """
         chosen = int(ids[0])
         for one in self._down():
             self.world.start(one)
@@ -221,7 +223,7 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotComm
         if not {"elections", "messages"} & self.shown:
             self.lines = [line for line in self.lines if "leads epoch" in line]
         if not elected:
-            self.tell(f"{chosen} is not elected")
+            self.write(f"{chosen} is not elected")
 
     def do_crash(self, ids: list[str], options: dict[str, str]) -> None:
         for one in ids:
@@ -273,9 +275,9 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotComm
     def do_settle(self, words: list[str], options: dict[str, str]) -> None:
         before = self.world.now_ms
         if not self.world.run(60_000, until=self._settled):
-            self.tell("nothing settles within a minute")
+            self.write("nothing settles within a minute")
         elif "within" in options and self.world.now_ms - before > int(options["within"]):
-            self.tell(f"that took {self.world.now_ms - before} ms")
+            self.write(f"that took {self.world.now_ms - before} ms")
 
     def do_partition(self, words: list[str], options: dict[str, str]) -> None:
         groups = [group.split() for group in " ".join(words).split("|")]
@@ -293,13 +295,13 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotComm
         self.world.heal()
 
     def do_reset(self, words: list[str], options: dict[str, str]) -> None:
-        """The connection of one node to another breaks, nothing else."""
+        """Break the connection of one node to another, nothing else."""
         self.world.step(int(words[0]), ConnectionLost(int(words[1])))
 
     # --- the log ---
 
     def do_append(self, words: list[str], options: dict[str, str]) -> None:
-        """Decided in the epoch `epoch`, the current one if none is said; of records of `size` bytes."""
+        """Append records of `size` bytes that were decided in `epoch`, by default the current one."""
         node_id, values, size_bytes = int(words[0]), words[1:], int(options.get("size", 0))
         epoch = int(options.get("epoch", self.world.core(node_id).epoch))
         records = [one.encode().ljust(size_bytes) for one in values]
@@ -333,7 +335,7 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotComm
     def do_shutdown(self, words: list[str], options: dict[str, str]) -> None:
         self.world.step(int(words[0]), ShutdownRequested(int(options.get("timeout", "5000"))))
 
-    # --- looking ---
+    # --- status ---
 
     def do_show(self, words: list[str], options: dict[str, str]) -> None:
         self.shown |= set(words)
@@ -344,11 +346,11 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotComm
     def do_status(self, words: list[str], options: dict[str, str]) -> None:
         for node in self.world.nodes.values():
             if node.core is None:
-                self.tell(f"{node.id}: " + ("a puppet" if node.id in self.world.puppets else "down"))
+                self.write(f"{node.id}: " + ("a puppet" if node.id in self.world.puppets else "down"))
                 continue
             core = node.core
             leader = "" if core.leader_id is None else f", leader {core.leader_id}"
-            self.tell(
+            self.write(
                 f"{node.id}: {core.state.value} in epoch {core.epoch}{leader}, "
                 f"log {core.log.start_offset}..{core.log_end_offset}, hw {core.high_watermark}"
             )

@@ -1,16 +1,16 @@
 """Commands of scenario scripts that change the voters.
 
-add 4 to 1 [early] [key=value ...]         AddRaftVoter, asked of 1; early: before it commits (KIP-1186)
-remove 3 from 1 [key=value ...]            RemoveRaftVoter, asked of 1
-update 2 at 1 [key=value ...]              UpdateRaftVoter, as 2 would tell it to 1
-    cluster=ID|null|empty disk=N|none      of another cluster or none; with the directory of its disk N
-    listeners=A,B|none port=N              by what listeners it is reached, and where
+add 4 to 1 [early] [key=value ...]         AddRaftVoter to 1; early: answered before the commit (KIP-1186)
+remove 3 from 1 [key=value ...]            RemoveRaftVoter to 1
+update 2 at 1 [key=value ...]              UpdateRaftVoter of 2 to 1
+    cluster=ID|null|empty disk=N|none      the cluster id; the directory id, that of the replica's disk N
+    listeners=A,B|none port=N              the names of its endpoints, and their port
     supports=0-1 epoch=N                   of kraft.version, and the epoch of the leader (update only)
-upgrade 1                                  kraft.version 0 to 1, asked of the leader 1
+upgrade 1                                  the leader 1 upgrades kraft.version from 0 to 1
 answer 1 as 4 supports=0-1|none [error=E]  what the puppet 4 supports of kraft.version (ApiVersions)
 answer 1 as 2 [error=E] [leader=L] [epoch=E]  to AddRaftVoter, RemoveRaftVoter; UpdateRaftVoter, with a leader
 records 1 [from=N]                         the control records in the log of 1
-measured 1                                 what 1 measures of the voters (raft-metrics)
+measured 1                                 1's metrics of the voters (raft-metrics)
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Options = dict[str, str]
 
 
 class MembershipCommands(PuppetCommands):
-    # --- asking ---
+    # --- requests ---
 
     def do_add(self, words: list[str], options: Options) -> None:
         new, leader = int(words[0]), int(words[2])
@@ -82,10 +82,10 @@ class MembershipCommands(PuppetCommands):
         self.world.step(node_id, event)
 
     def _directory(self, node_id: int, options: Options, voter_of: int | None = None) -> bytes:
-        """As the request says, else that of the voter by that id, else that of the replica."""
-        said = options.get("disk")
-        if said is not None:
-            return ZERO_UUID if said == "none" else directory_id(node_id, int(said))
+        """The option `disk`, else the directory id of the voter with that id, else that of the replica."""
+        named = options.get("disk")
+        if named is not None:
+            return ZERO_UUID if named == "none" else directory_id(node_id, int(named))
         if voter_of is not None and (voter := self.world.core(voter_of).voters.get(node_id)) is not None:
             return voter.key.directory_id or ZERO_UUID
         node = self.world.nodes.get(node_id)
@@ -115,8 +115,8 @@ class MembershipCommands(PuppetCommands):
         leader = int(options.get("leader", puppet))
         at = self.world.nodes[leader].config.listeners[0]
         epoch = int(options.get("epoch", request.current_leader_epoch))
-        told = CurrentLeader(leader, epoch, at.host, at.port)
-        return UpdateRaftVoterResponse(0, ErrorCode[options.get("error", "NONE")], told)
+        current_leader = CurrentLeader(leader, epoch, at.host, at.port)
+        return UpdateRaftVoterResponse(0, ErrorCode[options.get("error", "NONE")], current_leader)
 
     def answer_addraftvoter(
         self, puppet: int, request: AddRaftVoterRequest, flags: list[str], options: Options
@@ -128,27 +128,27 @@ class MembershipCommands(PuppetCommands):
     ) -> Message:
         return RemoveRaftVoterResponse(error_code=ErrorCode[options.get("error", "NONE")])
 
-    def tell_request(self, asker: int, puppet: int, message: Message) -> str:
-        told = super().tell_request(asker, puppet, message)
+    def request_text(self, asker: int, puppet: int, message: Message) -> str:
+        text = super().request_text(asker, puppet, message)
         match message:
             case AddRaftVoterRequest():
                 early = "" if message.ack_when_committed else ", early"
-                return f"{told} {_of(message.voter_id, message.voter_directory_id, message.listeners)}{early}"
+                return f"{text} {_of(message.voter_id, message.voter_directory_id, message.listeners)}{early}"
             case RemoveRaftVoterRequest():
-                return f"{told} {_of(message.voter_id, message.voter_directory_id, [])}"
+                return f"{text} {_of(message.voter_id, message.voter_directory_id, [])}"
             case UpdateRaftVoterRequest():
                 voter = _of(message.voter_id, message.voter_directory_id, message.listeners)
-                told_of = message.kraft_version_feature
-                supports = f"{told_of.min_supported_version}-{told_of.max_supported_version}"
-                return f"{told} epoch={message.current_leader_epoch}, {voter}, supports {supports}"
-        return told
+                feature = message.kraft_version_feature
+                supports = f"{feature.min_supported_version}-{feature.max_supported_version}"
+                return f"{text} epoch={message.current_leader_epoch}, {voter}, supports {supports}"
+        return text
 
-    def tell_update(self, answer: UpdateRaftVoterResponse) -> str:
-        told = answer.current_leader
-        leader = f", leader {told.leader_id} at {told.host}:{told.port}" if told.leader_id >= 0 else ""
-        return f"{ErrorCode(answer.error_code).name}{leader}, epoch {told.leader_epoch}"
+    def update_text(self, answer: UpdateRaftVoterResponse) -> str:
+        leader = answer.current_leader
+        text = f", leader {leader.leader_id} at {leader.host}:{leader.port}" if leader.leader_id >= 0 else ""
+        return f"{ErrorCode(answer.error_code).name}{text}, epoch {leader.leader_epoch}"
 
-    # --- looking ---
+    # --- output ---
 
     def do_records(self, words: list[str], options: Options) -> None:
         first = int(options.get("from", "0"))
@@ -156,18 +156,18 @@ class MembershipCommands(PuppetCommands):
             for batch in iter_batches(data):
                 if batch.header.is_control and batch.header.base_offset >= first:
                     for record in control_records(batch):
-                        self.tell(f"{record.offset} of epoch {epoch}: {_tell_record(record.message)}")
+                        self.write(f"{record.offset} of epoch {epoch}: {_record_text(record.message)}")
                         if isinstance(record.message, VotersRecord):
                             for voter in record.message.voters:
-                                self.tell(f"    {_tell_voter(voter)}")
+                                self.write(f"    {_voter_text(voter)}")
 
     def do_measured(self, words: list[str], options: Options) -> None:
         measured = self.world.core(int(words[0])).metrics(self.world.now_ms).by_name()
         names = ("number-of-voters", "number-of-observers", "uncommitted-voter-change")
-        self.tell(f"{words[0]}: " + ", ".join(f"{one} {measured[one]}" for one in names if one in measured))
+        self.write(f"{words[0]}: " + ", ".join(f"{one} {measured[one]}" for one in names if one in measured))
 
 
-def _tell_record(message: Message | None) -> str:
+def _record_text(message: Message | None) -> str:
     match message:
         case LeaderChangeMessage():
             voters = " ".join(str(one.voter_id) for one in message.voters)
@@ -178,10 +178,10 @@ def _tell_record(message: Message | None) -> str:
     return type(message).__name__.removesuffix("Record")
 
 
-def _tell_voter(voter: Voter) -> str:
+def _voter_text(voter: Voter) -> str:
     supported = voter.kraft_version_feature
-    who = _of(voter.voter_id, voter.voter_directory_id, voter.endpoints)
-    return f"{who}, supports {supported.min_supported_version}-{supported.max_supported_version}"
+    voter_text = _of(voter.voter_id, voter.voter_directory_id, voter.endpoints)
+    return f"{voter_text}, supports {supported.min_supported_version}-{supported.max_supported_version}"
 
 
 class _Endpoint(Protocol):
@@ -191,7 +191,7 @@ class _Endpoint(Protocol):
 
 
 def _of(voter_id: int, directory: bytes, endpoints: Sequence[_Endpoint]) -> str:
-    """A voter: where it is, and its disk, unless it names none."""
+    """A voter with its endpoints and its disk, if it has them."""
     at = " and ".join(f"{one.name} {one.host}:{one.port}" for one in endpoints)
     disk = "" if directory == ZERO_UUID else f", disk {directory[1]}"
     return f"{voter_id}{' at ' if at else ''}{at}{disk}"

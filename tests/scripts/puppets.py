@@ -1,14 +1,14 @@
 """Commands of scenario scripts that play a replica. A request to a puppet is printed at once; the script
-says what the puppet answers, and when.
+gives the puppet's answer and its time.
 
-puppet 2 3                                 2 and 3 are played from here on; one that ran runs no more
-lead 1 with 2                              1 is elected with 2's votes, and 2 fetches what that wrote
-answer 1 as 2 [KIND] [late] ANSWER         what 1 asked 2 last (late: longest ago), of that KIND
+puppet 2 3                                 the script plays 2 and 3 from here on; a running replica is killed
+lead 1 with 2                              1 is elected with 2's votes, and 2 fetches the records of 1
+answer 1 as 2 [KIND] [late] ANSWER         2 answers 1's last request (late: the oldest), of that KIND
     of a Fetch: [hw=N] [epoch=E] [leader=L] [error=NAME] [refused=NAME] [diverging=3@1] [snapshot=6@1]
                 [records=BATCHES] [at=BASE]
 
-BATCHES are divided by |, records of a batch by commas: a,b|c@2 is one of two records and one of epoch 2.  A
-batch `c!` is damaged, `c~` is cut short; `noise` is none at all.
+BATCHES are divided by |, the records of a batch by commas: a,b|c@2 is a batch of two records and a batch of
+epoch 2. A batch `c!` is damaged, `c~` is cut short; `noise` is not a batch.
 `epoch` and `leader` are those of the answer, `error` is the partition's, `refused` the whole answer's.
 """
 
@@ -36,51 +36,51 @@ DEFAULT_BYTES = 1024 * 1024
 
 class PuppetCommands(Stage):
     """Other modules add an `answer_<kind>(puppet, request, flags, options)` for each kind of request that
-    they have puppets answer, and words of their own to `tell_request`."""
+    their puppets answer, and extend `request_text`."""
 
     def enter(self, world: World) -> None:
         super().enter(world)
-        self.waiting: dict[int, list[tuple[Source, Message]]] = {}  # by puppet, what is not answered yet
+        self.unanswered: dict[int, list[tuple[Source, Message]]] = {}  # by puppet
 
     def do_puppet(self, ids: list[str], options: dict[str, str]) -> None:
         for one in map(int, ids):
             if self.world.nodes[one].core is not None:
                 self.world.crash(one, silent=True)
-            self.waiting[one] = []
-            self.world.puppets[one] = self._asked_by(one)
+            self.unanswered[one] = []
+            self.world.puppets[one] = self._receiver_of(one)
 
-    def _asked_by(self, puppet: int) -> Callable[[Source, Message], None]:
-        def asked(source: Source, message: Message) -> None:
-            self.waiting[puppet].append((source, message))
-            self.tell(self.tell_request(source[0], puppet, message))
+    def _receiver_of(self, puppet: int) -> Callable[[Source, Message], None]:
+        def receive(source: Source, message: Message) -> None:
+            self.unanswered[puppet].append((source, message))
+            self.write(self.request_text(source[0], puppet, message))
 
-        return asked
+        return receive
 
-    def tell_request(self, asker: int, puppet: int, message: Message) -> str:
-        """What a puppet is asked, in a line."""
-        told = kind_of(message)
+    def request_text(self, asker: int, puppet: int, message: Message) -> str:
+        """The request to a puppet as one line."""
+        text = kind_of(message)
         match message:
             case FetchRequest():
-                asked = message.topics[0].partitions[0]
+                fetch = message.topics[0].partitions[0]
                 known = {-1: "unknown", (1 << 63) - 1: "any"}  # any: the version has no place for it
-                mark = known.get(asked.high_watermark, asked.high_watermark)
-                at = f"{asked.fetch_offset}@{asked.last_fetched_epoch}"
-                told += f" epoch={asked.current_leader_epoch} offset={at} hw={mark}{_limit(message)}"
+                mark = known.get(fetch.high_watermark, fetch.high_watermark)
+                at = f"{fetch.fetch_offset}@{fetch.last_fetched_epoch}"
+                text += f" epoch={fetch.current_leader_epoch} offset={at} hw={mark}{_limit(message)}"
             case FetchSnapshotRequest():
-                of = message.topics[0].partitions[0]
-                at = f"{of.snapshot_id.end_offset}@{of.snapshot_id.epoch}"
-                told += f" epoch={of.current_leader_epoch} {at} position={of.position}{_limit(message)}"
+                piece = message.topics[0].partitions[0]
+                at = f"{piece.snapshot_id.end_offset}@{piece.snapshot_id.epoch}"
+                text += f" epoch={piece.current_leader_epoch} {at} position={piece.position}{_limit(message)}"
             case VoteRequest():
                 vote = message.topics[0].partitions[0]
-                told = "PreVote" if vote.pre_vote else "Vote"
-                told += f" epoch={vote.replica_epoch} last={vote.last_offset}@{vote.last_offset_epoch}"
+                text = "PreVote" if vote.pre_vote else "Vote"
+                text += f" epoch={vote.replica_epoch} last={vote.last_offset}@{vote.last_offset_epoch}"
             case BeginQuorumEpochRequest():
-                told += f" epoch={message.topics[0].partitions[0].leader_epoch}"
+                text += f" epoch={message.topics[0].partitions[0].leader_epoch}"
             case EndQuorumEpochRequest():
-                ended = message.topics[0].partitions[0]
-                successors = ",".join(str(one.candidate_id) for one in ended.preferred_candidates)
-                told += f" epoch={ended.leader_epoch} successors={successors}"
-        return f"{asker} asks {puppet}: {told}"
+                end = message.topics[0].partitions[0]
+                successors = ",".join(str(one.candidate_id) for one in end.preferred_candidates)
+                text += f" epoch={end.leader_epoch} successors={successors}"
+        return f"{asker} asks {puppet}: {text}"
 
     def do_answer(self, words: list[str], options: dict[str, str]) -> None:
         asker, _, puppet, *rest = words
@@ -88,19 +88,19 @@ class PuppetCommands(Stage):
         kinds = [word for word in rest if word[0].isupper()]
         found = [
             one
-            for one in self.waiting[int(puppet)]
+            for one in self.unanswered[int(puppet)]
             if one[0][0] == int(asker) and kind_of(one[1]) in (kinds or [kind_of(one[1])])
         ]
         if not found:
-            self.tell(f"{asker} has not asked {puppet}")
+            self.write(f"{asker} has not asked {puppet}")
             return
         source, request = found[0 if late else -1]
-        self.waiting[int(puppet)] = [one for one in self.waiting[int(puppet)] if one[0] != source]
+        self.unanswered[int(puppet)] = [one for one in self.unanswered[int(puppet)] if one[0] != source]
         flags = [word for word in rest if word != "late" and word not in kinds]
         make: Callable[..., Message] = getattr(self, f"answer_{kind_of(request).lower()}")
         answer = make(int(puppet), request, flags, options)
         self.world.answer(source, int(puppet), answer, version_of(answer))
-        self.world.run(2)  # it arrives, and what it brought is synced
+        self.world.run(2)  # the answer arrives, and its records are synced
 
     def do_lead(self, words: list[str], options: dict[str, str]) -> None:
         leader, _, puppet = words
@@ -116,9 +116,9 @@ class PuppetCommands(Stage):
     def answer_fetch(
         self, puppet: int, request: FetchRequest, flags: list[str], options: dict[str, str]
     ) -> Message:
-        asked = request.topics[0].partitions[0]
-        epoch = int(options.get("epoch", asked.current_leader_epoch))
-        base_offset = int(options.get("at", asked.fetch_offset))
+        partition = request.topics[0].partitions[0]
+        epoch = int(options.get("epoch", partition.current_leader_epoch))
+        base_offset = int(options.get("at", partition.fetch_offset))
         diverging, snapshot = options.get("diverging"), options.get("snapshot")
         answer = fetch_answer(
             epoch,
@@ -133,7 +133,7 @@ class PuppetCommands(Stage):
 
 
 def refuse(answer: Any, options: dict[str, str]) -> Message:
-    """That answer, or what `refused` says instead of all of it."""
+    """The answer, or one with the error `refused` and without topics."""
     if "refused" in options:
         name = "responses" if hasattr(answer, "responses") else "topics"
         setattr(answer, name, [])
@@ -149,7 +149,7 @@ def position(text: str) -> OffsetAndEpoch:
 
 
 def batches(text: str, base_offset: int, epoch: int) -> bytes:
-    """The bytes of `a,b|c@2`, the first batch at `base_offset` and those without one of `epoch`."""
+    """The bytes of `a,b|c@2` from `base_offset` on; a batch without an epoch of its own is of `epoch`."""
     found = b""
     for batch in filter(None, text.split("|")):
         if batch == "noise":
@@ -166,7 +166,7 @@ def batches(text: str, base_offset: int, epoch: int) -> bytes:
 
 
 def kind_of(message: Message) -> str:
-    """Vote, Fetch, ..."""
+    """The API's name: Vote, Fetch."""
     return type(message).__name__.removesuffix("Request")
 
 

@@ -14,25 +14,25 @@ class Stage:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.shown: set[str] = set()
-        self.asked = 0
+        self.request_count = 0
         self.enter(World(seed=1))
 
     def enter(self, world: World) -> None:
-        """Another world; state of the last one's output is dropped."""
+        """Begin with another world; what was remembered of the last one's output is dropped."""
         self.world = world
 
-    def tell(self, text: str) -> None:
+    def write(self, text: str) -> None:
         self.lines.append(text)
 
-    def ask(self, who: str, node_id: int, request: Message, version: int | None = None) -> bool:
-        """Ask a replica in the name of `who`; return whether it has answered. The answer is printed."""
-        self.asked += 1
-        request_id = f"{who}#{self.asked}"
+    def ask(self, client: str, node_id: int, request: Message, version: int | None = None) -> bool:
+        """Send a replica a request of `client`; return whether it has answered. The answer is printed."""
+        self.request_count += 1
+        request_id = f"{client}#{self.request_count}"
         self.world.ask(node_id, request_id, request, version)
         return request_id in self.world.answers
 
 
 def cluster_id(options: dict[str, str]) -> str | None:
-    """The `cluster` of a request; that of the world where none is named."""
+    """The cluster id of a request: the option `cluster`, by default the world's."""
     named = options.get("cluster", "cluster")
     return None if named == "null" else "" if named == "empty" else named

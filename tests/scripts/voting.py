@@ -1,26 +1,26 @@
-"""Commands of scenario scripts that vote, and begin and end epochs, in the name of some replica.
+"""Commands of scenario scripts that send votes and begin and end epochs as another replica.
 
 vote 1 as 2 [pre] [last=N@E] [generation=G] MORE
-                                           Vote or PreVote of 2, whose log ends there; else where 1's does
+                                           Vote or PreVote of 2; `last` is its log's end, by default 1's
 begin 1 as 2 [at=NAME:HOST:PORT,...] MORE  BeginQuorumEpoch: 2 announces itself to 1 as the leader
-end 1 as 2 [successors=1,3] MORE           EndQuorumEpoch: 2 leads no more
+end 1 as 2 [successors=1,3] MORE           EndQuorumEpoch: 2 has resigned
     MORE of each: [epoch=E] [voter=ID] [directory=ID] [cluster=ID|null|empty] [topic=NAME|none] [version=V]
-answer 1 as 2 [granted|refused] MORE       of a puppet: what 1 asked it of these last (see puppets)
+answer 1 as 2 [granted|refused] MORE       the puppet 2 answers 1's last such request (see puppets)
     MORE: [epoch=E] [leader=L] [error=NAME] [refused=NAME]
-fail 1 as 2 [error=NAME]                   what 1 asked 2 last cannot be sent
+fail 1 as 2 [error=NAME]                   1's last request to 2 cannot be sent
 log 1 3@2 10@4                             1's log, while it is down: up to 3 of epoch 2, up to 10 of epoch 4
 quorum-state 1 epoch=5 [leader=2] [voted=3] [generation=G]
-                                           what 1's quorum-state tells, while it is down
-formatted 1                                1 knows the voters, though it is none, while it is down
-until 1 prospective                        let time pass until 1 is that
-state 1                                    what 1 is, and for whom it has voted
-knows 1                                    which voters 1 knows, and where its leader is
+                                           1's quorum-state, while it is down
+formatted 1                                give the observer 1 the bootstrap checkpoint, while it is down
+until 1 prospective                        let time pass until 1 is in that state
+state 1                                    1's state, leader and vote
+knows 1                                    the voters that 1 knows, and its leader's endpoints
 configured 1 as 1 2                        1 is configured with these static voters, while it is down
-show states                                the same as state, whenever it changes
-anew                                       another world: the earlier output is dropped
+show states                                print like `state` whenever a state changes
+anew                                       begin with another world
 
-`voter` and `directory` (of that replica) name the replica for which the request is meant.  `generation` is
-that of the candidate's disk: 0 for its first.
+`voter` and `directory` name the replica for which the request is meant. `generation` is that of the
+candidate's disk: 0 for its first.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class VotingCommands(PuppetCommands):
         to, _, candidate = words[:3]
         core = self.world.core(int(to))
         last = position(options["last"]) if "last" in options else core.log.end
-        asked = vote_request.PartitionData(
+        partition = vote_request.PartitionData(
             0,
             int(options.get("epoch", core.epoch)),
             int(candidate),
@@ -71,17 +71,17 @@ class VotingCommands(PuppetCommands):
             last.offset,
             "pre" in words,
         )
-        topics = [vote_request.TopicData(options.get("topic", METADATA_TOPIC), [asked])]
+        topics = [vote_request.TopicData(options.get("topic", METADATA_TOPIC), [partition])]
         voter = int(options.get("voter", to))
         self._ask(words, options, vote_request.VoteRequest(cluster_id(options), voter, topics))
 
     def do_begin(self, words: list[str], options: dict[str, str]) -> None:
         to, _, leader = words
         epoch = int(options.get("epoch", self.world.core(int(to)).epoch))
-        told = begin_request.PartitionData(
+        partition = begin_request.PartitionData(
             0, directory_id(int(options.get("directory", to))), int(leader), epoch
         )
-        topics = [begin_request.TopicData(options.get("topic", METADATA_TOPIC), [told])]
+        topics = [begin_request.TopicData(options.get("topic", METADATA_TOPIC), [partition])]
         endpoint = node_config(int(leader)).listeners[0]
         at = options.get("at", f"{LISTENER}:{endpoint.host}:{endpoint.port}")
         endpoints = [begin_request.LeaderEndpoint(*_endpoint(one)) for one in at.split(",")]
@@ -94,8 +94,8 @@ class VotingCommands(PuppetCommands):
         epoch = int(options.get("epoch", self.world.core(int(to)).epoch))
         successors = [int(one) for one in options.get("successors", to).split(",")]
         candidates = [end_request.ReplicaInfo(one, directory_id(one)) for one in successors]
-        told = end_request.PartitionData(0, int(leader), epoch, tuple(successors), candidates)
-        topics = [end_request.TopicData(options.get("topic", METADATA_TOPIC), [told])]
+        partition = end_request.PartitionData(0, int(leader), epoch, tuple(successors), candidates)
+        topics = [end_request.TopicData(options.get("topic", METADATA_TOPIC), [partition])]
         endpoint = node_config(int(leader)).listeners[0]
         at = [end_request.LeaderEndpoint(LISTENER, endpoint.host, endpoint.port)]
         self._ask(words, options, end_request.EndQuorumEpochRequest(cluster_id(options), topics, at))
@@ -113,23 +113,23 @@ class VotingCommands(PuppetCommands):
         version = int(options["version"]) if "version" in options else None
         self.ask(words[2], int(words[0]), message, version)
 
-    def tell_election_answer(self, answer: ElectionAnswer) -> str:
+    def election_text(self, answer: ElectionAnswer) -> str:
         if answer.error_code:
             return ErrorCode(answer.error_code).name
         partition = answer.topics[0].partitions[0]
-        what = ErrorCode(partition.error_code).name
+        result = ErrorCode(partition.error_code).name
         if isinstance(answer, VoteResponse) and not partition.error_code:
-            what = "granted" if partition.vote_granted else "refused"  # type: ignore[union-attr]
+            result = "granted" if partition.vote_granted else "refused"  # type: ignore[union-attr]
         leader = f", leader {partition.leader_id}" if partition.leader_id >= 0 else ""
         at = "".join(f" at {one.host}:{one.port}" for one in answer.node_endpoints)
-        return f"{what}, epoch {partition.leader_epoch}{leader}{at}"
+        return f"{result}, epoch {partition.leader_epoch}{leader}{at}"
 
     # --- puppets ---
 
     def answer_vote(
         self, puppet: int, request: vote_request.VoteRequest, flags: list[str], options: dict[str, str]
     ) -> Message:
-        epoch, leader, error = _told(request.topics[0].partitions[0].replica_epoch, options)
+        epoch, leader, error = _answered(request.topics[0].partitions[0].replica_epoch, options)
         return refuse(vote_answer(epoch, "granted" in flags, leader=leader, error=error), options)
 
     def answer_beginquorumepoch(
@@ -152,12 +152,12 @@ class VotingCommands(PuppetCommands):
 
     def do_fail(self, words: list[str], options: dict[str, str]) -> None:
         asker, puppet = int(words[0]), int(words[2])
-        source, _ = [one for one in self.waiting[puppet] if one[0][0] == asker][-1]
-        self.waiting[puppet] = [one for one in self.waiting[puppet] if one[0] != source]
+        source, _ = [one for one in self.unanswered[puppet] if one[0][0] == asker][-1]
+        self.unanswered[puppet] = [one for one in self.unanswered[puppet] if one[0] != source]
         error = ErrorCode[options.get("error", "BROKER_NOT_AVAILABLE")]
         self.world.step(asker, SendFailed(source[2], error))
 
-    # --- what a replica finds when it starts ---
+    # --- the files of a replica before it starts ---
 
     def do_quorum_state(self, words: list[str], options: dict[str, str]) -> None:
         node = self.world.nodes[int(words[0])]
@@ -197,20 +197,20 @@ class VotingCommands(PuppetCommands):
         node_id, before = int(words[0]), self.world.now_ms
         if self.world.run(LONGEST_MS, until=lambda: self.world.core(node_id).state.value == words[1]):
             if "times" not in self.shown:
-                self.tell(f"{self.world.now_ms - before} ms later")
+                self.write(f"{self.world.now_ms - before} ms later")
         else:
-            self.tell(f"{node_id}: not {words[1]} within {LONGEST_MS} ms")
+            self.write(f"{node_id}: not {words[1]} within {LONGEST_MS} ms")
 
     def do_state(self, words: list[str], options: dict[str, str]) -> None:
         for one in words:
-            self.tell(self.state_of(int(one)))
+            self.write(self.state_of(int(one)))
 
     def do_knows(self, words: list[str], options: dict[str, str]) -> None:
         core = self.world.core(int(words[0]))
         ids = " ".join(map(str, core.voters.ids))
         at = ", ".join(f"{one.listener} {one.host}:{one.port}" for one in core._replica.leader_listeners)
         leader = f"; leader {core.leader_id} at {at}" if at else ""
-        self.tell(f"{words[0]}: voters {ids}, kraft.version {core.kraft_version}{leader}")
+        self.write(f"{words[0]}: voters {ids}, kraft.version {core.kraft_version}{leader}")
 
     def state_of(self, node_id: int) -> str:
         core = self.world.core(node_id)
@@ -220,10 +220,10 @@ class VotingCommands(PuppetCommands):
         return f"{node_id}: {core.state.value} in epoch {core.epoch}{leader}{vote}"
 
     def _stepped(self, node_id: int) -> None:
-        """Prints a replica's state when it has changed."""
+        """Print a replica's state if it has changed."""
         state = self.state_of(node_id)
         if "states" in self.shown and self.states.get(node_id) != state:
-            self.tell(state)
+            self.write(state)
         self.states[node_id] = state
 
     def do_anew(self, words: list[str], options: dict[str, str]) -> None:
@@ -232,15 +232,15 @@ class VotingCommands(PuppetCommands):
 
 def _answer_about_leader(
     make: Callable[..., Message],
-    asked: begin_request.PartitionData | end_request.PartitionData,
+    partition: begin_request.PartitionData | end_request.PartitionData,
     options: dict[str, str],
 ) -> Message:
-    epoch, leader, error = _told(asked.leader_epoch, options, asked.leader_id)
+    epoch, leader, error = _answered(partition.leader_epoch, options, partition.leader_id)
     return refuse(make(epoch, leader=leader, error=error), options)
 
 
-def _told(epoch: int, options: dict[str, str], leader: int = -1) -> tuple[int, int, ErrorCode]:
-    """Epoch, leader and error of an answer, where they are not what is to be expected."""
+def _answered(epoch: int, options: dict[str, str], leader: int = -1) -> tuple[int, int, ErrorCode]:
+    """Epoch, leader and error of an answer; options replace the arguments."""
     error = ErrorCode[options.get("error", "NONE")]
     return int(options.get("epoch", epoch)), int(options.get("leader", leader)), error
 
