@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class InvariantBroken(AssertionError):
-    """The name of the invariant, then the violation."""
+    """An invariant does not hold: the message is its name, then the violation."""
 
 
 class Invariants:
-    """S1, S2, S3, S5, S6, S7, S8, S9, S12 and the once of S19."""
+    """S1, S2, S3, S5, S6, S7, S8, S9, S12, and of S19 that a request gets one answer in time."""
 
     def __init__(self) -> None:
         self.leader_of: dict[int, int] = {}  # epoch -> node id
@@ -65,30 +65,30 @@ class Invariants:
                 raise InvariantBroken(f"S12: {node.id} fetches at {offset}, synced {node.disk.synced_end}")
 
     def answered(self, node_id: int, incarnation: int, request_id: Any) -> None:
-        once = node_id, incarnation, request_id
-        if once in self.answers:
+        request = node_id, incarnation, request_id
+        if request in self.answers:
             raise InvariantBroken(f"S19: request {request_id} is answered twice by {node_id}")
-        self.answers.add(once)
-        self.parked.pop(once, None)
+        self.answers.add(request)
+        self.parked.pop(request, None)
 
-    def asked(self, node: Node, request_id: Any, deadline_ms: int) -> None:
+    def request_received(self, node: Node, request_id: Any, deadline_ms: int) -> None:
         """Note a client's fetch, which is parked if it has no answer yet."""
-        once = node.id, self.incarnation[node.id], request_id
-        if once not in self.answers and node.core is not None:
-            self.parked[once] = deadline_ms, node.core.epoch, node.core.high_watermark
+        request = node.id, self.incarnation[node.id], request_id
+        if request not in self.answers and node.core is not None:
+            self.parked[request] = deadline_ms, node.core.epoch, node.core.high_watermark
 
     def _check_parked(self, node: Node, now_ms: int) -> None:
         core = node.core
         assert core is not None
-        for once, (deadline_ms, epoch, high_watermark) in self.parked.items():
-            if once[:2] != (node.id, self.incarnation[node.id]):
+        for request, (deadline_ms, epoch, high_watermark) in self.parked.items():
+            if request[:2] != (node.id, self.incarnation[node.id]):
                 continue
             if now_ms > deadline_ms:
-                raise InvariantBroken(f"S19: request {once[2]} waits longer than it wanted to")
+                raise InvariantBroken(f"S19: request {request[2]} waits longer than its max wait")
             if not core.is_leader or core.epoch != epoch:
-                raise InvariantBroken(f"S19: request {once[2]} is parked at a replica that does not lead")
+                raise InvariantBroken(f"S19: request {request[2]} is parked at a replica that does not lead")
             if core.high_watermark > high_watermark:
-                raise InvariantBroken(f"S19: request {once[2]} is not told of {core.high_watermark}")
+                raise InvariantBroken(f"S19: request {request[2]} is not answered at {core.high_watermark}")
 
     def check(self, world: World, node: Node) -> None:
         core = node.core
@@ -108,7 +108,7 @@ class Invariants:
         self.high_watermark[where] = core.high_watermark
 
     def _check_election(self, node: Node, epoch: int) -> None:
-        """S5: a leader has everything that was ever committed."""
+        """S5: a leader has all records that were ever committed."""
         if epoch in self.epoch_start:
             return
         self.epoch_start[epoch] = next(

@@ -1,7 +1,7 @@
-"""One replica whose peers are played by the test, which sees every request and gives every answer.
+"""One replica whose peers the test plays: it gets every request and gives every answer.
 
-Replica 1 of the voters 1, 2 and 3, all of which know each other's directory ids (kraft.version 1) unless they
-are static.  `ask` brings it a request, `tell` an answer, `wait` lets time pass.
+Replica 1 of the voters 1, 2 and 3. They know each other's directory ids (kraft.version 1) unless they are
+static. `ask` brings the replica a request, `answer` an answer; `wait` lets time pass.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from tests.raft.world import (
     version_of,
 )
 
-EPOCH = 5  # where every story begins
+EPOCH = 5  # of the replica when it starts
 LOG_END = OffsetAndEpoch(10, 4)
 
 
 class Lone:
     """Replica 1 in epoch 5, its log [0, 10) of epoch 4.
 
-    `election` says what `quorum-state` held. A log that starts where it ends is empty: a snapshot replaces
-    what was before.
+    `election` is the content of `quorum-state`. A log that starts where it ends is empty: a snapshot replaces
+    the records before.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Lone:
         )
         self.now_ms = START_MS
         self.effects: list[Effect] = []
-        self.last_asked = 0  # the id of the last request
+        self.last_request_id = 0  # the id of the last request
         self.step(Started())
 
     # --- driving ---
@@ -93,19 +93,19 @@ class Lone:
 
     def wait(self, duration_ms: int) -> list[Effect]:
         """Let time pass and run what is due; return all effects. No other replica answers meanwhile."""
-        end_ms, found = self.now_ms + duration_ms, list[Effect]()
+        end_ms, effects = self.now_ms + duration_ms, list[Effect]()
         for _ in range(10_000):
             due = self.core.deadline_ms()
             if due is None or due > end_ms:
                 break
             self.now_ms = max(self.now_ms, due)
-            found += self.step(DeadlineReached())
+            effects += self.step(DeadlineReached())
         self.now_ms = end_ms
-        self.effects = found
-        return found
+        self.effects = effects
+        return effects
 
     def wait_for(self, state: State, longest_ms: int = 10_000) -> list[Effect]:
-        """Let time pass until it is in that state."""
+        """Let time pass until the replica is in that state."""
         for _ in range(longest_ms):
             if self.core.state is state:
                 return self.effects
@@ -114,13 +114,13 @@ class Lone:
         raise AssertionError(f"{self.core!r} does not become {state.value}")
 
     def ask(self, message: Message, version: int | None = None) -> Any:
-        """Bring it a request; return the answer, or None if it is parked."""
-        self.last_asked += 1
+        """Bring the replica a request; return its answer, or None if it parks the request."""
+        self.last_request_id += 1
         version = version_of(message) if version is None else version
         request = over_the_wire(message, version)
-        self.step(RequestReceived(self.last_asked, request, version, LISTENER))
+        self.step(RequestReceived(self.last_request_id, request, version, LISTENER))
         for effect in self.effects:
-            if isinstance(effect, Respond | RespondRecords) and effect.request_id == self.last_asked:
+            if isinstance(effect, Respond | RespondRecords) and effect.request_id == self.last_request_id:
                 return effect.message
         return None
 
@@ -130,12 +130,12 @@ class Lone:
         found = [one for one in found if type(one.message).__name__ == f"{kind}Request"]
         return sorted(found, key=lambda one: one.destination.node_id)
 
-    def asks(self, kind: str) -> list[int]:
-        """The nodes to which it just sent such a request."""
+    def receivers(self, kind: str) -> list[int]:
+        """The nodes to which the last effects send such a request."""
         return [one.destination.node_id for one in self.sent(kind)]
 
-    def tell(self, send: Send, message: Message) -> list[Effect]:
-        """Answer one of its requests."""
+    def answer(self, send: Send, message: Message) -> list[Effect]:
+        """Answer a request of the replica."""
         return self.step(ResponseReceived(send.send_id, message))
 
     def sync(self) -> list[Effect]:
@@ -147,22 +147,22 @@ class Lone:
 
     # --- into each state ---
 
-    def stand(self) -> list[Send]:
-        """Let it ask for pre-votes; returns those requests."""
+    def become_prospective(self) -> list[Send]:
+        """Let the replica ask for pre-votes; return those requests."""
         self.wait_for(State.PROSPECTIVE)
         return self.sent("Vote")
 
-    def run_for_leader(self) -> list[Send]:
-        """Let it win the pre-vote; returns its requests for votes."""
-        send = self.stand()[0]
-        self.tell(send, vote_answer(self.core.epoch, True))
+    def become_candidate(self) -> list[Send]:
+        """Let the replica win the pre-vote; return its requests for votes."""
+        send = self.become_prospective()[0]
+        self.answer(send, vote_answer(self.core.epoch, True))
         assert self.core.state is State.CANDIDATE
         return self.sent("Vote")
 
     def lead(self) -> Lone:
-        """Let it be elected with 2's vote."""
-        send = self.run_for_leader()[0]
-        self.tell(send, vote_answer(self.core.epoch, True))
+        """Let the replica win the election with 2's vote."""
+        send = self.become_candidate()[0]
+        self.answer(send, vote_answer(self.core.epoch, True))
         assert self.core.state is State.LEADER
         return self
 
@@ -186,32 +186,32 @@ def vote(
 ) -> vote_request.VoteRequest:
     """Vote or PreVote of a candidate whose log ends at `last` (offset, epoch)."""
     to = directory_id(1) if directory is None else directory
-    asked = vote_request.PartitionData(
+    partition = vote_request.PartitionData(
         0, epoch, candidate, directory_id(candidate), to, last[1], last[0], pre_vote
     )
-    return vote_request.VoteRequest("cluster", voter, [vote_request.TopicData(METADATA_TOPIC, [asked])])
+    return vote_request.VoteRequest("cluster", voter, [vote_request.TopicData(METADATA_TOPIC, [partition])])
 
 
 def vote_answer(epoch: int, granted: bool, *, leader: int = -1, error: int = 0) -> vote_response.VoteResponse:
-    told = vote_response.PartitionData(0, error, leader, epoch, granted)
+    partition = vote_response.PartitionData(0, error, leader, epoch, granted)
     nodes = [vote_response.NodeEndpoint(leader, f"n{leader}", 9000 + leader)] if leader >= 0 else []
-    topics = [vote_response.TopicData(METADATA_TOPIC, [told])]
+    topics = [vote_response.TopicData(METADATA_TOPIC, [partition])]
     return vote_response.VoteResponse(topics=topics, node_endpoints=nodes)
 
 
 def begin(
     leader: int = 2, epoch: int = EPOCH, *, endpoints: Iterable[str] = (LISTENER,)
 ) -> begin_request.BeginQuorumEpochRequest:
-    told = begin_request.PartitionData(0, directory_id(1), leader, epoch)
+    partition = begin_request.PartitionData(0, directory_id(1), leader, epoch)
     at = [begin_request.LeaderEndpoint(name, f"n{leader}", 9000 + leader) for name in endpoints]
-    topics = [begin_request.TopicData(METADATA_TOPIC, [told])]
+    topics = [begin_request.TopicData(METADATA_TOPIC, [partition])]
     return begin_request.BeginQuorumEpochRequest("cluster", 1, topics, at)
 
 
 def begin_answer(epoch: int, *, leader: int = -1, error: int = 0) -> begin_response.BeginQuorumEpochResponse:
-    told = begin_response.PartitionData(0, error, leader, epoch)
+    partition = begin_response.PartitionData(0, error, leader, epoch)
     nodes = [begin_response.NodeEndpoint(leader, f"n{leader}", 9000 + leader)] if leader >= 0 else []
-    topics = [begin_response.TopicData(METADATA_TOPIC, [told])]
+    topics = [begin_response.TopicData(METADATA_TOPIC, [partition])]
     return begin_response.BeginQuorumEpochResponse(topics=topics, node_endpoints=nodes)
 
 
@@ -219,14 +219,15 @@ def end(
     leader: int = 2, epoch: int = EPOCH, successors: Iterable[int] = (1, 3)
 ) -> end_request.EndQuorumEpochRequest:
     candidates = [end_request.ReplicaInfo(one, directory_id(one)) for one in successors]
-    told = end_request.PartitionData(0, leader, epoch, tuple(successors), candidates)
+    partition = end_request.PartitionData(0, leader, epoch, tuple(successors), candidates)
     at = [end_request.LeaderEndpoint(LISTENER, f"n{leader}", 9000 + leader)]
-    return end_request.EndQuorumEpochRequest("cluster", [end_request.TopicData(METADATA_TOPIC, [told])], at)
+    topics = [end_request.TopicData(METADATA_TOPIC, [partition])]
+    return end_request.EndQuorumEpochRequest("cluster", topics, at)
 
 
 def end_answer(epoch: int, *, leader: int = -1, error: int = 0) -> end_response.EndQuorumEpochResponse:
-    told = end_response.PartitionData(0, error, leader, epoch)
-    return end_response.EndQuorumEpochResponse(topics=[end_response.TopicData(METADATA_TOPIC, [told])])
+    partition = end_response.PartitionData(0, error, leader, epoch)
+    return end_response.EndQuorumEpochResponse(topics=[end_response.TopicData(METADATA_TOPIC, [partition])])
 
 
 def fetch(
@@ -240,7 +241,7 @@ def fetch(
     generation: int = 0,
 ) -> fetch_request.FetchRequest:
     """A fetch of a replica whose log ends at (offset, last_epoch)."""
-    asked = fetch_request.FetchPartition(
+    partition = fetch_request.FetchPartition(
         0,
         epoch,
         offset,
@@ -253,7 +254,7 @@ def fetch(
         replica_state=fetch_request.ReplicaState(replica),
         max_wait_ms=max_wait_ms,
         max_bytes=1 << 20,
-        topics=[fetch_request.FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [asked])],
+        topics=[fetch_request.FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
     )
 
 
@@ -267,7 +268,7 @@ def fetch_answer(
     diverging: OffsetAndEpoch | None = None,
     snapshot: OffsetAndEpoch | None = None,
 ) -> fetch_response.FetchResponse:
-    told = fetch_response.PartitionData(
+    partition = fetch_response.PartitionData(
         0,
         error,
         high_watermark,
@@ -275,11 +276,11 @@ def fetch_answer(
         records=records,
     )
     if diverging is not None:
-        told.diverging_epoch = fetch_response.EpochEndOffset(diverging.epoch, diverging.offset)
+        partition.diverging_epoch = fetch_response.EpochEndOffset(diverging.epoch, diverging.offset)
     if snapshot is not None:
-        told.snapshot_id = fetch_response.SnapshotId(snapshot.offset, snapshot.epoch)
+        partition.snapshot_id = fetch_response.SnapshotId(snapshot.offset, snapshot.epoch)
     nodes = [fetch_response.NodeEndpoint(leader, f"n{leader}", 9000 + leader)] if leader >= 0 else []
-    topic = fetch_response.FetchableTopicResponse(METADATA_TOPIC, METADATA_TOPIC_ID, [told])
+    topic = fetch_response.FetchableTopicResponse(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])
     return fetch_response.FetchResponse(responses=[topic], node_endpoints=nodes)
 
 

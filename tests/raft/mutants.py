@@ -46,9 +46,9 @@ def vote_for_any_candidate(patch: Any) -> None:
     """S5: the candidate's log is ignored."""
     judge = election._judge
 
-    def blind(replica: Replica, voter_id: int, asked: Any) -> Any:
-        asked.last_offset, asked.last_offset_epoch = 1 << 40, max(0, asked.replica_epoch - 1)
-        return judge(replica, voter_id, asked)
+    def blind(replica: Replica, voter_id: int, partition: Any) -> Any:
+        partition.last_offset, partition.last_offset_epoch = 1 << 40, max(0, partition.replica_epoch - 1)
+        return judge(replica, voter_id, partition)
 
     patch.setattr(election, "_judge", blind)
 
@@ -68,7 +68,7 @@ def count_unsynced(patch: Any) -> None:
 
 
 def fetch_unsynced(patch: Any) -> None:
-    """S12: a follower fetches on before its records are synced."""
+    """S12: a follower sends its next fetch before its records are synced."""
     patch.setattr(
         follower, "_may_fetch", lambda replica: not replica.connections.any_in_flight(replica.now_ms)
     )
@@ -99,7 +99,7 @@ def trust_the_leaders_mark(patch: Any) -> None:
 
 
 def lead_the_same_epoch_again(patch: Any) -> None:
-    """A leader that restarts goes on in its epoch, whatever its log lost."""
+    """A restarted leader may be elected in its old epoch, even if its log lost records."""
 
     def start(replica: Replica) -> None:
         replica.epoch, replica.leader_id, replica.voted = max(0, replica.epoch - 1), None, None
@@ -135,7 +135,7 @@ def truncate_below_the_mark(patch: Any) -> None:
 
 
 def answer_twice(patch: Any) -> None:
-    """S19: a woken fetch is answered, and answered again."""
+    """S19: a woken fetch is answered twice."""
 
     original = fetch_answers.wake
 
@@ -168,7 +168,7 @@ def refuse_no_parked_fetch(patch: Any) -> None:
 
 
 def answer_without_a_mark(patch: Any) -> None:
-    """A woken fetch is answered as it was parked: without the new high watermark."""
+    """A woken fetch is answered without the new high watermark."""
 
     def wake(replica: Replica, role: Any, fetches: list[Any]) -> None:
         for fetch in fetches:

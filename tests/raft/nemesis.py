@@ -26,7 +26,7 @@ def broker_fetch(
 
 
 class Nemesis:
-    """Draws faults of processes, hosts and links; a disk keeps what it has synced."""
+    """Draw faults of processes, hosts and links; a disk keeps what it has synced."""
 
     def __init__(self, world: World, seed: int) -> None:
         self.world = world
@@ -117,7 +117,7 @@ class Nemesis:
             self.world.crash(node_id)
 
     def peace(self) -> bool:
-        """Start and connect everything; return whether a leader is elected and all reach its log end."""
+        """Start and connect all nodes; return whether a leader is elected and all reach its log end."""
         world = self.world
         world.heal()
         for node in world.nodes.values():

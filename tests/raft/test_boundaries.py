@@ -40,18 +40,18 @@ def test_backing_off_from_one_node_keeps_the_requests_to_others() -> None:
 
 def test_a_prospective_that_grants_a_vote_restarts_its_timeout() -> None:
     lone = Lone()
-    lone.stand()
+    lone.become_prospective()
     lone.ask(vote(2, EPOCH))
     assert lone.persisted[0].voted_id == 2
     assert lone.core.state is State.PROSPECTIVE
     lone.wait(900)
-    assert (lone.core.state, lone.asks("Vote")) == (State.PROSPECTIVE, [])
+    assert (lone.core.state, lone.receivers("Vote")) == (State.PROSPECTIVE, [])
 
 
 def test_a_log_that_diverges_from_its_first_epoch_on_is_truncated_to_zero() -> None:
     lone = Lone().follow()
     (send,) = lone.sent("Fetch")
-    lone.tell(send, fetch_answer(EPOCH, diverging=OffsetAndEpoch(0, 0)))
+    lone.answer(send, fetch_answer(EPOCH, diverging=OffsetAndEpoch(0, 0)))
     assert TruncateLog(0) in lone.effects
 
 
@@ -87,24 +87,24 @@ def test_an_observer_whose_snapshot_makes_it_a_voter_may_start_an_election() -> 
 def test_a_snapshot_that_ends_at_the_log_start_is_not_fetched() -> None:
     lone = Lone(log_start=5).follow()
     (send,) = lone.sent("Fetch")
-    lone.tell(send, fetch_answer(EPOCH, snapshot=OffsetAndEpoch(5, 4)))
+    lone.answer(send, fetch_answer(EPOCH, snapshot=OffsetAndEpoch(5, 4)))
     assert not [one for one in lone.effects if isinstance(one, BeginSnapshot)]
     later = Lone(log_start=5).follow()
     (send,) = later.sent("Fetch")
-    later.tell(send, fetch_answer(EPOCH, snapshot=OffsetAndEpoch(6, 4)))
+    later.answer(send, fetch_answer(EPOCH, snapshot=OffsetAndEpoch(6, 4)))
     assert BeginSnapshot(OffsetAndEpoch(6, 4)) in later.effects
 
 
 def test_a_leader_that_fails_to_serve_a_snapshot_is_not_asked_again_at_once() -> None:
     lone = Lone().follow()
     (send,) = lone.sent("Fetch")
-    lone.tell(send, fetch_answer(EPOCH, snapshot=OffsetAndEpoch(50, EPOCH)))
+    lone.answer(send, fetch_answer(EPOCH, snapshot=OffsetAndEpoch(50, EPOCH)))
     (asked,) = lone.sent("FetchSnapshot")
     failed = PartitionSnapshot(
         0, ErrorCode.UNKNOWN_SERVER_ERROR, PieceId(50, EPOCH), SnapshotLeader(2, EPOCH)
     )
-    lone.tell(asked, FetchSnapshotResponse(topics=[TopicSnapshot(METADATA_TOPIC, [failed])]))
-    assert lone.asks("FetchSnapshot") == []
+    lone.answer(asked, FetchSnapshotResponse(topics=[TopicSnapshot(METADATA_TOPIC, [failed])]))
+    assert lone.receivers("FetchSnapshot") == []
 
 
 def test_the_repr_of_an_answer_shows_its_offsets() -> None:
@@ -118,11 +118,11 @@ def test_the_repr_of_an_answer_shows_its_offsets() -> None:
 
 def test_a_second_refusal_of_one_candidacy_lengthens_no_wait() -> None:
     lone = Lone(voters=(1, 2, 3, 4, 5))
-    for send in lone.stand()[:2]:
-        lone.tell(send, vote_answer(EPOCH, True))
+    for send in lone.become_prospective()[:2]:
+        lone.answer(send, vote_answer(EPOCH, True))
     assert lone.core.state is State.CANDIDATE
     for send in lone.sent("Vote")[:2]:
-        lone.tell(send, vote_answer(lone.core.epoch, False))
+        lone.answer(send, vote_answer(lone.core.epoch, False))
     assert lone.core._replica.split_votes == 1
     lone.ask(begin(3, lone.core.epoch))
     assert lone.core._replica.split_votes == 0

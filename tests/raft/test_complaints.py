@@ -1,4 +1,4 @@
-"""The texts of errors that end the process, and of those that are sent to an operator."""
+"""The texts of errors that end the process, and of errors that are sent to an operator."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ RECOVERED = (
 
 def with_everything_committed() -> Lone:
     lone = Lone().follow()
-    lone.tell(lone.sent("Fetch")[0], fetch_answer(EPOCH, high_watermark=10))
+    lone.answer(lone.sent("Fetch")[0], fetch_answer(EPOCH, high_watermark=10))
     assert lone.core.high_watermark == 10
     return lone
 
 
 def test_a_replica_about_to_lose_committed_records_names_the_quorums_history() -> None:
     lone = with_everything_committed()
-    who = repr(lone.core._replica)
+    shown = repr(lone.core._replica)
     with pytest.raises(CommittedIsLost) as cut:
-        lone.tell(lone.sent("Fetch")[0], fetch_answer(EPOCH, diverging=OffsetAndEpoch(5, 3)))
-    assert str(cut.value) == f"{who} is asked to truncate to 0{RECOVERED}"
+        lone.answer(lone.sent("Fetch")[0], fetch_answer(EPOCH, diverging=OffsetAndEpoch(5, 3)))
+    assert str(cut.value) == f"{shown} is asked to truncate to 0{RECOVERED}"
     lone = with_everything_committed()
     with pytest.raises(CommittedIsLost) as replaced:
-        lone.tell(lone.sent("Fetch")[0], fetch_answer(EPOCH, snapshot=OffsetAndEpoch(8, 2)))
-    assert str(replaced.value) == f"{who} is to go on from snapshot 8@2 of another log{RECOVERED}"
+        lone.answer(lone.sent("Fetch")[0], fetch_answer(EPOCH, snapshot=OffsetAndEpoch(8, 2)))
+    assert str(replaced.value) == f"{shown} is to go on from snapshot 8@2 of another log{RECOVERED}"
 
 
 def test_a_log_that_ends_before_its_snapshot_is_not_started_with() -> None:
@@ -88,22 +88,22 @@ def test_batches_that_do_not_continue_a_log_are_described() -> None:
 
 def test_a_replica_that_does_not_lead_refuses_to_describe_the_quorum() -> None:
     lone = Lone()
-    asked = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
-    (told,) = lone.ask(asked, 2).topics[0].partitions
+    request = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
+    (answer,) = lone.ask(request, 2).topics[0].partitions
     error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert (told.partition_index, told.error_code, told.error_message) == (0, error, error.message)
+    assert (answer.partition_index, answer.error_code, answer.error_message) == (0, error, error.message)
     other = DescribeQuorumRequest([TopicData("other", [PartitionData(3)])])
-    (told,) = lone.ask(other, 2).topics[0].partitions
+    (answer,) = lone.ask(other, 2).topics[0].partitions
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert (told.partition_index, told.error_code, told.error_message) == (3, error, error.message)
+    assert (answer.partition_index, answer.error_code, answer.error_message) == (3, error, error.message)
 
 
 def test_a_leader_describes_the_endpoints_of_the_voters() -> None:
     lone = Lone().lead()
-    asked = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
-    nodes = lone.ask(asked, 2).nodes
-    told = [(one.node_id, at.name, at.host, at.port) for one in nodes for at in one.listeners]
-    assert told == [(one, "CONTROLLER", f"n{one}", 9000 + one) for one in (1, 2, 3)]
+    request = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
+    nodes = lone.ask(request, 2).nodes
+    answer = [(one.node_id, at.name, at.host, at.port) for one in nodes for at in one.listeners]
+    assert answer == [(one, "CONTROLLER", f"n{one}", 9000 + one) for one in (1, 2, 3)]
 
 
 # --- changes of the voters ----------------------------------------------------------------------------
@@ -152,8 +152,8 @@ def test_a_refused_removal_has_the_reason() -> None:
         assert leader().ask(message) == RemoveRaftVoterResponse(0, error, text)
     alone = Lone(voters=[1])
     alone.sync()
-    told = alone.ask(RemoveRaftVoterRequest("cluster", 1, key_of(1).directory_id or b""))
-    assert told.error_message == f"{key_of(1)} is the last voter"
+    answer = alone.ask(RemoveRaftVoterRequest("cluster", 1, key_of(1).directory_id or b""))
+    assert answer.error_message == f"{key_of(1)} is the last voter"
 
 
 def test_a_change_that_cannot_begin_yet_names_what_it_waits_for() -> None:
@@ -166,9 +166,9 @@ def test_a_change_that_cannot_begin_yet_names_what_it_waits_for() -> None:
     static = Lone(static=True).lead()
     static.sync()
     static.ask(fetch(2, LEADS, END, LEADS))
-    told = static.ask(add_of(4))
-    assert told.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert told.error_message == "voters cannot change while kraft.version is 0"
+    answer = static.ask(add_of(4))
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert answer.error_message == "voters cannot change while kraft.version is 0"
 
 
 def test_an_upgrade_is_accepted_with_its_offsets_or_refused() -> None:

@@ -60,7 +60,7 @@ POSITION = 50
 
 @dataclass
 class Follower:
-    """Replica 1, which follows 2 in epoch 3 and holds the first bytes of a snapshot."""
+    """Replica 1, which follows leader 2 in epoch 3 and holds the first bytes of a snapshot."""
 
     core: RaftCore
     now_ms: int = START_MS
@@ -68,8 +68,8 @@ class Follower:
     def step(self, event: Any) -> list[Effect]:
         return self.core.step(event, self.now_ms)
 
-    def asked(self, effects: list[Effect]) -> Send:
-        """The request to the leader, after a backoff where it does not come at once; others do not answer."""
+    def request_in(self, effects: list[Effect]) -> Send:
+        """The request to the leader in `effects`, or after a backoff; requests to other voters fail."""
         for _ in range(10):
             for send in [one for one in effects if isinstance(one, Send)]:
                 if send.destination.node_id == 2:
@@ -77,9 +77,14 @@ class Follower:
                 self.step(SendFailed(send.send_id))
             self.now_ms += 30
             effects = self.step(DeadlineReached())
-        raise AssertionError("the leader is not asked")
+        raise AssertionError("the leader gets no request")
 
-    def is_told_of(self, snapshot_id: OffsetAndEpoch, send: Send) -> list[Effect]:
+    def start_download(self) -> Send:
+        """Start, and receive the wanted snapshot's id; return the request for its first piece."""
+        effects = self.receive_snapshot_id(WANTED, self.request_in(self.step(Started())))
+        return self.request_in(effects)
+
+    def receive_snapshot_id(self, snapshot_id: OffsetAndEpoch, send: Send) -> list[Effect]:
         partition = PartitionData(
             current_leader=LeaderIdAndEpoch(2, 3),
             snapshot_id=SnapshotId(snapshot_id.offset, snapshot_id.epoch),
@@ -87,7 +92,9 @@ class Follower:
         topic = FetchableTopicResponse(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])
         return self.step(ResponseReceived(send.send_id, FetchResponse(responses=[topic])))
 
-    def gets(self, send: Send, data: bytes, *, size: int = len(COPY), error: int = 0) -> list[Effect]:
+    def receive_piece(
+        self, send: Send, data: bytes, *, size: int = len(COPY), error: int = 0
+    ) -> list[Effect]:
         position = send.message.topics[0].partitions[0].position  # type: ignore[attr-defined]
         piece = PartitionSnapshot(
             0,
@@ -111,29 +118,30 @@ def follower() -> Follower:
     return Follower(RaftCore(node_config(1), durable, SeededDice(1), Purgatory(), Purgatory()))
 
 
-def brought(effects: list[Effect]) -> list[Effect]:
+def download_effects(effects: list[Effect]) -> list[Effect]:
     kinds = BeginSnapshot | WriteSnapshot | FinishSnapshot | AbandonSnapshot | ResetLog
     return [one for one in effects if isinstance(one, kinds)]
 
 
 def test_download_continues_after_the_bytes_of_an_earlier_process__kip630(follower: Follower) -> None:
-    effects = follower.is_told_of(WANTED, follower.asked(follower.step(Started())))
-    assert brought(effects) == [BeginSnapshot(WANTED, POSITION)]
-    send = follower.asked(effects)
+    effects = follower.receive_snapshot_id(WANTED, follower.request_in(follower.step(Started())))
+    assert download_effects(effects) == [BeginSnapshot(WANTED, POSITION)]
+    send = follower.request_in(effects)
     assert send.message.topics[0].partitions[0].position == POSITION - 20  # type: ignore[attr-defined]
-    effects = follower.gets(send, COPY[POSITION - 20 : POSITION - 5])
-    assert brought(effects) == []  # equal so far
-    effects = follower.gets(follower.asked(effects), COPY[POSITION - 5 : 80])
-    assert brought(effects) == [WriteSnapshot(WANTED, POSITION, COPY[POSITION:80])]
-    effects = follower.gets(follower.asked(effects), COPY[80:])
-    assert brought(effects) == [WriteSnapshot(WANTED, 80, COPY[80:]), FinishSnapshot(WANTED)]
-    assert brought(follower.step(SnapshotFinished(WANTED, len(COPY)))) == [ResetLog(WANTED)]
+    effects = follower.receive_piece(send, COPY[POSITION - 20 : POSITION - 5])
+    assert download_effects(effects) == []  # equal so far
+    effects = follower.receive_piece(follower.request_in(effects), COPY[POSITION - 5 : 80])
+    assert download_effects(effects) == [WriteSnapshot(WANTED, POSITION, COPY[POSITION:80])]
+    effects = follower.receive_piece(follower.request_in(effects), COPY[80:])
+    assert download_effects(effects) == [WriteSnapshot(WANTED, 80, COPY[80:]), FinishSnapshot(WANTED)]
+    assert download_effects(follower.step(SnapshotFinished(WANTED, len(COPY)))) == [ResetLog(WANTED)]
 
 
 def test_complete_download_is_compared_and_finished(follower: Follower) -> None:
-    effects = follower.is_told_of(WANTED, follower.asked(follower.step(Started())))
-    effects = follower.gets(follower.asked(effects), COPY[POSITION - 20 : POSITION], size=POSITION)
-    assert brought(effects) == [FinishSnapshot(WANTED)]
+    effects = follower.receive_snapshot_id(WANTED, follower.request_in(follower.step(Started())))
+    send = follower.request_in(effects)
+    effects = follower.receive_piece(send, COPY[POSITION - 20 : POSITION], size=POSITION)
+    assert download_effects(effects) == [FinishSnapshot(WANTED)]
 
 
 @pytest.mark.parametrize(
@@ -149,59 +157,59 @@ def test_complete_download_is_compared_and_finished(follower: Follower) -> None:
 def test_download_starts_over_if_the_leader_has_another_copy(
     follower: Follower, data: bytes, size: int, error: ErrorCode
 ) -> None:
-    send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
-    effects = follower.gets(send, data, size=size, error=error)
-    assert brought(effects) == [AbandonSnapshot(WANTED)]
-    effects = follower.is_told_of(WANTED, follower.asked(effects))
-    assert brought(effects) == [BeginSnapshot(WANTED)]
-    assert follower.asked(effects).message.topics[0].partitions[0].position == 0  # type: ignore[attr-defined]
+    send = follower.start_download()
+    effects = follower.receive_piece(send, data, size=size, error=error)
+    assert download_effects(effects) == [AbandonSnapshot(WANTED)]
+    effects = follower.receive_snapshot_id(WANTED, follower.request_in(effects))
+    assert download_effects(effects) == [BeginSnapshot(WANTED)]
+    assert follower.request_in(effects).message.topics[0].partitions[0].position == 0  # type: ignore[attr-defined]
 
 
 def test_leader_that_deleted_the_snapshot_is_asked_at_once_for_another(follower: Follower) -> None:
-    send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
-    effects = follower.gets(send, b"", error=ErrorCode.SNAPSHOT_NOT_FOUND)
+    send = follower.start_download()
+    effects = follower.receive_piece(send, b"", error=ErrorCode.SNAPSHOT_NOT_FOUND)
     assert [one.destination.node_id for one in effects if isinstance(one, Send)] == [2]
 
 
 def test_partial_download_of_another_snapshot_is_abandoned(follower: Follower) -> None:
     newer = OffsetAndEpoch(120, 3)
-    effects = follower.is_told_of(newer, follower.asked(follower.step(Started())))
-    assert brought(effects) == [AbandonSnapshot(WANTED), BeginSnapshot(newer)]
+    effects = follower.receive_snapshot_id(newer, follower.request_in(follower.step(Started())))
+    assert download_effects(effects) == [AbandonSnapshot(WANTED), BeginSnapshot(newer)]
 
 
 def test_damaged_download_starts_over_before_any_other_request(follower: Follower) -> None:
-    send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
-    effects = follower.gets(send, COPY[POSITION - 20 :])
-    assert brought(effects)[-1] == FinishSnapshot(WANTED)
+    send = follower.start_download()
+    effects = follower.receive_piece(send, COPY[POSITION - 20 :])
+    assert download_effects(effects)[-1] == FinishSnapshot(WANTED)
     assert [one for one in effects if isinstance(one, Send)] == []
     effects = follower.step(SnapshotRefused(WANTED))
-    effects = follower.is_told_of(WANTED, follower.asked(effects))
-    assert brought(effects) == [BeginSnapshot(WANTED)]
+    effects = follower.receive_snapshot_id(WANTED, follower.request_in(effects))
+    assert download_effects(effects) == [BeginSnapshot(WANTED)]
 
 
 def test_snapshot_that_ends_below_the_log_start_is_not_requested(follower: Follower) -> None:
-    send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
-    assert brought(follower.gets(send, COPY[POSITION - 20 :]))[-1] == FinishSnapshot(WANTED)
+    send = follower.start_download()
+    assert download_effects(follower.receive_piece(send, COPY[POSITION - 20 :]))[-1] == FinishSnapshot(WANTED)
     effects = follower.step(SnapshotFinished(WANTED, len(COPY)))
-    assert brought(effects) == [ResetLog(WANTED)]
+    assert download_effects(effects) == [ResetLog(WANTED)]
     older = OffsetAndEpoch(WANTED.offset - 1, WANTED.epoch)
-    effects = follower.is_told_of(older, follower.asked(effects))
-    assert brought(effects) == []
-    assert follower.asked(effects).message.topics[0].partitions[0].fetch_offset == WANTED.offset  # type: ignore[attr-defined]
+    effects = follower.receive_snapshot_id(older, follower.request_in(effects))
+    assert download_effects(effects) == []
+    assert follower.request_in(effects).message.topics[0].partitions[0].fetch_offset == WANTED.offset  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("log_start", [0, 120])
 def test_snapshot_of_other_records_than_those_known_as_committed_ends_the_process(log_start: int) -> None:
-    """The quorum was recovered without them; the leader's log begins behind the divergence."""
+    """The quorum was recovered without those records; the leader's log begins after the divergence."""
     log = LogView(log_start, 130, [(2, log_start)], {OffsetAndEpoch(120, 2): 10})
     addresses = {one: (f"n{one}", 9000 + one) for one in (1, 2, 3)}
     history = ControlRecordHistory(VoterSet.from_static(LISTENER, addresses))
     durable = DurableState(QuorumStateData(leader_id=2, leader_epoch=3), log, history)
     ahead = Follower(RaftCore(node_config(1), durable, SeededDice(1), Purgatory(), Purgatory()))
-    asked = ahead.asked(ahead.step(Started()))
-    effects = ahead.is_told_of(OffsetAndEpoch(110, 2), asked)
+    send = ahead.request_in(ahead.step(Started()))
+    effects = ahead.receive_snapshot_id(OffsetAndEpoch(110, 2), send)
     with pytest.raises(ConsensusBroken, match="recovered, or restored, without records"):
-        ahead.is_told_of(OffsetAndEpoch(110, 3), ahead.asked(effects))
+        ahead.receive_snapshot_id(OffsetAndEpoch(110, 3), ahead.request_in(effects))
 
 
 # --- answers that count ------------------------------------------------------------------------------
@@ -222,30 +230,30 @@ def piece_of(epoch: int, leader_id: int, error: ErrorCode = ErrorCode.NONE) -> F
 def test_piece_of_another_epoch_is_not_written_and_a_later_epoch_is_followed(
     follower: Follower, epoch: int, leader_id: int, state: State
 ) -> None:
-    send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
+    send = follower.start_download()
     effects = follower.step(ResponseReceived(send.send_id, piece_of(epoch, leader_id)))
-    assert brought(effects) == []
+    assert download_effects(effects) == []
     assert (follower.core.state, follower.core.epoch) == (state, max(epoch, 3))
 
 
 def test_piece_that_arrives_after_the_leader_was_abandoned_is_ignored(follower: Follower) -> None:
-    send = follower.asked(follower.is_told_of(WANTED, follower.asked(follower.step(Started()))))
+    send = follower.start_download()
     follower.now_ms += 3_000
     follower.step(DeadlineReached())
     assert follower.core.state is State.PROSPECTIVE
-    assert brought(follower.step(ResponseReceived(send.send_id, piece_of(3, 2)))) == []
+    assert download_effects(follower.step(ResponseReceived(send.send_id, piece_of(3, 2)))) == []
 
 
 def test_fetch_snapshot_of_a_follower_names_the_leader(follower: Follower) -> None:
     follower.step(Started())
-    partition = snapshot_request.PartitionSnapshot(0, 3, snapshot_request.SnapshotId(100, 3), 0, bytes(16))
-    topics = [snapshot_request.TopicSnapshot(METADATA_TOPIC, [partition])]
+    piece = snapshot_request.PartitionSnapshot(0, 3, snapshot_request.SnapshotId(100, 3), 0, bytes(16))
+    topics = [snapshot_request.TopicSnapshot(METADATA_TOPIC, [piece])]
     message = snapshot_request.FetchSnapshotRequest("cluster", 3, 100, topics)
     (effect,) = [
         one for one in follower.step(RequestReceived("r", message, 1, LISTENER)) if isinstance(one, Respond)
     ]
-    told = effect.message.topics[0].partitions[0]  # type: ignore[attr-defined]
-    assert (told.error_code, told.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 2)
+    partition = effect.message.topics[0].partitions[0]  # type: ignore[attr-defined]
+    assert (partition.error_code, partition.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 2)
 
 
 # --- its own snapshots --------------------------------------------------------------------------------

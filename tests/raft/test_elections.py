@@ -48,13 +48,13 @@ def voted() -> Lone:
 
 
 def unattached_with_leader() -> Lone:
-    """It knows the leader's id, but not its address."""
+    """A replica that knows the leader's id, but not its address."""
     return Lone(QuorumStateData(leader_id=7, leader_epoch=EPOCH))
 
 
 def prospective() -> Lone:
     lone = Lone()
-    lone.stand()
+    lone.become_prospective()
     return lone
 
 
@@ -67,18 +67,18 @@ def prospective_voted() -> Lone:
 
 def candidate() -> Lone:
     lone = Lone(QuorumStateData(leader_id=-1, leader_epoch=EPOCH - 1))
-    lone.run_for_leader()
+    lone.become_candidate()
     return lone
 
 
 def follower() -> Lone:
-    """No message from the leader has arrived yet."""
+    """A follower that has received no message from its leader yet."""
     return Lone().follow(3)
 
 
 def follower_that_has_fetched() -> Lone:
     lone = Lone().follow(3)
-    lone.tell(lone.sent("Fetch")[0], fetch_answer(EPOCH, leader=3, high_watermark=10))
+    lone.answer(lone.sent("Fetch")[0], fetch_answer(EPOCH, leader=3, high_watermark=10))
     return lone
 
 
@@ -130,8 +130,8 @@ def test_vote_of_the_same_epoch_is_granted_if_no_leader_and_no_vote_is_known(
     for candidate_id, granted in ((2, granted_to_2), (3, granted_to_3)):
         lone = state()
         before = lone.core.state
-        told = partition_of(lone.ask(vote(candidate_id, lone.core.epoch, last=last)))
-        assert (told.error_code, told.vote_granted) == (ErrorCode.NONE, granted)
+        answer = partition_of(lone.ask(vote(candidate_id, lone.core.epoch, last=last)))
+        assert (answer.error_code, answer.vote_granted) == (ErrorCode.NONE, granted)
         assert (lone.core.state, lone.core.epoch) == (before, EPOCH)
         assert [one.voted_id for one in lone.persisted] == (
             [candidate_id] if granted and state not in (voted, prospective_voted) else []
@@ -161,11 +161,11 @@ def test_pre_vote_is_granted_by_a_replica_without_a_live_leader__kip996(
 ) -> None:
     lone = state()
     before = lone.core.state
-    told = partition_of(lone.ask(vote(3, lone.core.epoch, last=(99, lone.core.epoch), pre_vote=True)))
-    assert (told.error_code, told.vote_granted) == (ErrorCode.NONE, granted)
+    answer = partition_of(lone.ask(vote(3, lone.core.epoch, last=(99, lone.core.epoch), pre_vote=True)))
+    assert (answer.error_code, answer.vote_granted) == (ErrorCode.NONE, granted)
     assert (lone.core.state, lone.core.epoch, lone.persisted) == (before, EPOCH, [])
-    told = partition_of(lone.ask(vote(3, lone.core.epoch, last=OLD_LOG, pre_vote=True)))
-    assert told.vote_granted is False  # its log is behind
+    answer = partition_of(lone.ask(vote(3, lone.core.epoch, last=OLD_LOG, pre_vote=True)))
+    assert answer.vote_granted is False  # its log is behind
 
 
 @pytest.mark.parametrize("pre_vote", [False, True])
@@ -178,25 +178,25 @@ def test_request_of_a_higher_epoch_is_decided_by_the_unattached_replica(
 ) -> None:
     for last, granted in (((99, EPOCH), True), (OLD_LOG, False)):
         lone = state()
-        told = partition_of(lone.ask(vote(3, EPOCH + 1, last=last, pre_vote=pre_vote)))
-        assert (told.vote_granted, told.leader_epoch) == (granted, EPOCH + 1)
+        answer = partition_of(lone.ask(vote(3, EPOCH + 1, last=last, pre_vote=pre_vote)))
+        assert (answer.vote_granted, answer.leader_epoch) == (granted, EPOCH + 1)
         assert (lone.core.state, lone.core.epoch) == (State.UNATTACHED, EPOCH + 1)
 
 
 @pytest.mark.parametrize("pre_vote", [False, True])
 def test_request_of_a_replica_that_does_not_vote_is_decided_like_any_other(pre_vote: bool) -> None:
-    """It may be a voter by a record that this replica has not seen yet."""
+    """A record that this replica lacks may have made it a voter."""
     for state, granted in ((unattached, True), (leader, True)):
-        told = partition_of(state().ask(vote(9, EPOCH + 1, last=(99, EPOCH), pre_vote=pre_vote)))
-        assert told.vote_granted is granted
+        answer = partition_of(state().ask(vote(9, EPOCH + 1, last=(99, EPOCH), pre_vote=pre_vote)))
+        assert answer.vote_granted is granted
 
 
 @pytest.mark.parametrize("state", [unattached, prospective, candidate, follower, leader, observer])
 def test_request_of_an_older_epoch_is_fenced(state: Callable[[], Lone]) -> None:
     for pre_vote in (False, True):
         lone = state()
-        told = partition_of(lone.ask(vote(3, EPOCH - 1, last=(5, 3), pre_vote=pre_vote)))
-        assert (told.error_code, told.vote_granted) == (ErrorCode.FENCED_LEADER_EPOCH, False)
+        answer = partition_of(lone.ask(vote(3, EPOCH - 1, last=(5, 3), pre_vote=pre_vote)))
+        assert (answer.error_code, answer.vote_granted) == (ErrorCode.FENCED_LEADER_EPOCH, False)
 
 
 def test_replica_that_shuts_down_still_votes() -> None:
@@ -210,40 +210,40 @@ def test_replica_that_shuts_down_still_votes() -> None:
 
 def test_election_goes_from_pre_vote_to_vote_to_leader__kip996() -> None:
     lone = unattached()
-    pre_votes = lone.stand()
+    pre_votes = lone.become_prospective()
     assert [one.destination.node_id for one in pre_votes] == [2, 3]
     assert [one.message.topics[0].partitions[0].pre_vote for one in pre_votes] == [True, True]  # type: ignore[attr-defined]
     assert lone.persisted == []  # a pre-vote is not persisted
-    lone.tell(pre_votes[0], vote_answer(EPOCH, True))
+    lone.answer(pre_votes[0], vote_answer(EPOCH, True))
     assert (lone.core.state, lone.core.epoch) == (State.CANDIDATE, EPOCH + 1)
     assert [(one.leader_epoch, one.voted_id) for one in lone.persisted] == [(EPOCH + 1, 1)]
-    lone.tell(lone.sent("Vote")[1], vote_answer(EPOCH + 1, True))
+    lone.answer(lone.sent("Vote")[1], vote_answer(EPOCH + 1, True))
     assert lone.core.state is State.LEADER
-    assert lone.asks("BeginQuorumEpoch") == [2, 3]
+    assert lone.receivers("BeginQuorumEpoch") == [2, 3]
 
 
 def test_vote_request_without_an_answer_is_repeated_after_the_timeout() -> None:
     lone = Lone(request_timeout_ms=200)
-    for send in (lone.stand(), lone.run_for_leader()):
+    for send in (lone.become_prospective(), lone.become_candidate()):
         assert [one.destination.node_id for one in send] == [2, 3]
         lone.wait(199)
-        assert lone.asks("Vote") == []
+        assert lone.receivers("Vote") == []
         lone.wait(1)
-        assert lone.asks("Vote") == [2, 3]
+        assert lone.receivers("Vote") == [2, 3]
 
 
 def test_vote_request_that_could_not_be_sent_is_retried_after_the_backoff() -> None:
     lone = unattached()
-    lone.step(SendFailed(lone.stand()[0].send_id))
-    assert lone.asks("Vote") == []
+    lone.step(SendFailed(lone.become_prospective()[0].send_id))
+    assert lone.receivers("Vote") == []
     lone.wait(20)
-    assert lone.asks("Vote") == [2]
+    assert lone.receivers("Vote") == [2]
 
 
 def test_pre_vote_that_no_voter_grants_waits_for_the_next_election() -> None:
     lone = unattached()
-    for send in lone.stand():
-        lone.tell(send, vote_answer(EPOCH, False))
+    for send in lone.become_prospective():
+        lone.answer(send, vote_answer(EPOCH, False))
     assert (lone.core.state, lone.core.epoch) == (State.UNATTACHED, EPOCH)
     lone.wait_for(State.PROSPECTIVE)
 
@@ -251,34 +251,34 @@ def test_pre_vote_that_no_voter_grants_waits_for_the_next_election() -> None:
 def test_pre_vote_without_an_answer_restarts_after_the_election_timeout() -> None:
     """The replica has waited for an election timeout already."""
     lone = Lone(request_timeout_ms=60_000)
-    lone.stand()
+    lone.become_prospective()
     began_ms, timeout_ms = lone.now_ms, lone.config.election_timeout_ms
     while lone.now_ms - began_ms < 2 * timeout_ms and not lone.wait(1):
         pass
     assert timeout_ms <= lone.now_ms - began_ms < 2 * timeout_ms
     assert (lone.core.state, lone.core.epoch) == (State.PROSPECTIVE, EPOCH)
-    assert (lone.asks("Vote"), lone.asks("Fetch")) == ([2, 3], [])
+    assert (lone.receivers("Vote"), lone.receivers("Fetch")) == ([2, 3], [])
 
 
 def test_lost_pre_vote_returns_to_the_known_leader() -> None:
     lone = follower_that_has_fetched()
-    for send in lone.stand():
-        lone.tell(send, vote_answer(EPOCH, False))
+    for send in lone.become_prospective():
+        lone.answer(send, vote_answer(EPOCH, False))
     assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 3)
 
 
 def test_lost_pre_vote_waits_if_the_leader_cannot_be_reached() -> None:
     lone = unattached_with_leader()
-    for send in lone.stand():
-        lone.tell(send, vote_answer(EPOCH, False))
+    for send in lone.become_prospective():
+        lone.answer(send, vote_answer(EPOCH, False))
     assert (lone.core.state, lone.core.leader_id) == (State.UNATTACHED, 7)
 
 
 def test_pre_vote_ends_when_an_answer_names_a_leader() -> None:
     lone = prospective()
-    lone.tell(lone.sent("Vote")[0], vote_answer(EPOCH, False, leader=3))
+    lone.answer(lone.sent("Vote")[0], vote_answer(EPOCH, False, leader=3))
     assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 3)
-    assert lone.asks("Fetch") == [3]
+    assert lone.receivers("Fetch") == [3]
 
 
 def test_prospective_follows_the_leader_that_announces_itself() -> None:
@@ -291,20 +291,20 @@ def test_prospective_follows_the_leader_that_announces_itself() -> None:
 
 def test_voter_without_pre_vote_makes_a_prospective_start_an_election__kip996() -> None:
     lone = unattached()
-    lone.step(SendFailed(lone.stand()[0].send_id, ErrorCode.UNSUPPORTED_VERSION))
+    lone.step(SendFailed(lone.become_prospective()[0].send_id, ErrorCode.UNSUPPORTED_VERSION))
     assert (lone.core.state, lone.core.epoch) == (State.CANDIDATE, EPOCH + 1)
-    assert lone.asks("Vote") == [2, 3]
+    assert lone.receivers("Vote") == [2, 3]
 
 
 def test_refused_candidate_retries_after_a_short_random_wait() -> None:
-    """If two start elections at the same time, neither wins: the next one must not wait for a timeout."""
+    """If two voters start elections at the same time, neither wins: their next elections come soon."""
     lone = candidate()
-    lone.tell(lone.sent("Vote")[0], vote_answer(EPOCH, False))
+    lone.answer(lone.sent("Vote")[0], vote_answer(EPOCH, False))
     assert lone.core.state is State.CANDIDATE  # the other voter may grant its vote
     began_ms = lone.now_ms
     lone.wait_for(State.PROSPECTIVE)
     assert TURN_MS <= lone.now_ms - began_ms < 5 * TURN_MS
-    assert (lone.core.epoch, lone.asks("Vote")) == (EPOCH, [2, 3])  # once more before the next epoch
+    assert (lone.core.epoch, lone.receivers("Vote")) == (EPOCH, [2, 3])  # once more before the next epoch
 
 
 def test_wait_after_a_refusal_is_drawn_from_an_increasing_range() -> None:
@@ -312,12 +312,12 @@ def test_wait_after_a_refusal_is_drawn_from_an_increasing_range() -> None:
     lone.core._replica.dice.below = lambda bound: bound - 1  # type: ignore[method-assign]
     for _ in range(9):
         (first, _) = lone.sent("Vote")
-        lone.tell(first, vote_answer(lone.core.epoch, False))
+        lone.answer(first, vote_answer(lone.core.epoch, False))
         began_ms = lone.now_ms
         lone.wait_for(State.PROSPECTIVE)
         longest_ms.append(lone.now_ms - began_ms)
         for send in lone.sent("Vote"):
-            lone.tell(send, vote_answer(lone.core.epoch, True))
+            lone.answer(send, vote_answer(lone.core.epoch, True))
             if lone.core.state is State.CANDIDATE:
                 break
     assert longest_ms == sorted(longest_ms)
@@ -328,7 +328,7 @@ def test_wait_after_a_refusal_is_drawn_from_an_increasing_range() -> None:
 def test_candidate_without_an_answer_requests_pre_votes_after_a_timeout() -> None:
     lone = candidate()
     lone.wait_for(State.PROSPECTIVE)
-    assert (lone.core.epoch, lone.asks("Vote")) == (EPOCH, [2, 3])
+    assert (lone.core.epoch, lone.receivers("Vote")) == (EPOCH, [2, 3])
 
 
 def test_answer_to_a_vote_is_ignored_once_a_leader_is_followed() -> None:
@@ -337,7 +337,7 @@ def test_answer_to_a_vote_is_ignored_once_a_leader_is_followed() -> None:
         votes = lone.sent("Vote")
         lone.ask(begin(3))
         for send in votes:
-            assert lone.tell(send, vote_answer(EPOCH, True)) == []
+            assert lone.answer(send, vote_answer(EPOCH, True)) == []
         assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 3)
 
 
@@ -346,7 +346,7 @@ def test_observer_never_starts_an_election() -> None:
         lone = state()
         before = lone.core.state
         lone.wait(20_000)
-        assert lone.asks("Vote") == []
+        assert lone.receivers("Vote") == []
         assert (lone.core.state, lone.core.epoch) == (before, EPOCH)
 
 
@@ -360,8 +360,8 @@ def test_successor_starts_an_election_after_a_wait_set_by_its_rank(
     successors: tuple[int, ...], wait_ms: int
 ) -> None:
     lone = follower_that_has_fetched()
-    told = partition_of(lone.ask(end(3, EPOCH, successors)))
-    assert told.error_code == ErrorCode.NONE
+    answer = partition_of(lone.ask(end(3, EPOCH, successors)))
+    assert answer.error_code == ErrorCode.NONE
     if wait_ms:
         lone.wait(wait_ms - 1)
         assert lone.core.state is State.FOLLOWER
@@ -377,8 +377,8 @@ def test_resigned_leader_is_succeeded_at_once() -> None:
 
 def test_end_of_an_older_epoch_does_not_disturb_a_candidate() -> None:
     lone = candidate()
-    told = partition_of(lone.ask(end(2, EPOCH - 1)))
-    assert (told.error_code, lone.core.state) == (ErrorCode.FENCED_LEADER_EPOCH, State.CANDIDATE)
+    answer = partition_of(lone.ask(end(2, EPOCH - 1)))
+    assert (answer.error_code, lone.core.state) == (ErrorCode.FENCED_LEADER_EPOCH, State.CANDIDATE)
 
 
 # --- starting -----------------------------------------------------------------------------------------
@@ -401,10 +401,10 @@ def test_start_restores_the_state_in_quorum_state(election: QuorumStateData, sta
     assert lone.core.state is state
     assert lone.core.epoch == max(election.leader_epoch, 4)
     if state is State.FOLLOWER:
-        assert lone.asks("Fetch") == [2]
+        assert lone.receivers("Fetch") == [2]
     if state is State.CANDIDATE:
-        assert lone.asks("Vote") == [2, 3]
-        lone.tell(lone.sent("Vote")[0], vote_answer(EPOCH, True))
+        assert lone.receivers("Vote") == [2, 3]
+        lone.answer(lone.sent("Vote")[0], vote_answer(EPOCH, True))
         assert lone.core.state is State.LEADER
 
 
@@ -447,8 +447,8 @@ def test_every_election_timeout_is_drawn_between_one_and_two_configured_ones() -
     timeout_ms = lone.config.election_timeout_ms
     for draw in (0, timeout_ms - 1, timeout_ms // 2):
         lone.core._replica.dice.below = lambda bound, draw=draw: min(draw, bound - 1)  # type: ignore[misc]
-        for send in lone.stand():
-            lone.tell(send, vote_answer(EPOCH, False))  # now the next timeout is drawn
+        for send in lone.become_prospective():
+            lone.answer(send, vote_answer(EPOCH, False))  # now the next timeout is drawn
         began_ms = lone.now_ms
         lone.wait_for(State.PROSPECTIVE)
         drawn_ms.append(lone.now_ms - began_ms)
@@ -470,9 +470,9 @@ def test_former_candidate_votes_only_in_epochs_after_its_own() -> None:
 
 def test_former_leader_that_reaches_no_voter_starts_an_election_in_a_new_epoch() -> None:
     lone = Lone(QuorumStateData(leader_id=1, leader_epoch=EPOCH))
-    assert lone.asks("EndQuorumEpoch") == [2, 3]
+    assert lone.receivers("EndQuorumEpoch") == [2, 3]
     began_ms, timeout_ms = lone.now_ms, lone.config.election_timeout_ms
-    assert lone.stand() != []
+    assert lone.become_prospective() != []
     assert timeout_ms <= lone.now_ms - began_ms < 2 * timeout_ms  # not another one after that
     assert lone.core.epoch == EPOCH + 1
 
@@ -483,25 +483,25 @@ def test_no_leader_is_reported_while_this_replica_is_a_candidate() -> None:
 
 
 def test_each_bootstrap_server_is_tried_for_each_unreached_voter__kip1347() -> None:
-    """The order of the servers does not matter: a shared counter would never combine all of them."""
+    """With a counter that the servers share, some server would never be tried for some voter."""
     for addresses in ((("m2", 1), ("m3", 2)), (("m3", 2), ("m2", 1))):
         lone = Lone()
         replica = lone.core._replica
         replica.config = structs.replace(replica.config, bootstrap_servers=addresses)
-        asked: set[tuple[str, int]] = set()
-        lone.stand()
+        receivers: set[tuple[str, int]] = set()
+        lone.become_prospective()
         for _ in range(20):
             sends = lone.sent("Vote")
-            asked |= {(one.destination.host, one.message.voter_id) for one in sends}  # type: ignore[attr-defined]
-            found: list[Effect] = []
+            receivers |= {(one.destination.host, one.message.voter_id) for one in sends}  # type: ignore[attr-defined]
+            effects: list[Effect] = []
             for send in sends:
                 if send.destination.node_id >= 0:
-                    found += lone.step(SendFailed(send.send_id))
+                    effects += lone.step(SendFailed(send.send_id))
                 else:
                     error = ErrorCode.INVALID_VOTER_KEY
-                    found += lone.tell(send, vote_answer(EPOCH, granted=False, error=error))
-            lone.effects = found + lone.wait(50)
-        assert {(host, voter) for host, voter in asked if host.startswith("m")} == {
+                    effects += lone.answer(send, vote_answer(EPOCH, granted=False, error=error))
+            lone.effects = effects + lone.wait(50)
+        assert {(host, voter) for host, voter in receivers if host.startswith("m")} == {
             (host, voter) for host in ("m2", "m3") for voter in (2, 3)
         }
 
@@ -510,13 +510,13 @@ def test_voters_of_a_static_quorum_are_contacted_at_their_own_address__kip1347()
     lone = Lone(static=True)
     replica = lone.core._replica
     replica.config = structs.replace(replica.config, bootstrap_servers=(("m2", 1), ("m3", 2)))
-    lone.stand()
-    asked: set[int] = set()
+    lone.become_prospective()
+    receivers: set[int] = set()
     for _ in range(20):
         sends = lone.sent("Vote")
-        asked |= {one.destination.node_id for one in sends}
-        found: list[Effect] = []
+        receivers |= {one.destination.node_id for one in sends}
+        effects: list[Effect] = []
         for send in sends:
-            found += lone.step(SendFailed(send.send_id))
-        lone.effects = found + lone.wait(50)
-    assert asked == {2, 3}
+            effects += lone.step(SendFailed(send.send_id))
+        lone.effects = effects + lone.wait(50)
+    assert receivers == {2, 3}

@@ -12,7 +12,7 @@ RUNS = 60
 
 
 class UnevenWorld(World):
-    """Dice delay every event of a node, mostly by up to JITTER_MS, and keep the order."""
+    """Delay every event of a node at random, mostly by up to JITTER_MS, without a change of their order."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed=seed)
@@ -30,7 +30,7 @@ class UnevenWorld(World):
 
 
 def leaderless_ms(seed: int) -> int:
-    """From the kill of a leader to a leader whose epoch has committed something."""
+    """Time from the kill of a leader until another leader has committed a record of its epoch."""
     world = UnevenWorld(seed)
     world.add_voters([1, 2, 3])
     for node_id in world.nodes:
@@ -48,22 +48,22 @@ def leaderless_ms(seed: int) -> int:
     (leader,) = (one.id for one in world.nodes.values() if one.core is not None and one.core.is_leader)
     before_ms, epoch = world.now_ms, world.core(leader).epoch
     world.crash(leader)
-    told: list[int] = []
+    announced_at_ms: list[int] = []
 
     def succeeded() -> bool:
         for node in world.nodes.values():
             core = node.core
             announced = None if core is None else core._replica._announced
             if announced is not None and announced[0] > epoch and announced[2]:
-                told[:] = [world.now_ms]
-        return bool(told)
+                announced_at_ms[:] = [world.now_ms]
+        return bool(announced_at_ms)
 
     assert world.run(10_000, until=succeeded)
-    return told[0] - before_ms
+    return announced_at_ms[0] - before_ms
 
 
 def test_split_votes_do_not_delay_a_leader_by_an_election_timeout() -> None:
-    """If two start elections at the same time, neither wins; nearly a third of these runs begin so."""
+    """If two voters start elections at the same time, neither wins; nearly a third of these runs begin so."""
     taken_ms = sorted(leaderless_ms(seed) for seed in range(RUNS))
     assert taken_ms[RUNS // 2] < 250
     assert taken_ms[-1] < 1_000, "an election timeout is one to two seconds"

@@ -29,7 +29,7 @@ BROKER = 7
 
 @pytest.fixture
 def world() -> World:
-    """One voter that leads epoch 1; log end and high watermark are 3."""
+    """A single voter that leads epoch 1; log end and high watermark are 3."""
     world = World()
     world.add_voters([1])
     world.start(1)
@@ -47,7 +47,7 @@ def fetch(world: World, message: FetchRequest, *, version: int = 18) -> FetchRes
 
 def answer_to(world: World) -> FetchResponse | None:
     """The answer to the last fetch."""
-    answer: Any = world.answers.get(world.last_asked, (None, None))[1]
+    answer: Any = world.answers.get(world.last_request_id, (None, None))[1]
     return answer
 
 
@@ -184,8 +184,8 @@ def test_fetch_that_does_not_continue_the_log_gets_the_point_of_divergence(
     world: World, offset: int, last_epoch: int, diverging: tuple[int, int]
 ) -> None:
     partition = partition_of(fetch(world, broker_fetch(BROKER, 1, offset, last_epoch, 3)))
-    told = partition.diverging_epoch
-    assert (told.end_offset, told.epoch) == diverging
+    point = partition.diverging_epoch
+    assert (point.end_offset, point.epoch) == diverging
     assert not partition.records
 
 
@@ -250,7 +250,7 @@ def test_parked_fetch_is_answered_once_by_append_and_commit(world: World, versio
     assert fetch(world, at_end(world, ANY_MARK if version < 18 else 3), version=version) is None
     append(world, b"x")
     world.run(10)
-    effect, _ = world.answers[world.last_asked]
+    effect, _ = world.answers[world.last_request_id]
     assert isinstance(effect, RespondRecords) and (effect.offset, effect.end_offset) == (3, 4)
     partition = partition_of(answer_to(world))
     assert partition.high_watermark == 4
@@ -273,7 +273,7 @@ def test_parked_fetch_is_refused_when_the_leader_resigns(world: World) -> None:
 
 def test_abandoned_fetch_is_not_answered(world: World) -> None:
     assert fetch(world, at_end(world, 3)) is None
-    world.step(1, RequestAbandoned(world.last_asked))
+    world.step(1, RequestAbandoned(world.last_request_id))
     assert world.invariants is not None
     world.invariants.parked.clear()
     append(world, b"x")
@@ -294,6 +294,6 @@ def test_leader_does_not_fetch_from_itself(world: World) -> None:
 def test_fetch_with_the_leaders_id_that_diverges_gets_the_divergence_point(
     world: World,
 ) -> None:
-    """As in Apache Kafka, which checks the sender only once the position is valid."""
+    """As in Apache Kafka, which checks the sender only if the position is valid."""
     partition = partition_of(fetch(world, broker_fetch(1, 1, 1000, 1, -1)))
     assert (partition.error_code, partition.diverging_epoch.epoch) == (ErrorCode.NONE, 1)

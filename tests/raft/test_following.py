@@ -43,41 +43,42 @@ def follower() -> Lone:
     return Lone().follow(2)
 
 
-# --- asking -------------------------------------------------------------------------------------------
+# --- requests -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("log_end", [LOG_END, OffsetAndEpoch(0, 0)])
 def test_fetch_has_epoch_log_end_directory_and_high_watermark__kip1166(log_end: OffsetAndEpoch) -> None:
     lone = Lone(QuorumStateData(leader_id=2, leader_epoch=EPOCH), log_end=log_end, fetch_max_bytes=12345)
     message = fetch_of(lone).message
-    asked = message.topics[0].partitions[0]  # type: ignore[attr-defined]
+    partition = message.topics[0].partitions[0]  # type: ignore[attr-defined]
     assert (message.max_bytes, message.replica_state.replica_id) == (12345, 1)  # type: ignore[attr-defined]
-    assert (asked.fetch_offset, asked.last_fetched_epoch, asked.current_leader_epoch) == (*log_end, EPOCH)
-    assert (asked.replica_directory_id, asked.high_watermark) == (directory_id(1), -1)
+    assert (partition.fetch_offset, partition.last_fetched_epoch) == log_end
+    assert partition.current_leader_epoch == EPOCH
+    assert (partition.replica_directory_id, partition.high_watermark) == (directory_id(1), -1)
 
 
 def test_next_fetch_has_the_high_watermark_of_the_last_answer__kip1166(follower: Lone) -> None:
-    follower.tell(fetch_of(follower), fetch_answer(EPOCH, high_watermark=7))
+    follower.answer(fetch_of(follower), fetch_answer(EPOCH, high_watermark=7))
     assert HighWatermarkMoved(7) in follower.effects
     assert fetch_of(follower).message.topics[0].partitions[0].high_watermark == 7  # type: ignore[attr-defined]
 
 
 def test_next_fetch_waits_until_the_last_records_are_synced(follower: Lone) -> None:
-    follower.tell(fetch_of(follower), fetch_answer(EPOCH, records=batch(), high_watermark=11))
-    assert (appended(follower), follower.asks("Fetch")) == ([(10, 11, EPOCH)], [])
+    follower.answer(fetch_of(follower), fetch_answer(EPOCH, records=batch(), high_watermark=11))
+    assert (appended(follower), follower.receivers("Fetch")) == ([(10, 11, EPOCH)], [])
     assert HighWatermarkMoved(10) in follower.effects and SyncLog(11) in follower.effects
     follower.sync()
     assert HighWatermarkMoved(11) in follower.effects
-    assert follower.asks("Fetch") == [2]
+    assert follower.receivers("Fetch") == [2]
 
 
 # --- answers -----------------------------------------------------------------------------------
 
 
 def test_answer_without_records_moves_the_high_watermark_only(follower: Lone) -> None:
-    follower.tell(fetch_of(follower), fetch_answer(EPOCH, high_watermark=10))
+    follower.answer(fetch_of(follower), fetch_answer(EPOCH, high_watermark=10))
     assert (appended(follower), HighWatermarkMoved(10) in follower.effects) == ([], True)
-    follower.tell(fetch_of(follower), fetch_answer(EPOCH, high_watermark=10))
+    follower.answer(fetch_of(follower), fetch_answer(EPOCH, high_watermark=10))
     assert not any(isinstance(one, HighWatermarkMoved) for one in follower.effects)
 
 
@@ -100,36 +101,36 @@ def test_answer_without_records_moves_the_high_watermark_only(follower: Lone) ->
 def test_only_the_leading_batches_that_continue_the_log_are_appended(
     follower: Lone, records: bytes, taken: list[tuple[int, int, int]]
 ) -> None:
-    follower.tell(fetch_of(follower), fetch_answer(EPOCH, records=records))
+    follower.answer(fetch_of(follower), fetch_answer(EPOCH, records=records))
     assert appended(follower) == taken
     assert follower.core.state is State.FOLLOWER
 
 
 def test_log_is_truncated_at_the_divergence_that_the_leader_reports(follower: Lone) -> None:
-    follower.tell(fetch_of(follower), fetch_answer(EPOCH, diverging=OffsetAndEpoch(8, 4)))
+    follower.answer(fetch_of(follower), fetch_answer(EPOCH, diverging=OffsetAndEpoch(8, 4)))
     assert TruncateLog(8) in follower.effects
-    asked = fetch_of(follower).message.topics[0].partitions[0]  # type: ignore[attr-defined]
-    assert (asked.fetch_offset, asked.last_fetched_epoch) == (8, 4)
+    partition = fetch_of(follower).message.topics[0].partitions[0]  # type: ignore[attr-defined]
+    assert (partition.fetch_offset, partition.last_fetched_epoch) == (8, 4)
 
 
 def test_answer_of_the_epoch_before_is_ignored(follower: Lone) -> None:
     old = fetch_of(follower)
     follower.ask(begin(3, EPOCH + 1))
-    assert follower.tell(old, fetch_answer(EPOCH, records=batch())) == []
+    assert follower.answer(old, fetch_answer(EPOCH, records=batch())) == []
     assert (follower.core.leader_id, follower.core.log_end_offset) == (3, 10)
 
 
 def test_answer_is_ignored_once_the_follower_is_prospective(follower: Lone) -> None:
     old = fetch_of(follower)
     follower.wait_for(State.PROSPECTIVE)
-    follower.tell(old, fetch_answer(EPOCH, records=batch()))
+    follower.answer(old, fetch_answer(EPOCH, records=batch()))
     assert (appended(follower), follower.core.state) == ([], State.PROSPECTIVE)
 
 
 @pytest.mark.parametrize("error", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER])
 def test_error_that_names_a_later_leader_is_followed(follower: Lone, error: ErrorCode) -> None:
-    follower.tell(fetch_of(follower), fetch_answer(EPOCH + 1, leader=3, error=error))
-    assert (follower.core.epoch, follower.core.leader_id, follower.asks("Fetch")) == (EPOCH + 1, 3, [3])
+    follower.answer(fetch_of(follower), fetch_answer(EPOCH + 1, leader=3, error=error))
+    assert (follower.core.epoch, follower.core.leader_id, follower.receivers("Fetch")) == (EPOCH + 1, 3, [3])
 
 
 @pytest.mark.parametrize(
@@ -144,9 +145,9 @@ def test_error_that_names_a_later_leader_is_followed(follower: Lone, error: Erro
 def test_refusal_as_a_whole_is_asked_again_after_a_backoff(follower: Lone, error: ErrorCode) -> None:
     answer = fetch_answer(EPOCH)
     answer.responses, answer.error_code = [], error
-    follower.tell(fetch_of(follower), answer)
+    follower.answer(fetch_of(follower), answer)
     assert (follower.core.state, follower.core.leader_id) == (State.FOLLOWER, 2)
-    assert 2 not in follower.asks("Fetch")
+    assert 2 not in follower.receivers("Fetch")
 
 
 def test_answers_of_the_leader_keep_the_follower_from_an_election(follower: Lone) -> None:
@@ -154,7 +155,7 @@ def test_answers_of_the_leader_keep_the_follower_from_an_election(follower: Lone
         send = fetch_of(follower)
         follower.wait(1_500)
         assert follower.core.state is State.FOLLOWER
-        follower.tell(send, fetch_answer(EPOCH))
+        follower.answer(send, fetch_answer(EPOCH))
     follower.wait_for(State.PROSPECTIVE, 2_100)
 
 
@@ -163,15 +164,15 @@ def test_answers_of_the_leader_keep_the_follower_from_an_election(follower: Lone
 
 @pytest.mark.parametrize("at", [(-1, 3), (20, -1)])
 def test_invalid_snapshot_id_is_not_fetched(follower: Lone, at: tuple[int, int]) -> None:
-    follower.tell(fetch_of(follower), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(*at)))
-    assert follower.asks("FetchSnapshot") == []
+    follower.answer(fetch_of(follower), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(*at)))
+    assert follower.receivers("FetchSnapshot") == []
     assert not any(isinstance(one, ResetLog) for one in follower.effects)
 
 
 def test_incomplete_snapshot_id_of_a_leader_is_ignored_with_a_backoff(follower: Lone) -> None:
     follower.now_ms += 1_000
-    follower.tell(fetch_of(follower), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(20, -1)))
-    assert follower.asks("Fetch") == [3]
+    follower.answer(fetch_of(follower), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(20, -1)))
+    assert follower.receivers("Fetch") == [3]
     follower.wait(999)
     assert follower.core.state is State.FOLLOWER
     follower.wait(1)
@@ -179,18 +180,18 @@ def test_incomplete_snapshot_id_of_a_leader_is_ignored_with_a_backoff(follower: 
 
 
 def test_snapshot_id_is_fetched_from_the_leader_piece_by_piece__kip630(follower: Lone) -> None:
-    follower.tell(fetch_of(follower), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(20, 5)))
+    follower.answer(fetch_of(follower), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(20, 5)))
     (send,) = follower.sent("FetchSnapshot")
-    asked = send.message.topics[0].partitions[0]  # type: ignore[attr-defined]
-    assert (asked.snapshot_id.end_offset, asked.snapshot_id.epoch, asked.position) == (20, 5, 0)
-    assert asked.current_leader_epoch == EPOCH
+    partition = send.message.topics[0].partitions[0]  # type: ignore[attr-defined]
+    assert (partition.snapshot_id.end_offset, partition.snapshot_id.epoch, partition.position) == (20, 5, 0)
+    assert partition.current_leader_epoch == EPOCH
 
 
 def test_log_start_may_move_as_far_as_the_leaders_and_no_further__kip630(follower: Lone) -> None:
     assert follower.core.log_start_limit == -1  # no message of it arrived
     answer = fetch_answer(EPOCH, high_watermark=0)
     answer.responses[0].partitions[0].log_start_offset = 7
-    follower.tell(fetch_of(follower), answer)
+    follower.answer(fetch_of(follower), answer)
     assert follower.core.log_start_limit == 7
 
 
@@ -226,19 +227,19 @@ def test_another_voter_is_asked_while_the_leader_does_not_answer(
     elif failure == "connection":
         lone.step(SendFailed(send.send_id))
     else:
-        lone.tell(send, fetch_answer(EPOCH, error=ErrorCode.BROKER_NOT_AVAILABLE))
+        lone.answer(send, fetch_answer(EPOCH, error=ErrorCode.BROKER_NOT_AVAILABLE))
     assert fetch_of(lone).destination.node_id != 2
     for _ in range(10):
-        if 2 in lone.asks("Fetch"):
+        if 2 in lone.receivers("Fetch"):
             return  # and the leader again, in time
         for other in lone.sent("Fetch"):
-            lone.tell(other, fetch_answer(EPOCH, leader=2, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            lone.answer(other, fetch_answer(EPOCH, leader=2, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
         if not lone.sent("Fetch"):
             lone.wait(20)
-    raise AssertionError("the leader is not asked again")
+    raise AssertionError("the leader gets no second request")
 
 
-# --- looking for it -----------------------------------------------------------------------------------
+# --- search for a leader ------------------------------------------------------------------------------
 
 
 def test_observer_asks_bootstrap_servers_one_by_one_until_one_names_the_leader() -> None:
@@ -248,8 +249,8 @@ def test_observer_asks_bootstrap_servers_one_by_one_until_one_names_the_leader()
     lone.step(SendFailed(first.send_id))
     (second,) = lone.sent("Fetch")
     assert second.destination.node_id not in (1, first.destination.node_id)
-    lone.tell(second, fetch_answer(EPOCH, leader=3, error=ErrorCode.FENCED_LEADER_EPOCH))
-    assert (lone.core.state, lone.core.leader_id, lone.asks("Fetch")) == (State.FOLLOWER, 3, [3])
+    lone.answer(second, fetch_answer(EPOCH, leader=3, error=ErrorCode.FENCED_LEADER_EPOCH))
+    assert (lone.core.state, lone.core.leader_id, lone.receivers("Fetch")) == (State.FOLLOWER, 3, [3])
 
 
 def test_observer_without_an_answer_keeps_asking() -> None:
@@ -262,13 +263,13 @@ def test_observer_without_an_answer_keeps_asking() -> None:
 
 def test_records_in_the_answer_that_names_the_leader_are_appended() -> None:
     lone = Lone(voters=(2, 3, 4))
-    lone.tell(fetch_of(lone), fetch_answer(EPOCH, records=batch(), high_watermark=10))
+    lone.answer(fetch_of(lone), fetch_answer(EPOCH, records=batch(), high_watermark=10))
     assert (lone.core.state, appended(lone)) == (State.FOLLOWER, [(10, 11, EPOCH)])
 
 
 def test_unattached_voter_asks_other_voters_and_finds_the_leader() -> None:
     lone = Lone()
-    lone.tell(fetch_of(lone), fetch_answer(EPOCH, leader=3, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    lone.answer(fetch_of(lone), fetch_answer(EPOCH, leader=3, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
     assert (lone.core.state, lone.core.leader_id) == (State.FOLLOWER, 3)
 
 
@@ -276,7 +277,7 @@ def test_leader_without_an_address_is_followed_once_the_address_is_known() -> No
     lone = Lone(QuorumStateData(leader_id=7, leader_epoch=EPOCH))
     assert (lone.core.state, lone.core.leader_id) == (State.UNATTACHED, 7)
     lone.ask(begin(7))
-    assert (lone.core.state, lone.asks("Fetch")) == (State.FOLLOWER, [7])
+    assert (lone.core.state, lone.receivers("Fetch")) == (State.FOLLOWER, [7])
 
 
 def test_additional_endpoints_of_the_leader_are_stored_and_none_is_dropped(follower: Lone) -> None:

@@ -44,14 +44,14 @@ from tests.raft.lone import (
 )
 from tests.raft.world import LISTENER, SeededDice, bootstrap_batch, directory_id, node_config
 
-LEADS = EPOCH + 1  # the epoch in which the replica of these stories is elected
+LEADS = EPOCH + 1  # the epoch in which the replica is elected
 END = 11  # of its log then
 VERSIONS = [13, 14, 15, 16, 17, 18]
 
 
 @pytest.fixture
 def leader() -> Lone:
-    """Leads epoch 6 from offset 10 on; its first batch ends at 11 and is synced by itself only."""
+    """A leader of epoch 6 from offset 10 on; its first batch ends at 11, and only it has synced that."""
     lone = Lone().lead()
     lone.sync()
     return lone
@@ -70,25 +70,25 @@ def test_leader_repeats_its_announcement_to_voters_that_do_not_fetch() -> None:
     leader = Lone().lead()
     for _ in range(2):
         for send in leader.sent("BeginQuorumEpoch"):
-            leader.tell(send, begin_answer(LEADS, leader=1))
+            leader.answer(send, begin_answer(LEADS, leader=1))
         leader.wait(1_000)
-        assert leader.asks("BeginQuorumEpoch") == [2, 3]
+        assert leader.receivers("BeginQuorumEpoch") == [2, 3]
 
 
 def test_leader_does_not_announce_itself_to_a_voter_that_fetches() -> None:
     leader = Lone().lead()
     for send in leader.sent("BeginQuorumEpoch"):
-        leader.tell(send, begin_answer(LEADS, leader=1))
+        leader.answer(send, begin_answer(LEADS, leader=1))
     leader.wait(900)
     leader.ask(fetch(2, LEADS, 10, 4))
     leader.wait(200)
-    assert leader.asks("BeginQuorumEpoch") == [3]
+    assert leader.receivers("BeginQuorumEpoch") == [3]
 
 
 @pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH])
 def test_answer_of_a_later_epoch_ends_the_leadership(error: ErrorCode) -> None:
     lone = Lone().lead()
-    lone.tell(lone.sent("BeginQuorumEpoch")[0], begin_answer(LEADS + 1, leader=3, error=error))
+    lone.answer(lone.sent("BeginQuorumEpoch")[0], begin_answer(LEADS + 1, leader=3, error=error))
     assert (lone.core.state, lone.core.epoch, lone.core.leader_id) == (State.FOLLOWER, LEADS + 1, 3)
 
 
@@ -100,7 +100,7 @@ def test_fetch_of_a_voter_commits_what_a_majority_holds(leader: Lone) -> None:
 
 
 def test_new_leader_is_unannounced_and_has_no_high_watermark_before_its_first_commit() -> None:
-    """Before it cannot know which records are committed; from then on its reads are linearizable."""
+    """Before its commit it cannot know which records are committed; afterwards its reads are linearizable."""
     lone = Lone().lead()
     announced = LeadershipChanged(LEADS, 1, is_local=True)
     assert announced not in lone.effects
@@ -233,9 +233,9 @@ def test_successors_are_named_the_most_caught_up_first(leader: Lone) -> None:
     leader.ask(fetch(3, LEADS, 10, 4))
     leader.step(ResignRequested(LEADS))
     to_2, _ = leader.sent("EndQuorumEpoch")
-    told: Any = to_2.message
-    assert told.topics[0].partitions[0].preferred_successors == (2, 3)
-    candidates = told.topics[0].partitions[0].preferred_candidates
+    message: Any = to_2.message
+    assert message.topics[0].partitions[0].preferred_successors == (2, 3)
+    candidates = message.topics[0].partitions[0].preferred_candidates
     assert [(one.candidate_id, one.candidate_directory_id) for one in candidates] == [
         (2, directory_id(2)),
         (3, directory_id(3)),
@@ -245,10 +245,10 @@ def test_successors_are_named_the_most_caught_up_first(leader: Lone) -> None:
 def test_end_of_the_epoch_is_resent_to_voters_that_have_not_answered(leader: Lone) -> None:
     leader.step(ResignRequested(LEADS))
     to_2, to_3 = leader.sent("EndQuorumEpoch")
-    leader.tell(to_2, end_answer(LEADS, leader=1))
+    leader.answer(to_2, end_answer(LEADS, leader=1))
     leader.step(SendFailed(to_3.send_id))
     leader.wait(20)
-    assert leader.asks("EndQuorumEpoch") == [3]
+    assert leader.receivers("EndQuorumEpoch") == [3]
 
 
 def test_resigned_leader_becomes_unattached_after_an_election_timeout(leader: Lone) -> None:
@@ -275,7 +275,7 @@ def test_end_of_the_epoch_by_another_leader_is_followed_and_succeeded(leader: Lo
 
 def test_leader_that_shuts_down_waits_until_another_leads(leader: Lone) -> None:
     leader.step(ShutdownRequested(5_000))
-    assert (leader.core.state, leader.asks("EndQuorumEpoch")) == (State.RESIGNED, [2, 3])
+    assert (leader.core.state, leader.receivers("EndQuorumEpoch")) == (State.RESIGNED, [2, 3])
     assert partition_of(leader.ask(vote(2, LEADS + 1, last=(END, LEADS)))).vote_granted
     assert ShutdownCompleted() not in leader.effects
     leader.ask(begin(2, LEADS + 1))
@@ -306,19 +306,19 @@ def test_followers_and_observers_are_described_by_their_last_fetch__kip836(leade
     leader.ask(fetch(2, LEADS, 10, 4))
     leader.now_ms += 5
     leader.ask(fetch(9, LEADS, END, LEADS))
-    told = describe(leader)
-    assert (told.leader_id, told.leader_epoch, told.high_watermark) == (1, LEADS, -1)
-    assert ends(told.current_voters) == {1: END, 2: 10, 3: -1}
-    assert ends(told.observers) == {9: END}
-    assert [one.last_fetch_timestamp for one in told.observers] == [leader.now_ms]
-    assert [one.last_caught_up_timestamp for one in told.current_voters][1:] == [-1, -1]
+    quorum = describe(leader)
+    assert (quorum.leader_id, quorum.leader_epoch, quorum.high_watermark) == (1, LEADS, -1)
+    assert ends(quorum.current_voters) == {1: END, 2: 10, 3: -1}
+    assert ends(quorum.observers) == {9: END}
+    assert [one.last_fetch_timestamp for one in quorum.observers] == [leader.now_ms]
+    assert [one.last_caught_up_timestamp for one in quorum.current_voters][1:] == [-1, -1]
 
 
 def test_lower_fetch_offset_is_described_and_the_high_watermark_stays(leader: Lone) -> None:
     committed(leader)
     leader.ask(fetch(2, LEADS, 10, 4))  # it lost its disk's tail
-    told = describe(leader)
-    assert (ends(told.current_voters)[2], told.high_watermark) == (10, END)
+    quorum = describe(leader)
+    assert (ends(quorum.current_voters)[2], quorum.high_watermark) == (10, END)
 
 
 def test_observer_that_is_silent_for_five_minutes_is_forgotten() -> None:
@@ -360,46 +360,46 @@ def test_commit_is_reported_by_a_fetch_at_the_new_end(leader: Lone) -> None:
 
 
 def test_other_voters_commit_what_a_leader_with_a_slow_disk_has_yet_to_sync(leader: Lone) -> None:
-    """Two of three voters have it on their disks, so the leader's own copy is neither needed nor counted."""
+    """Two of three voters have synced the record, so the leader's own copy is neither needed nor counted."""
     committed(leader)
     leader.step(AppendRequested("a", [b"x"], LEADS))
-    leader.ask(fetch(3, LEADS, END, LEADS))  # it is given the record at once
+    leader.ask(fetch(3, LEADS, END, LEADS))  # voter 3 gets the record at once
     assert isinstance(leader.effects[0], RespondRecords)
     leader.ask(fetch(3, LEADS, END + 1, LEADS, max_wait_ms=500))
     assert leader.core.high_watermark == END
     leader.ask(fetch(9, LEADS, END, LEADS, high_watermark=END, max_wait_ms=500))
-    assert leader.effects == []  # an observer is not: it may be lost
+    assert leader.effects == []  # an observer gets it after the commit only
     leader.ask(fetch(2, LEADS, END + 1, LEADS, max_wait_ms=500))
     assert AppendCommitted("a", END + 1) in leader.effects
     assert leader.core.log.synced_end_offset == END
-    (shown,) = (one for one in leader.effects if isinstance(one, RespondRecords))  # now the observer is
-    assert (shown.offset, shown.end_offset) == (END, END + 1)
+    (response,) = (one for one in leader.effects if isinstance(one, RespondRecords))  # to the observer
+    assert (response.offset, response.end_offset) == (END, END + 1)
 
 
 def test_late_answer_to_an_earlier_fetch_does_not_disturb_a_leader() -> None:
     lone = Lone()
     (old,) = lone.sent("Fetch")
     lone.lead()
-    assert lone.tell(old, fetch_answer(EPOCH, leader=3, diverging=OffsetAndEpoch(1, 1))) == []
+    assert lone.answer(old, fetch_answer(EPOCH, leader=3, diverging=OffsetAndEpoch(1, 1))) == []
     assert lone.core.state is State.LEADER
 
 
 @pytest.mark.parametrize("error", [ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.INCONSISTENT_CLUSTER_ID])
 def test_peer_that_refuses_gets_no_request_for_a_backoff(error: ErrorCode) -> None:
     lone = Lone()
-    for send in lone.stand():
+    for send in lone.become_prospective():
         answer = vote_answer(EPOCH, True)
         answer.topics, answer.error_code = [], error
-        lone.tell(send, answer)
-    assert (lone.core.state, lone.asks("Vote")) == (State.PROSPECTIVE, [])
+        lone.answer(send, answer)
+    assert (lone.core.state, lone.receivers("Vote")) == (State.PROSPECTIVE, [])
     leader = Lone().lead()
-    begun, resigned = begin_answer(LEADS), end_answer(LEADS)
-    begun.topics, begun.error_code = [], error
-    leader.tell(leader.sent("BeginQuorumEpoch")[0], begun)
+    begin_refusal, resigned = begin_answer(LEADS), end_answer(LEADS)
+    begin_refusal.topics, begin_refusal.error_code = [], error
+    leader.answer(leader.sent("BeginQuorumEpoch")[0], begin_refusal)
     assert leader.core.state is State.LEADER
     leader.step(ResignRequested(LEADS))
     resigned.topics, resigned.error_code = [], error
-    leader.tell(leader.sent("EndQuorumEpoch")[0], resigned)
-    assert (leader.core.state, leader.asks("EndQuorumEpoch")) == (State.RESIGNED, [])
+    leader.answer(leader.sent("EndQuorumEpoch")[0], resigned)
+    assert (leader.core.state, leader.receivers("EndQuorumEpoch")) == (State.RESIGNED, [])
     leader.wait(20)
-    assert leader.asks("EndQuorumEpoch") == [2]
+    assert leader.receivers("EndQuorumEpoch") == [2]

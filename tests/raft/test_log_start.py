@@ -21,7 +21,7 @@ FETCH_TIMEOUT_MS = 2000
 
 
 def leader(**options: int) -> Lone:
-    """Leads epoch 6; replica 2 has fetched all of it, so that it is committed."""
+    """A leader of epoch 6; replica 2 has fetched its log, so all of it is committed."""
     lone = Lone(**options).lead()
     lone.sync()
     keep_fetching(lone)
@@ -33,7 +33,7 @@ def keep_fetching(lone: Lone, offset: int = END) -> None:
 
 
 def settled(lone: Lone) -> Lone:
-    """Past the first fetch timeout, with replica 2 fetching all the while."""
+    """Wait for the first fetch timeout, while replica 2 fetches all the time."""
     for _ in range(4):
         lone.wait(FETCH_TIMEOUT_MS // 4)
         keep_fetching(lone)
@@ -93,7 +93,7 @@ def test_a_piece_of_a_snapshot_is_at_most_what_the_leader_allows__kip630(
 ) -> None:
     at = OffsetAndEpoch(5, 4)
     lone = Lone(snapshots={at: 100}, fetch_response_max_bytes=configured).lead()
-    asked = PartitionSnapshot(0, LEADS, SnapshotId(*at), 0)
-    lone.ask(FetchSnapshotRequest("cluster", 9, max_bytes, [TopicSnapshot(METADATA_TOPIC, [asked])]))
+    partition = PartitionSnapshot(0, LEADS, SnapshotId(*at), 0)
+    lone.ask(FetchSnapshotRequest("cluster", 9, max_bytes, [TopicSnapshot(METADATA_TOPIC, [partition])]))
     (piece,) = (one for one in lone.effects if isinstance(one, RespondSnapshot))
     assert piece.max_bytes == sent

@@ -25,10 +25,10 @@ def two_logs(draw: st.DrawFn) -> tuple[list[int], list[int]]:
     Epochs that only the follower has are odd, the leader's even.
     """
     leader = sorted(draw(st.lists(st.integers(1, 6).map(lambda n: 2 * n), max_size=12)))
-    kept = draw(st.integers(0, len(leader)))
-    last = leader[kept - 1] if kept else 0
+    shared = draw(st.integers(0, len(leader)))
+    last = leader[shared - 1] if shared else 0
     own = sorted(draw(st.lists(st.integers(last // 2, 7).map(lambda n: 2 * n + 1), max_size=6)))
-    return leader, leader[:kept] + own
+    return leader, leader[:shared] + own
 
 
 @given(two_logs())
@@ -58,13 +58,13 @@ def test_divergence_ends_in_a_prefix_within_as_many_rounds_as_there_are_epochs(
 
 
 @given(st.lists(st.integers(1, 9), max_size=12).map(sorted), st.integers(0, 10))
-def test_end_of_an_epoch_is_where_the_next_begins(epochs: list[int], asked: int) -> None:
-    end = view(epochs).end_offset_for_epoch(asked)
-    below = [epoch for epoch in epochs if epoch <= asked]
-    if not epochs or asked >= epochs[-1]:
+def test_end_of_an_epoch_is_where_the_next_begins(epochs: list[int], epoch_asked: int) -> None:
+    end = view(epochs).end_offset_for_epoch(epoch_asked)
+    below = [epoch for epoch in epochs if epoch <= epoch_asked]
+    if not epochs or epoch_asked >= epochs[-1]:
         assert end == (len(epochs), epochs[-1] if epochs else 0)
     else:
-        assert end == (len(below), below[-1] if below else asked)
+        assert end == (len(below), below[-1] if below else epoch_asked)
 
 
 @given(st.lists(st.integers(1, 9), max_size=12).map(sorted), st.data())
@@ -95,7 +95,7 @@ def test_sync_never_reaches_past_the_end_or_back() -> None:
 
 
 def with_snapshot() -> LogView:
-    """Records 4 to 9 of epochs 2 and 3 behind a snapshot of 4 at epoch 2."""
+    """Records 4 to 9 of epochs 2 and 3 after a snapshot that ends at 4 in epoch 2."""
     log = LogView(snapshots={BOOTSTRAP_SNAPSHOT: 10})
     log.append(1, 0, 2)
     log.append(2, 2, 6)
@@ -165,10 +165,10 @@ def test_a_position_at_the_end_of_the_last_epoch_continues_the_log() -> None:
 
 def test_a_snapshot_may_be_of_a_log_if_its_epoch_reaches_that_far() -> None:
     log = LogView(5, 10, [(4, 5), (6, 8)], {OffsetAndEpoch(5, 2): 1})
-    told = [
+    snapshot_ids = [
         OffsetAndEpoch(*one) for one in ((5, 1), (5, 2), (5, 3), (4, 3), (8, 4), (9, 4), (10, 6), (11, 6))
     ]
-    assert [log.may_hold(one) for one in told] == [True, True, False, False, True, False, True, False]
+    assert [log.may_hold(one) for one in snapshot_ids] == [True, True, False, False, True, False, True, False]
     assert LogView(5, 10, [(4, 5)]).may_hold(OffsetAndEpoch(5, 9))
 
 

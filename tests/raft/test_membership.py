@@ -70,7 +70,7 @@ def error_of(lone: Lone) -> ErrorCode | None:
 
 @pytest.fixture
 def leader() -> Lone:
-    """Leads 1, 2 and 3 in epoch 6; its first batch is committed, and 4 is caught up with it."""
+    """The leader of voters 1, 2 and 3 in epoch 6; its first batch is committed, and observer 4 has it."""
     lone = Lone(request_timeout_ms=REQUEST_TIMEOUT_MS, fetch_timeout_ms=60_000).lead()
     lone.sync()
     lone.ask(fetch(2, LEADS, END, LEADS))
@@ -80,12 +80,12 @@ def leader() -> Lone:
 
 
 def probed(leader: Lone, message: AddRaftVoterRequest = ADD_4) -> None:
-    """Ask for a voter to be added, and let it report what it supports."""
+    """Request that a voter is added, and let the voter report what it supports."""
     assert leader.ask(message) is None
     (probe,) = leader.sent("ApiVersions")
     destination = probe.destination.host, probe.destination.port
     assert destination == (f"n{message.voter_id}", 9000 + message.voter_id)
-    leader.tell(probe, supports())
+    leader.answer(probe, supports())
 
 
 def commit(leader: Lone, *voters: int) -> None:
@@ -129,7 +129,7 @@ def test_new_voter_that_cannot_follow_the_quorum_is_not_added(
     leader: Lone, answer: ApiVersionsResponse, error: ErrorCode
 ) -> None:
     leader.ask(ADD_4)
-    leader.tell(leader.sent("ApiVersions")[0], answer)
+    leader.answer(leader.sent("ApiVersions")[0], answer)
     assert (error_of(leader), leader.core.voters.ids) == (error, [1, 2, 3])
 
 
@@ -152,13 +152,13 @@ def test_answer_of_an_earlier_probe_does_not_count_for_a_later_one(leader: Lone)
     (old,) = leader.sent("ApiVersions")
     leader.wait(REQUEST_TIMEOUT_MS)
     assert error_of(leader) is ErrorCode.REQUEST_TIMED_OUT
-    leader.tell(old, supports())
+    leader.answer(old, supports())
     assert leader.core.voters.ids == [1, 2, 3]
 
 
 def test_change_continues_without_an_answer_if_its_sender_disconnects(leader: Lone) -> None:
     probed(leader)
-    leader.step(RequestAbandoned(leader.last_asked))
+    leader.step(RequestAbandoned(leader.last_request_id))
     leader.wait(10)
     commit(leader, 2, 4)
     assert error_of(leader) is None
@@ -184,7 +184,7 @@ def test_leader_that_was_removed_does_not_count_and_resigns_after_the_commit(lea
     assert (error_of(leader), leader.core.state) == (None, State.LEADER)
     leader.ask(fetch(3, LEADS, END + 1, LEADS))
     assert error_of(leader) is ErrorCode.NONE
-    assert (leader.core.state, leader.asks("EndQuorumEpoch")) == (State.RESIGNED, [2, 3])
+    assert (leader.core.state, leader.receivers("EndQuorumEpoch")) == (State.RESIGNED, [2, 3])
 
 
 # --- one at a time ------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def test_leader_whose_address_differs_from_the_voters_writes_it_at_once() -> Non
     assert lone.core.voters.listeners(1)[0].port == port
     moved = Lone(
         QuorumStateData(leader_id=-1, leader_epoch=EPOCH), voters=(1, 2, 3), max_kraft_version=2
-    )  # it supports more than they say
+    )  # it supports more than the request says
     assert moved.core.voters.get(1) is not None
     moved.lead()
     assert moved.core.voters.get(1) == moved.config.voter_node
@@ -256,9 +256,9 @@ def test_leader_whose_address_differs_from_the_voters_writes_it_at_once() -> Non
 
 
 def test_update_of_a_voter_writes_what_it_supports(leader: Lone) -> None:
-    told = update(2, 9002)
-    told.kraft_version_feature = KRaftVersionFeature(1, 2)
-    assert leader.ask(told).error_code == ErrorCode.NONE
+    request = update(2, 9002)
+    request.kraft_version_feature = KRaftVersionFeature(1, 2)
+    assert leader.ask(request).error_code == ErrorCode.NONE
     assert [(one.key.id, one.min_kraft_version, one.max_kraft_version) for one in leader.core.voters] == [
         (1, 0, 1),
         (2, 1, 2),
@@ -270,8 +270,8 @@ def test_update_of_a_voter_writes_what_it_supports(leader: Lone) -> None:
 def test_voter_with_an_outdated_record_sends_an_update_every_fetch_timeout() -> None:
     lone = Lone(max_kraft_version=2, fetch_max_wait_ms=10).follow(2)
     for _ in range(2):
-        told = serve(lone, 2_050, "UpdateRaftVoter")
-        assert len(told) == 1
+        requests = serve(lone, 2_050, "UpdateRaftVoter")
+        assert len(requests) == 1
 
 
 def test_voter_with_a_current_record_sends_no_update() -> None:
@@ -282,12 +282,12 @@ def test_voter_sends_its_update_after_a_fetch_that_was_under_way() -> None:
     lone = Lone(max_kraft_version=2, fetch_timeout_ms=1_000, request_timeout_ms=5_000).follow(2)
     (first,) = lone.sent("Fetch")
     lone.wait(950)
-    lone.tell(first, fetch_answer(EPOCH))
+    lone.answer(first, fetch_answer(EPOCH))
     (second,) = lone.sent("Fetch")
-    lone.wait(100)  # that one is under way when it is time
-    assert lone.asks("UpdateRaftVoter") == []
-    lone.tell(second, fetch_answer(EPOCH))
-    assert lone.asks("UpdateRaftVoter") == [2]
+    lone.wait(100)  # that fetch is under way when the update is due
+    assert lone.receivers("UpdateRaftVoter") == []
+    lone.answer(second, fetch_answer(EPOCH))
+    assert lone.receivers("UpdateRaftVoter") == [2]
 
 
 def test_answer_to_an_update_that_names_a_later_leader_is_followed() -> None:
@@ -296,7 +296,7 @@ def test_answer_to_an_update_that_names_a_later_leader_is_followed() -> None:
     answer = UpdateRaftVoterResponse(
         error_code=ErrorCode.FENCED_LEADER_EPOCH, current_leader=CurrentLeader(3, EPOCH + 1, "n3", 9003)
     )
-    lone.tell(send, answer)
+    lone.answer(send, answer)
     assert (lone.core.state, lone.core.epoch, lone.core.leader_id) == (State.FOLLOWER, EPOCH + 1, 3)
 
 
@@ -304,7 +304,7 @@ def test_refused_update_is_followed_by_a_fetch_at_once() -> None:
     lone = Lone(max_kraft_version=2, fetch_max_wait_ms=10).follow(2)
     (send,) = serve(lone, 2_100, "UpdateRaftVoter", answer=False)
     leader = CurrentLeader(2, EPOCH, "n2", 9002)
-    lone.tell(send, UpdateRaftVoterResponse(error_code=ErrorCode.REQUEST_TIMED_OUT, current_leader=leader))
+    lone.answer(send, UpdateRaftVoterResponse(error_code=ErrorCode.REQUEST_TIMED_OUT, current_leader=leader))
     assert [one.destination.node_id for one in lone.sent("Fetch")] == [2]
 
 
@@ -312,7 +312,8 @@ def test_a_later_leader_without_an_address_gets_it_from_the_voters_record() -> N
     lone = Lone(max_kraft_version=2, fetch_max_wait_ms=10).follow(2)
     (send,) = serve(lone, 2_100, "UpdateRaftVoter", answer=False)
     leader = CurrentLeader(3, EPOCH + 1)
-    lone.tell(send, UpdateRaftVoterResponse(error_code=ErrorCode.FENCED_LEADER_EPOCH, current_leader=leader))
+    error = ErrorCode.FENCED_LEADER_EPOCH
+    lone.answer(send, UpdateRaftVoterResponse(error_code=error, current_leader=leader))
     found = lone.core.leader_endpoint("CONTROLLER")
     assert found is not None and (lone.core.leader_id, found.host, found.port) == (3, "n3", 9003)
 
@@ -355,23 +356,23 @@ def test_upgrade_writes_the_voters_as_they_reported_themselves__kip853() -> None
 def serve(
     lone: Lone, duration_ms: int, kind: str, *, leader: int = 2, epoch: int = EPOCH, answer: bool = True
 ) -> list[Any]:
-    """Answer its fetches for a while; returns its requests of that kind, which are granted."""
-    found: list[Any] = []
+    """Answer the replica's fetches for a while; return its requests of that kind, which are granted."""
+    requests: list[Any] = []
     for _ in range(duration_ms // 10):
         sends = [*lone.sent("Fetch"), *lone.sent(kind)]
         lone.effects = []
         for send in sends:
             if type(send.message).__name__ == "FetchRequest":
-                effects = lone.tell(send, fetch_answer(epoch, leader=leader))
+                effects = lone.answer(send, fetch_answer(epoch, leader=leader))
             else:
-                found.append(send)
+                requests.append(send)
                 if not answer:
-                    return found
-                effects = lone.tell(send, _granted(kind, leader, epoch))
+                    return requests
+                effects = lone.answer(send, _granted(kind, leader, epoch))
             lone.effects = effects
         pending = lone.effects
         lone.effects = pending + lone.wait(10)
-    return found
+    return requests
 
 
 def _granted(kind: str, leader: int, epoch: int) -> Any:

@@ -23,35 +23,38 @@ NO_LEADER = uuid_text(bytes(16))
 
 def test_metrics_of_a_replica_follow_its_state() -> None:
     lone = Lone()
-    told = lone.core.metrics(lone.now_ms)
-    assert (told.current_state, told.current_leader, told.current_vote) == ("unattached", -1, -1)
-    assert (told.current_vote_directory_id, told.current_epoch, told.high_watermark) == (NO_LEADER, EPOCH, -1)
-    assert (told.log_end_offset, told.log_end_epoch, told.number_of_voters) == (10, 4, 3)
-    assert isnan(told.election_latency_avg) and isnan(told.commit_latency_max)
-    pre_votes = lone.stand()
+    metrics = lone.core.metrics(lone.now_ms)
+    assert (metrics.current_state, metrics.current_leader, metrics.current_vote) == ("unattached", -1, -1)
+    assert metrics.current_vote_directory_id == NO_LEADER
+    assert (metrics.current_epoch, metrics.high_watermark) == (EPOCH, -1)
+    assert (metrics.log_end_offset, metrics.log_end_epoch, metrics.number_of_voters) == (10, 4, 3)
+    assert isnan(metrics.election_latency_avg) and isnan(metrics.commit_latency_max)
+    pre_votes = lone.become_prospective()
     assert lone.core.metrics(lone.now_ms).current_state == "prospective"
     lone.now_ms += 5
-    lone.tell(pre_votes[0], vote_answer(EPOCH, True))
-    told = lone.core.metrics(lone.now_ms)
-    assert (told.current_state, told.current_vote) == ("candidate", 1)
-    assert told.current_vote_directory_id == uuid_text(directory_id(1))
+    lone.answer(pre_votes[0], vote_answer(EPOCH, True))
+    metrics = lone.core.metrics(lone.now_ms)
+    assert (metrics.current_state, metrics.current_vote) == ("candidate", 1)
+    assert metrics.current_vote_directory_id == uuid_text(directory_id(1))
     lone.now_ms += 7
-    lone.tell(lone.sent("Vote")[0], vote_answer(LEADS, True))
-    told = lone.core.metrics(lone.now_ms)
-    assert (told.current_state, told.current_leader, told.current_epoch) == ("leader", 1, LEADS)
-    assert (told.election_latency_avg, told.election_latency_max) == (7, 7)  # since the votes were asked for
-    assert (told.log_end_offset, told.log_end_epoch, told.high_watermark) == (11, LEADS, -1)
+    lone.answer(lone.sent("Vote")[0], vote_answer(LEADS, True))
+    metrics = lone.core.metrics(lone.now_ms)
+    assert (metrics.current_state, metrics.current_leader, metrics.current_epoch) == ("leader", 1, LEADS)
+    latencies = metrics.election_latency_avg, metrics.election_latency_max
+    assert latencies == (7, 7)  # since the requests for votes
+    assert (metrics.log_end_offset, metrics.log_end_epoch, metrics.high_watermark) == (11, LEADS, -1)
     lone.sync()
     lone.step(AppendRequested("a", [b"x"] * 4, LEADS))
     lone.sync()
     lone.now_ms += 20
     lone.ask(fetch(2, LEADS, 15, LEADS))
     lone.ask(fetch(9, LEADS, 15, LEADS))
-    told = lone.core.metrics(lone.now_ms)
-    assert (told.high_watermark, told.number_of_observers, told.uncommitted_voter_change) == (15, 1, 0)
-    assert (told.commit_latency_avg, told.commit_latency_max) == ((20 + 20 / 4) / 2, 20)
-    assert 0 < told.append_records_rate <= 5 / 30
-    assert told.fetch_records_rate == 0
+    metrics = lone.core.metrics(lone.now_ms)
+    assert (metrics.high_watermark, metrics.number_of_observers) == (15, 1)
+    assert metrics.uncommitted_voter_change == 0
+    assert (metrics.commit_latency_avg, metrics.commit_latency_max) == ((20 + 20 / 4) / 2, 20)
+    assert 0 < metrics.append_records_rate <= 5 / 30
+    assert metrics.fetch_records_rate == 0
 
 
 def test_metrics_of_a_leader_end_with_its_leadership() -> None:
@@ -59,24 +62,24 @@ def test_metrics_of_a_leader_end_with_its_leadership() -> None:
     names = set(lone.core.metrics(lone.now_ms).by_name())
     assert {"number-of-observers", "uncommitted-voter-change", "log-end-offset"} <= names
     lone.step(ResignRequested(LEADS))
-    told = lone.core.metrics(lone.now_ms)
-    assert names - set(told.by_name()) == {"number-of-observers", "uncommitted-voter-change"}
-    assert told.current_state == "unattached"  # as Kafka calls one that resigned
+    metrics = lone.core.metrics(lone.now_ms)
+    assert names - set(metrics.by_name()) == {"number-of-observers", "uncommitted-voter-change"}
+    assert metrics.current_state == "unattached"  # Kafka's name for a resigned replica
     lone.ask(begin(3, LEADS + 1))
     assert lone.core.metrics(lone.now_ms).current_leader == 3
 
 
 def test_follower_measures_fetched_records_and_election_time() -> None:
     lone = Lone()
-    lone.stand()
+    lone.become_prospective()
     lone.now_ms += 11
     lone.ask(begin(2))
     records = bytes(build_batch([b"a"] * 6, 10, EPOCH, 0))
-    lone.tell(lone.sent("Fetch")[0], fetch_answer(EPOCH, records=records, high_watermark=10))
-    told = lone.core.metrics(lone.now_ms)
-    assert (told.current_state, told.current_leader, told.high_watermark) == ("follower", 2, 10)
-    assert told.election_latency_max == 11
-    assert told.fetch_records_rate == 6 / 30
+    lone.answer(lone.sent("Fetch")[0], fetch_answer(EPOCH, records=records, high_watermark=10))
+    metrics = lone.core.metrics(lone.now_ms)
+    assert (metrics.current_state, metrics.current_leader, metrics.high_watermark) == ("follower", 2, 10)
+    assert metrics.election_latency_max == 11
+    assert metrics.fetch_records_rate == 6 / 30
 
 
 @pytest.mark.parametrize(
@@ -96,9 +99,9 @@ def test_state_of_an_observer_is_observer(
 def test_vote_appears_in_the_state_as_in_kafka() -> None:
     lone = Lone()
     lone.ask(vote(2))
-    told = lone.core.metrics(lone.now_ms)
-    assert (told.current_state, told.current_vote) == ("unattached-voted", 2)
-    assert told.current_vote_directory_id == uuid_text(directory_id(2))
+    metrics = lone.core.metrics(lone.now_ms)
+    assert (metrics.current_state, metrics.current_vote) == ("unattached-voted", 2)
+    assert metrics.current_vote_directory_id == uuid_text(directory_id(2))
     lone.wait_for(State.PROSPECTIVE)
     assert lone.core.metrics(lone.now_ms).current_state == "prospective-voted"
 

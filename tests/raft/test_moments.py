@@ -1,4 +1,4 @@
-"""Deadlines to the millisecond, and what holds in the moment in which they come."""
+"""Deadlines to the millisecond, and the state at the moment in which they come."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def role_of(lone: Lone) -> Any:
 
 def prospective() -> Lone:
     lone = Lone()
-    lone.stand()
+    lone.become_prospective()
     return lone
 
 
 def candidate() -> Lone:
     lone = Lone()
-    lone.run_for_leader()
+    lone.become_candidate()
     return lone
 
 
@@ -70,14 +70,14 @@ def test_a_voter_is_notified_of_the_leader_half_a_fetch_timeout_later() -> None:
     lone.now_ms += 1
     lone.ask(fetch(2, LEADS, END, LEADS))
     lone.wait(quiet_ms - 1)
-    assert lone.asks("BeginQuorumEpoch") == [3]
+    assert lone.receivers("BeginQuorumEpoch") == [3]
     assert role.begin_deadline_ms == lone.now_ms + quiet_ms
-    (asked,) = lone.sent("BeginQuorumEpoch")
-    assert asked.message == begin_of_replica_1()
+    (send,) = lone.sent("BeginQuorumEpoch")
+    assert send.message == begin_of_replica_1()
 
 
 def begin_of_replica_1() -> Any:
-    """What replica 1 tells voter 3 when it leads the next epoch."""
+    """BeginQuorumEpoch of replica 1 to voter 3, when it leads the next epoch."""
     message = begin(1, LEADS)
     message.voter_id = 3
     message.topics[0].partitions[0].voter_directory_id = directory_id(3)
@@ -129,12 +129,12 @@ def test_voters_that_do_not_answer_are_searched_at_bootstrap_servers__kip1347() 
     lone = Lone(request_timeout_ms=100)
     replica = lone.core._replica
     replica.config = structs.replace(replica.config, bootstrap_servers=(("m", 1),))
-    lone.stand()
-    assert lone.asks("Vote") == [2, 3]
+    lone.become_prospective()
+    assert lone.receivers("Vote") == [2, 3]
     lone.wait(99)
-    assert lone.asks("Vote") == []
+    assert lone.receivers("Vote") == []
     lone.wait(1)
-    assert lone.asks("Vote") == [-2, 2, 3]
+    assert lone.receivers("Vote") == [-2, 2, 3]
 
 
 def test_waits_after_lost_connections_double_until_the_epoch_ends() -> None:
@@ -178,15 +178,15 @@ def test_an_observer_waits_for_its_fetches_alone() -> None:
 def test_the_leader_0_is_learned_from_a_fetch() -> None:
     lone = Lone(voters=(0, 1, 2))
     (send,) = lone.sent("Fetch")
-    lone.tell(send, fetch_answer(EPOCH, leader=0))
+    lone.answer(send, fetch_answer(EPOCH, leader=0))
     assert (lone.core.leader_id, lone.core.state) == (0, State.FOLLOWER)
 
 
 def test_a_refusal_that_names_the_leader_leads_to_it_at_once() -> None:
     lone = Lone()
-    first, _ = lone.stand()
-    lone.tell(first, vote_answer(EPOCH, False, leader=2, error=8))  # BROKER_NOT_AVAILABLE
-    assert lone.asks("Fetch") == [2]
+    first, _ = lone.become_prospective()
+    lone.answer(first, vote_answer(EPOCH, False, leader=2, error=8))  # BROKER_NOT_AVAILABLE
+    assert lone.receivers("Fetch") == [2]
 
 
 def test_fetches_leave_the_size_of_a_partition_to_the_leader() -> None:

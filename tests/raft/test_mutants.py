@@ -30,7 +30,7 @@ MUTANTS = {
 
 
 def history(seed: int, *, acts: int = 120) -> bool:
-    """One random history, then peace; returns whether all replicas end up alike."""
+    """Run a random history, then peace; return whether all replicas reach the same state."""
     world = World(seed=seed)
     world.copies_differ = True
     size = {"fetch_snapshot_max_bytes": 40} if seed % 2 else {}  # a download takes a while
@@ -60,5 +60,5 @@ def test_planted_defect_is_detected(mutant: mutants.Patch, monkeypatch: pytest.M
             assert str(error).startswith(MUTANTS[mutant]), f"seed {seed}: {error}"
             return
         except (ConsensusBroken, IllegalTransition):
-            return  # the core notices it itself
-    pytest.fail("60 histories did not notice it")
+            return  # the core notices the defect itself
+    pytest.fail("60 histories did not notice the defect")

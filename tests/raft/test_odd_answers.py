@@ -66,19 +66,19 @@ END = 11
 
 
 def snapshot_of(at: OffsetAndEpoch, epoch: int, *, topic: str = METADATA_TOPIC, index: int = 0) -> Message:
-    asked = PartitionSnapshot(index, epoch, SnapshotId(at.offset, at.epoch), 0, directory_id(2))
-    return FetchSnapshotRequest("cluster", 2, 1000, [TopicSnapshot(topic, [asked])])
+    piece = PartitionSnapshot(index, epoch, SnapshotId(at.offset, at.epoch), 0, directory_id(2))
+    return FetchSnapshotRequest("cluster", 2, 1000, [TopicSnapshot(topic, [piece])])
 
 
 def leader_of_its_epoch() -> Lone:
-    """Leads, and everything of its log is committed."""
+    """A leader whose whole log is committed."""
     lone = Lone(snapshots={OffsetAndEpoch(8, 4): 100}).lead()
     lone.sync()
     lone.ask(fetch(2, LEADS, END, LEADS))
     return lone
 
 
-# --- what answers carry -------------------------------------------------------------------------------
+# --- contents of answers ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_a_snapshot_of_another_partition_is_refused_under_its_name() -> None:
     lone = leader_of_its_epoch()
     answer = lone.ask(snapshot_of(OffsetAndEpoch(8, 4), LEADS, topic="other", index=5))
     (topic,) = answer.topics
-    (told,) = topic.partitions
-    assert (topic.name, told.index) == ("other", 5)
-    assert told.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert told.current_leader.leader_id <= 0
+    (partition,) = topic.partitions
+    assert (topic.name, partition.index) == ("other", 5)
+    assert partition.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert partition.current_leader.leader_id <= 0
 
 
 def test_a_snapshot_that_was_deleted_is_not_served() -> None:
@@ -145,56 +145,57 @@ def test_a_new_voter_is_asked_under_kraftds_name() -> None:
     assert probe.message == ApiVersionsRequest("kraftd", "1")
 
 
-# --- answers that are not taken at their word ---------------------------------------------------------
+# --- invalid answers ----------------------------------------------------------------------------------
 
 
 def test_an_epoch_beyond_the_largest_is_not_learned() -> None:
     lone = Lone()
-    (first, _) = lone.stand()
-    lone.tell(first, vote_answer(LARGEST_EPOCH + 1, True))
+    (first, _) = lone.become_prospective()
+    lone.answer(first, vote_answer(LARGEST_EPOCH + 1, True))
     assert (lone.core.epoch, lone.core.state) == (EPOCH, State.PROSPECTIVE)
-    assert lone.asks("Vote") == []  # the node that says so is left alone for a backoff
+    assert lone.receivers("Vote") == []  # that voter gets no request for a backoff
     lone.wait(lone.config.retry_backoff_ms)
     (again,) = lone.sent("Vote")
-    lone.tell(again, vote_answer(LARGEST_EPOCH, True))
+    lone.answer(again, vote_answer(LARGEST_EPOCH, True))
     assert lone.core.epoch == LARGEST_EPOCH
 
 
 def test_a_vote_with_an_error_does_not_count() -> None:
     lone = Lone()
-    first, _ = lone.stand()
-    lone.tell(first, vote_answer(EPOCH, True, error=ErrorCode.UNKNOWN_SERVER_ERROR))
-    assert (lone.core.state, lone.asks("Vote")) == (State.PROSPECTIVE, [])
+    first, _ = lone.become_prospective()
+    lone.answer(first, vote_answer(EPOCH, True, error=ErrorCode.UNKNOWN_SERVER_ERROR))
+    assert (lone.core.state, lone.receivers("Vote")) == (State.PROSPECTIVE, [])
 
 
 def test_a_leader_without_a_known_endpoint_is_not_followed() -> None:
     lone = Lone()
-    first, _ = lone.stand()
-    told = vote_response.PartitionData(0, 0, 9, EPOCH + 1, False)
-    lone.tell(first, vote_response.VoteResponse(topics=[vote_response.TopicData(METADATA_TOPIC, [told])]))
+    first, _ = lone.become_prospective()
+    partition = vote_response.PartitionData(0, 0, 9, EPOCH + 1, False)
+    topics = [vote_response.TopicData(METADATA_TOPIC, [partition])]
+    lone.answer(first, vote_response.VoteResponse(topics=topics))
     assert (lone.core.epoch, lone.core.state, lone.core.leader_id) == (EPOCH + 1, State.UNATTACHED, None)
 
 
 def test_a_voter_0_without_pre_votes_starts_the_election_at_once__kip996() -> None:
     lone = Lone(voters=(0, 1, 2))
-    asked = lone.stand()[0]
-    assert asked.destination.node_id == 0
-    lone.step(SendFailed(asked.send_id, ErrorCode.UNSUPPORTED_VERSION))
+    send = lone.become_prospective()[0]
+    assert send.destination.node_id == 0
+    lone.step(SendFailed(send.send_id, ErrorCode.UNSUPPORTED_VERSION))
     assert lone.core.state is State.CANDIDATE
 
 
 def test_a_log_that_diverges_at_its_end_is_not_truncated() -> None:
     lone = Lone().follow()
     (send,) = lone.sent("Fetch")
-    lone.tell(send, fetch_answer(EPOCH, diverging=OffsetAndEpoch(20, 4)))
+    lone.answer(send, fetch_answer(EPOCH, diverging=OffsetAndEpoch(20, 4)))
     assert not any(isinstance(one, TruncateLog) for one in lone.effects)
-    assert lone.asks("Fetch") == [2]
+    assert lone.receivers("Fetch") == [2]
 
 
 def test_a_snapshot_of_the_epoch_0_is_fetched() -> None:
     lone = Lone().follow()
     (send,) = lone.sent("Fetch")
-    lone.tell(send, fetch_answer(EPOCH, snapshot=OffsetAndEpoch(20, 0)))
+    lone.answer(send, fetch_answer(EPOCH, snapshot=OffsetAndEpoch(20, 0)))
     assert BeginSnapshot(OffsetAndEpoch(20, 0)) in lone.effects
 
 
@@ -203,10 +204,10 @@ def test_a_piece_without_bytes_ends_the_download(data: bytes | None) -> None:
     wanted = OffsetAndEpoch(50, EPOCH)
     lone = Lone().follow()
     (send,) = lone.sent("Fetch")
-    lone.tell(send, fetch_answer(EPOCH, snapshot=wanted))
-    (asked,) = lone.sent("FetchSnapshot")
+    lone.answer(send, fetch_answer(EPOCH, snapshot=wanted))
+    (request,) = lone.sent("FetchSnapshot")
     piece = Piece(0, 0, PieceId(50, EPOCH), SnapshotLeader(2, EPOCH), 100, 0, data)
-    lone.tell(asked, FetchSnapshotResponse(topics=[TopicPiece(METADATA_TOPIC, [piece])]))
+    lone.answer(request, FetchSnapshotResponse(topics=[TopicPiece(METADATA_TOPIC, [piece])]))
     assert AbandonSnapshot(wanted) in lone.effects
     assert not any(isinstance(one, WriteSnapshot) for one in lone.effects)
 
@@ -237,30 +238,30 @@ def test_records_are_read_up_to_the_log_end_by_voters_only() -> None:
 # --- changes of the voters, as a follower -------------------------------------------------------------
 
 
-def asked_of_the_leader(lone: Lone, kind: str) -> Send:
-    """Let a follower's time come to ask the leader for a change of the voters; returns that request."""
-    (asked,) = serve(lone, 2_500, kind, answer=False)
-    assert isinstance(asked, Send)
-    return asked
+def request_to_the_leader(lone: Lone, kind: str) -> Send:
+    """Let time pass until a follower requests a change of the voters; return that request."""
+    (send,) = serve(lone, 2_500, kind, answer=False)
+    assert isinstance(send, Send)
+    return send
 
 
 def test_a_replica_whose_addition_fails_leaves_the_leader_alone_for_a_backoff() -> None:
     lone = Lone(voters=(2, 3), **JOINS).follow()
-    asked = asked_of_the_leader(lone, "AddRaftVoter")
+    send = request_to_the_leader(lone, "AddRaftVoter")
     listeners = [Listener("CONTROLLER", "n1", 9001)]
     timeout_ms = lone.config.request_timeout_ms
-    assert asked.message == AddRaftVoterRequest(
+    assert send.message == AddRaftVoterRequest(
         "cluster", timeout_ms, 1, directory_id(1), listeners, ack_when_committed=False
     )
-    lone.tell(asked, AddRaftVoterResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
-    assert 2 not in lone.asks("Fetch")
+    lone.answer(send, AddRaftVoterResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+    assert 2 not in lone.receivers("Fetch")
 
 
 @pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.DUPLICATE_VOTER])
 def test_a_replica_whose_addition_is_settled_fetches_on(error: ErrorCode) -> None:
     lone = Lone(voters=(2, 3), **JOINS).follow()
-    lone.tell(asked_of_the_leader(lone, "AddRaftVoter"), AddRaftVoterResponse(error_code=error))
-    assert lone.asks("Fetch") == [2]
+    lone.answer(request_to_the_leader(lone, "AddRaftVoter"), AddRaftVoterResponse(error_code=error))
+    assert lone.receivers("Fetch") == [2]
     assert serve(lone, lone.config.fetch_timeout_ms - 100, "AddRaftVoter") == []
     assert len(serve(lone, 200, "AddRaftVoter")) == 1
 
@@ -268,18 +269,18 @@ def test_a_replica_whose_addition_is_settled_fetches_on(error: ErrorCode) -> Non
 @pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.VOTER_NOT_FOUND])
 def test_a_replica_whose_old_voter_is_gone_fetches_on(error: ErrorCode) -> None:
     lone = Lone(generation=7, **JOINS).follow()
-    asked = asked_of_the_leader(lone, "RemoveRaftVoter")
-    assert asked.message == RemoveRaftVoterRequest("cluster", 1, directory_id(1))
-    lone.tell(asked, RemoveRaftVoterResponse(error_code=error))
-    assert lone.asks("Fetch") == [2]
+    send = request_to_the_leader(lone, "RemoveRaftVoter")
+    assert send.message == RemoveRaftVoterRequest("cluster", 1, directory_id(1))
+    lone.answer(send, RemoveRaftVoterResponse(error_code=error))
+    assert lone.receivers("Fetch") == [2]
 
 
 @pytest.mark.parametrize("leader", [0, 3])
 def test_an_answer_to_an_update_that_names_another_leader_is_followed(leader: int) -> None:
     lone = Lone(static=True, fetch_max_wait_ms=10).follow()
-    asked = asked_of_the_leader(lone, "UpdateRaftVoter")
-    told = CurrentLeader(leader, EPOCH + 1, "elsewhere", 9)
-    lone.tell(asked, UpdateRaftVoterResponse(current_leader=told))
+    send = request_to_the_leader(lone, "UpdateRaftVoter")
+    new_leader = CurrentLeader(leader, EPOCH + 1, "elsewhere", 9)
+    lone.answer(send, UpdateRaftVoterResponse(current_leader=new_leader))
     assert (lone.core.epoch, lone.core.leader_id, lone.core.state) == (EPOCH + 1, leader, State.FOLLOWER)
     (at,) = lone.sent("Fetch")
     assert (at.destination.node_id, at.destination.host, at.destination.port) == (leader, "elsewhere", 9)
@@ -309,7 +310,7 @@ def test_the_largest_epoch_is_still_one() -> None:
 def test_requests_name_the_cluster() -> None:
     follower = Lone().follow()
     prospective = Lone()
-    prospective.stand()
+    prospective.become_prospective()
     leader = leader_of_its_epoch()
     leader.step(ResignRequested(LEADS))
     sends = [*follower.sent("Fetch"), *prospective.sent("Vote"), *leader.sent("EndQuorumEpoch")]

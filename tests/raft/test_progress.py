@@ -1,4 +1,4 @@
-"""Each replica's progress, as its leader sees it: which have caught up, successors, and the text form."""
+"""The leader's view of each replica's progress: which are caught up, successors, and the text form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NODES = [node_config(one).voter_node for one in range(4)]
 
 
 def progress(*ids: int) -> Progress:
-    """As replica 0 sees the voters of these ids."""
+    """Replica 0's view of the voters with these ids."""
     return Progress(NODES[0].key, VoterSet.of(*(NODES[one] for one in ids)))
 
 

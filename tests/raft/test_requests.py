@@ -35,7 +35,7 @@ def world() -> World:
 
 def answer(world: World, message: Message, version: int | None = None) -> Any:
     world.ask(1, object(), message, version)
-    return world.answers[world.last_asked][1]
+    return world.answers[world.last_request_id][1]
 
 
 def vote_request(
@@ -95,9 +95,9 @@ def test_vote_for_another_cluster_or_topic_is_refused_as_a_whole(
     ],
 )
 def test_invalid_vote_request_is_refused(world: World, request_: vote.VoteRequest, error: ErrorCode) -> None:
-    told = partition(answer(world, request_))
-    assert (told.error_code, told.vote_granted) == (error, False)
-    assert (told.leader_id, told.leader_epoch) == (1, 1)
+    response = partition(answer(world, request_))
+    assert (response.error_code, response.vote_granted) == (error, False)
+    assert (response.leader_id, response.leader_epoch) == (1, 1)
     assert world.core(1).is_leader
 
 
@@ -106,8 +106,8 @@ def test_leader_grants_no_vote_of_its_epoch_and_names_its_address(world: World, 
     request = vote_request(last=(99, 0))
     if version == 0:
         request.voter_id = -1
-        asked = request.topics[0].partitions[0]
-        asked.replica_directory_id = asked.voter_directory_id = bytes(16)
+        candidacy = request.topics[0].partitions[0]
+        candidacy.replica_directory_id = candidacy.voter_directory_id = bytes(16)
     response = answer(world, request, version)
     assert partition(response).vote_granted is False
     assert [one.host for one in response.node_endpoints] == (["n1"] if version else [])
@@ -117,8 +117,8 @@ def test_leader_grants_no_vote_of_its_epoch_and_names_its_address(world: World, 
 def test_vote_of_a_higher_epoch_ends_the_leadership_and_is_granted_for_a_log_as_long(
     world: World, log_end: tuple[int, int]
 ) -> None:
-    told = partition(answer(world, vote_request(epoch=7, last=log_end)))
-    assert told.vote_granted is (log_end[0] >= 3)
+    response = partition(answer(world, vote_request(epoch=7, last=log_end)))
+    assert response.vote_granted is (log_end[0] >= 3)
     assert (world.core(1).state, world.core(1).epoch) == (State.UNATTACHED, 7)
 
 
@@ -129,8 +129,8 @@ def test_second_candidate_of_an_epoch_gets_no_vote_and_the_first_gets_it_again(w
 
 
 def test_leader_grants_no_pre_vote_of_its_epoch__kip996(world: World) -> None:
-    told = partition(answer(world, vote_request(last=(99, 1), pre_vote=True)))
-    assert told.vote_granted is False
+    response = partition(answer(world, vote_request(last=(99, 1), pre_vote=True)))
+    assert response.vote_granted is False
     assert world.core(1).is_leader
 
 
@@ -228,10 +228,10 @@ def test_unservable_fetch_snapshot_is_refused_with_an_error__kip630(
 def test_fetch_snapshot_returns_a_piece_and_the_size_of_the_whole(
     with_snapshot: World, position: int, max_bytes: int, piece: int
 ) -> None:
-    told = partition(answer(with_snapshot, snapshot_request(position=position, max_bytes=max_bytes)))
-    assert bytes(told.unaligned_records) == bytes(range(100))[position : position + piece]
-    assert (told.size, told.position, told.snapshot_id.end_offset) == (100, position, 3)
-    effect, _ = with_snapshot.answers[with_snapshot.last_asked]
+    response = partition(answer(with_snapshot, snapshot_request(position=position, max_bytes=max_bytes)))
+    assert bytes(response.unaligned_records) == bytes(range(100))[position : position + piece]
+    assert (response.size, response.position, response.snapshot_id.end_offset) == (100, position, 3)
+    effect, _ = with_snapshot.answers[with_snapshot.last_request_id]
     assert isinstance(effect, RespondSnapshot)
 
 
@@ -239,11 +239,11 @@ def test_metadata_partition_gets_the_spare_bytes_of_others__kip630(
     with_snapshot: World,
 ) -> None:
     request = snapshot_request(max_bytes=40)
-    asked = request.topics[0].partitions[0]
-    other = snapshot.PartitionSnapshot(1, 1, asked.snapshot_id, 0, asked.replica_directory_id)
+    piece = request.topics[0].partitions[0]
+    other = snapshot.PartitionSnapshot(1, 1, piece.snapshot_id, 0, piece.replica_directory_id)
     request.topics[0].partitions.insert(0, other)
-    told = partition(answer(with_snapshot, request))
-    assert (told.index, len(told.unaligned_records)) == (0, 40)
+    response = partition(answer(with_snapshot, request))
+    assert (response.index, len(response.unaligned_records)) == (0, 40)
     request.topics.append(snapshot.TopicSnapshot("other", [other]))
     assert answer(with_snapshot, request).error_code == ErrorCode.INVALID_REQUEST
 
@@ -312,8 +312,8 @@ def test_impossible_change_of_the_voters_is_refused_with_an_error__kip853(
 def test_new_voter_that_cannot_be_asked_for_its_versions_is_not_added(world: World) -> None:
     world.ask(1, "add", add_request())
     world.run(100)
-    told: Any = world.answers["add"][1]
-    assert told.error_code == ErrorCode.REQUEST_TIMED_OUT
+    response: Any = world.answers["add"][1]
+    assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
 def test_new_voter_that_does_not_fetch_is_not_added(world: World) -> None:
@@ -323,9 +323,9 @@ def test_new_voter_that_does_not_fetch_is_not_added(world: World) -> None:
     world.start(2)
     world.ask(1, "add", add_request())
     world.run(100)
-    told: Any = world.answers["add"][1]
-    assert told.error_code == ErrorCode.REQUEST_TIMED_OUT
-    assert "lags" in told.error_message
+    response: Any = world.answers["add"][1]
+    assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert "lags" in response.error_message
 
 
 @pytest.mark.parametrize(
@@ -352,9 +352,9 @@ def test_no_change_begins_before_a_commit_in_the_epoch__kip853(message: Message)
 def test_update_of_a_voter_writes_its_new_endpoints(world: World) -> None:
     request = update_request()
     request.listeners[0].port = 9999
-    told = answer(world, request)
-    assert told.error_code == ErrorCode.NONE
-    assert (told.current_leader.leader_id, told.current_leader.host) == (1, "n1")
+    response = answer(world, request)
+    assert response.error_code == ErrorCode.NONE
+    assert (response.current_leader.leader_id, response.current_leader.host) == (1, "n1")
     world.run(10)
     assert [one.port for one in world.core(1).voters.listeners(1)] == [9999]
     assert world.core(1).high_watermark == 4

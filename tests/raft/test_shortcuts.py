@@ -50,23 +50,23 @@ def test_answer_without_news_is_shared_until_it_changes() -> None:
     replica = world.core(1)._replica
     leader: Any = replica.role
 
-    def told(version: int, listener: str) -> Any:
-        said = fetch_answers.nothing(replica, leader, version, listener)
+    def cached_answer(version: int, listener: str) -> Any:
+        answer = fetch_answers.nothing(replica, leader, version, listener)
         fresh, _ = answers.fetch(replica, version, listener, ErrorCode.NONE, leader.high_watermark)
-        assert said == fresh
-        assert fetch_answers.nothing(replica, leader, version, listener) is said
-        return said
+        assert answer == fresh
+        assert fetch_answers.nothing(replica, leader, version, listener) is answer
+        return answer
 
     callers = [(13, "CONTROLLER"), (17, "CONTROLLER"), (17, "OTHER"), (18, "CONTROLLER")]
-    first = [told(*caller) for caller in callers]
+    first = [cached_answer(*caller) for caller in callers]
     world.step(1, AppendRequested(1, [b"record"], world.core(1).epoch))
     world.run(10)
-    moved = [told(*caller) for caller in callers]
+    moved = [cached_answer(*caller) for caller in callers]
     assert all(now != then for now, then in zip(moved, first, strict=True))
     end = OffsetAndEpoch(world.core(1).high_watermark, world.core(1).epoch)
     world.step(1, SnapshotTaken(end, 100))
     world.step(1, LogStartMoved(end.offset))
-    assert all(now != then for now, then in zip([told(*one) for one in callers], moved, strict=True))
+    assert all(now != then for now, then in zip([cached_answer(*one) for one in callers], moved, strict=True))
 
 
 @pytest.mark.parametrize("with_snapshot", [False, True])

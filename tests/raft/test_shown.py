@@ -1,4 +1,4 @@
-"""What objects of the core show of themselves in a test, a trace or a debugger: one line each."""
+"""The text form of the core's objects in a test, a trace or a debugger: one line each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_replica_shows_its_epoch_leader_log_and_deadline() -> None:
 
 def test_a_core_that_waits_for_nothing_shows_no_deadline() -> None:
     lone = Lone(voters=())
-    assert lone.core.deadline_ms() is not None  # its fetch times out
+    assert lone.core.deadline_ms() is not None  # the fetch times out
     lone.core._deadline_ms = None
     assert repr(lone.core) == f"<Unattached {key_of(1)} epoch {EPOCH}, log end 10, hw -1>"
 

@@ -1,4 +1,4 @@
-"""One voter: it elects itself, commits by its own sync, and leaves at once."""
+"""A single voter: it elects itself, commits by its own sync, and shuts down at once."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from tests.raft.world import World, directory_id
 def one_voter(*, static: bool = False, autosync: bool = True, **options: int) -> tuple[World, list[Effect]]:
     world = World()
     world.autosync = autosync
-    seen: list[Effect] = []
-    world.log = lambda node_id, effect: seen.append(effect)
+    effects: list[Effect] = []
+    world.log = lambda node_id, effect: effects.append(effect)
     world.add_voters([1], static=static, **options)
     world.start(1)
-    return world, seen
+    return world, effects
 
 
 def kinds(effects: list[Effect]) -> list[str]:
@@ -53,20 +53,20 @@ def kinds(effects: list[Effect]) -> list[str]:
 
 @pytest.mark.parametrize("static", [False, True])
 def test_single_voter_leads_in_its_first_step__kip595(static: bool) -> None:
-    world, seen = one_voter(static=static, autosync=False)
+    world, effects = one_voter(static=static, autosync=False)
     core = world.core(1)
     assert (core.state, core.epoch, core.leader_id) == (State.LEADER, 1, 1)
-    assert isinstance(seen[0], PersistElection)
-    assert (seen[0].state.leader_id, seen[0].version) == (1, 0 if static else 1)
-    assert not any(isinstance(effect, HighWatermarkMoved | LeadershipChanged) for effect in seen)
-    seen.clear()
+    assert isinstance(effects[0], PersistElection)
+    assert (effects[0].state.leader_id, effects[0].version) == (1, 0 if static else 1)
+    assert not any(isinstance(effect, HighWatermarkMoved | LeadershipChanged) for effect in effects)
+    effects.clear()
     world.sync(1)
-    assert seen == [HighWatermarkMoved(core.log_end_offset), LeadershipChanged(1, 1, True)]
+    assert effects == [HighWatermarkMoved(core.log_end_offset), LeadershipChanged(1, 1, True)]
 
 
 def test_first_batch_of_a_dynamic_quorum_has_kraft_version_and_voters__kip853() -> None:
-    world, seen = one_voter()
-    appended = next(effect for effect in seen if isinstance(effect, AppendRecords))
+    world, effects = one_voter()
+    appended = next(effect for effect in effects if isinstance(effect, AppendRecords))
     (batch,) = iter_batches(appended.data)
     messages = [record.message for record in control_records(batch)]
     change, version, voters = messages
@@ -79,103 +79,103 @@ def test_first_batch_of_a_dynamic_quorum_has_kraft_version_and_voters__kip853() 
 
 
 def test_first_batch_of_a_static_quorum_is_a_leader_change_alone() -> None:
-    world, seen = one_voter(static=True)
-    appended = next(effect for effect in seen if isinstance(effect, AppendRecords))
+    world, effects = one_voter(static=True)
+    appended = next(effect for effect in effects if isinstance(effect, AppendRecords))
     (batch,) = iter_batches(appended.data)
     assert [type(record.message) for record in control_records(batch)] == [LeaderChangeMessage]
     assert world.core(1).kraft_version == 0
 
 
 def test_voters_are_written_to_the_log_once() -> None:
-    world, seen = one_voter()
+    world, effects = one_voter()
     world.run(10)
     world.crash(1)
-    seen.clear()
+    effects.clear()
     world.start(1)
-    appended = next(effect for effect in seen if isinstance(effect, AppendRecords))
+    appended = next(effect for effect in effects if isinstance(effect, AppendRecords))
     (batch,) = iter_batches(appended.data)
     assert [type(record.message) for record in control_records(batch)] == [LeaderChangeMessage]
     assert world.core(1).epoch == 2
 
 
 def test_append_commits_when_it_is_synced_and_not_before() -> None:
-    world, seen = one_voter()
+    world, effects = one_voter()
     world.run(10)
     world.autosync = False
-    seen.clear()
+    effects.clear()
     world.step(1, AppendRequested("a", [b"x", b"y"], 1))
-    assert kinds(seen) == ["AppendAccepted", "AppendRecords", "SyncLog"]
-    assert seen[0] == AppendAccepted("a", 3, 5, 1)
-    seen.clear()
+    assert kinds(effects) == ["AppendAccepted", "AppendRecords", "SyncLog"]
+    assert effects[0] == AppendAccepted("a", 3, 5, 1)
+    effects.clear()
     world.sync(1)
-    assert seen == [HighWatermarkMoved(5), AppendCommitted("a", 5)]
+    assert effects == [HighWatermarkMoved(5), AppendCommitted("a", 5)]
 
 
 def test_appends_that_arrive_during_a_sync_share_the_next_one() -> None:
-    world, seen = one_voter()
+    world, effects = one_voter()
     world.run(10)
     world.autosync = False
-    seen.clear()
+    effects.clear()
     for name in "abc":
         world.step(1, AppendRequested(name, [b"x"], 1))
-    assert kinds(seen).count("SyncLog") == 1
+    assert kinds(effects).count("SyncLog") == 1
     world.nodes[1].disk.synced_end = 4
     world.step(1, RecordsSynced(4))
-    assert [effect for effect in seen if isinstance(effect, SyncLog)] == [SyncLog(4), SyncLog(6)]
-    assert AppendCommitted("a", 4) in seen and AppendCommitted("b", 6) not in seen
+    assert [effect for effect in effects if isinstance(effect, SyncLog)] == [SyncLog(4), SyncLog(6)]
+    assert AppendCommitted("a", 4) in effects and AppendCommitted("b", 6) not in effects
     world.sync(1)
-    assert AppendCommitted("b", 6) in seen and AppendCommitted("c", 6) in seen
+    assert AppendCommitted("b", 6) in effects and AppendCommitted("c", 6) in effects
 
 
 def test_an_empty_append_waits_for_the_commit_of_earlier_records() -> None:
-    world, seen = one_voter()
+    world, effects = one_voter()
     world.run(10)
-    seen.clear()
+    effects.clear()
     world.step(1, AppendRequested("now", [], 1))
-    assert seen == [AppendAccepted("now", 3, 3, 1), AppendCommitted("now", 3)]
+    assert effects == [AppendAccepted("now", 3, 3, 1), AppendCommitted("now", 3)]
     world.autosync = False
     world.step(1, AppendRequested("a", [b"x"], 1))
     world.step(1, AppendRequested("read", [], 1))
-    assert AppendCommitted("read", 4) not in seen
+    assert AppendCommitted("read", 4) not in effects
     world.sync(1)
-    assert AppendCommitted("read", 4) in seen
+    assert AppendCommitted("read", 4) in effects
 
 
 def test_a_batch_holds_no_more_bytes_than_the_configured_maximum() -> None:
-    world, seen = one_voter(max_batch_bytes=1000)
+    world, effects = one_voter(max_batch_bytes=1000)
     world.run(10)
-    seen.clear()
+    effects.clear()
     values = [bytes(100)] * 12
     world.step(1, AppendRequested("atomic", values, 1))
-    assert seen == [AppendRefused("atomic", ErrorCode.RECORD_LIST_TOO_LARGE)]
-    seen.clear()
+    assert effects == [AppendRefused("atomic", ErrorCode.RECORD_LIST_TOO_LARGE)]
+    effects.clear()
     world.step(1, AppendRequested("any", values, 1, atomic=False))
-    appended = [one for one in seen if isinstance(one, AppendRecords)]
+    appended = [one for one in effects if isinstance(one, AppendRecords)]
     assert len(appended) == 2
     assert all(len(one.data) <= 1000 for one in appended)
 
 
 @pytest.mark.parametrize("epoch", [0, 2])
 def test_append_decided_in_another_epoch_is_refused(epoch: int) -> None:
-    world, seen = one_voter()
+    world, effects = one_voter()
     world.run(10)
-    seen.clear()
+    effects.clear()
     world.step(1, AppendRequested("a", [b"x"], epoch))
-    assert seen == [AppendRefused("a", ErrorCode.NOT_CONTROLLER)]
+    assert effects == [AppendRefused("a", ErrorCode.NOT_CONTROLLER)]
 
 
 def test_oversized_atomic_append_is_refused_and_any_other_is_split() -> None:
-    world, seen = one_voter()
+    world, effects = one_voter()
     world.run(10)
-    seen.clear()
+    effects.clear()
     values = [bytes(1 << 20)] * 9
     world.step(1, AppendRequested("atomic", values, 1))
-    assert seen == [AppendRefused("atomic", ErrorCode.RECORD_LIST_TOO_LARGE)]
-    seen.clear()
+    assert effects == [AppendRefused("atomic", ErrorCode.RECORD_LIST_TOO_LARGE)]
+    effects.clear()
     world.step(1, AppendRequested("any", values, 1, atomic=False))
-    spans = [(one.base_offset, one.end_offset) for one in seen if isinstance(one, AppendRecords)]
+    spans = [(one.base_offset, one.end_offset) for one in effects if isinstance(one, AppendRecords)]
     assert spans == [(3, 7), (7, 12)]
-    assert AppendAccepted("any", 3, 12, 1) in seen
+    assert AppendAccepted("any", 3, 12, 1) in effects
 
 
 def test_restart_does_not_lead_the_same_epoch_again() -> None:
@@ -189,7 +189,7 @@ def test_restart_does_not_lead_the_same_epoch_again() -> None:
 
 
 def test_unsynced_records_are_gone_after_a_crash_and_were_never_committed() -> None:
-    world, seen = one_voter()
+    world, effects = one_voter()
     world.run(10)
     world.autosync = False
     world.step(1, AppendRequested("a", [b"x"], 1))
@@ -197,18 +197,18 @@ def test_unsynced_records_are_gone_after_a_crash_and_were_never_committed() -> N
     world.autosync = True
     world.start(1)
     world.run(10)
-    assert AppendCommitted("a", 4) not in seen
+    assert AppendCommitted("a", 4) not in effects
     assert world.core(1).log_end_offset == 4  # the second epoch's LeaderChange has its offset
 
 
 def test_resigning_aborts_what_is_not_committed_and_the_next_epoch_is_led_again() -> None:
-    world, seen = one_voter()
+    world, effects = one_voter()
     world.run(10)
     world.autosync = False
     world.step(1, AppendRequested("a", [b"x"], 1))
-    seen.clear()
+    effects.clear()
     world.step(1, ResignRequested(1))
-    assert AppendAborted("a") in seen and LeadershipChanged(1, None, False) in seen
+    assert AppendAborted("a") in effects and LeadershipChanged(1, None, False) in effects
     assert world.core(1).state is State.RESIGNED
     world.autosync = True
     world.sync(1)
@@ -217,30 +217,30 @@ def test_resigning_aborts_what_is_not_committed_and_the_next_epoch_is_led_again(
 
 
 def test_shutdown_completes_once_everything_is_synced() -> None:
-    world, seen = one_voter()
+    world, effects = one_voter()
     world.run(10)
     world.autosync = False
     world.step(1, AppendRequested("a", [b"x"], 1))
     world.ask(1, "parked", broker_fetch(7, 1, 4, 1, 3, max_wait_ms=60_000))
     world.step(1, ShutdownRequested(5_000))
-    assert ShutdownCompleted(True) not in seen
-    seen.clear()
+    assert ShutdownCompleted(True) not in effects
+    effects.clear()
     world.sync(1)
-    assert AppendCommitted("a", 4) in seen
-    assert seen[-1] == ShutdownCompleted(True)
+    assert AppendCommitted("a", 4) in effects
+    assert effects[-1] == ShutdownCompleted(True)
     assert "parked" in world.answers
     world.step(1, AppendRequested("late", [b"x"], 1))
-    assert seen[-1] == AppendRefused("late", ErrorCode.NOT_CONTROLLER)
+    assert effects[-1] == AppendRefused("late", ErrorCode.NOT_CONTROLLER)
 
 
 def test_shutdown_gives_up_when_its_time_is_over() -> None:
-    world, seen = one_voter()
+    world, effects = one_voter()
     world.run(10)
     world.autosync = False
     world.step(1, AppendRequested("a", [b"x"], 1))
     world.step(1, ShutdownRequested(5_000))
     world.run(5_000)
-    assert seen[-1] == ShutdownCompleted(False)
+    assert effects[-1] == ShutdownCompleted(False)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

@@ -14,7 +14,7 @@ ELECTION = QuorumStateData(leader_id=-1, leader_epoch=EPOCH - 1)
 
 
 def only_a_snapshot() -> Lone:
-    """Of the first ten records; the log behind them is empty."""
+    """A voter with a snapshot of the first ten records and an empty log after it."""
     return Lone(ELECTION, log_start=LOG_END.offset, log_end=LOG_END, snapshots={LOG_END: 100})
 
 
@@ -32,9 +32,9 @@ def test_it_votes_for_a_log_at_least_as_long_as_the_snapshot(
 
 def test_it_starts_an_election_with_the_end_of_the_snapshot() -> None:
     lone = only_a_snapshot()
-    for send in (*lone.stand(), *lone.run_for_leader()):
-        asked = send.message.topics[0].partitions[0]  # type: ignore[attr-defined]
-        assert (asked.last_offset, asked.last_offset_epoch) == LOG_END
+    for send in (*lone.become_prospective(), *lone.become_candidate()):
+        partition = send.message.topics[0].partitions[0]  # type: ignore[attr-defined]
+        assert (partition.last_offset, partition.last_offset_epoch) == LOG_END
 
 
 def test_its_leadership_starts_at_the_end_of_the_snapshot() -> None:
@@ -48,7 +48,7 @@ def test_its_leadership_starts_at_the_end_of_the_snapshot() -> None:
         "a replica with the snapshot gets the records behind it"
     )
     for offset, of_epoch in ((0, 0), (9, 4), (10, 3)):
-        told = partition_of(lone.ask(fetch(3, epoch, offset, of_epoch)))
-        assert OffsetAndEpoch(told.snapshot_id.end_offset, told.snapshot_id.epoch) == LOG_END
+        partition = partition_of(lone.ask(fetch(3, epoch, offset, of_epoch)))
+        assert OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch) == LOG_END
     lone.ask(fetch(2, epoch, lone.core.log_end_offset, epoch))
     assert lone.core.high_watermark == lone.core.log_end_offset

@@ -56,14 +56,14 @@ def test_resigned_is_entered_again_in_its_epoch_only_by_a_start() -> None:
 
 @pytest.mark.parametrize("state", State)
 def test_no_state_is_a_dead_end(state: State) -> None:
-    seen, todo = {state}, [state]
+    reached, todo = {state}, [state]
     while todo:
         at = todo.pop()
         for (source, _), target in TRANSITIONS.items():
-            if source is at and target not in seen:
-                seen.add(target)
+            if source is at and target not in reached:
+                reached.add(target)
                 todo.append(target)
-    assert seen == set(State)
+    assert reached == set(State)
 
 
 def test_diagram_in_the_docs_is_drawn_from_the_table() -> None:

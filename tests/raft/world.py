@@ -1,7 +1,7 @@
 """A small world for cores: a clock, a network and disks in memory, and the invariants checked at every event.
 
-Messages go through the real codecs.  A disk loses in a crash what was not synced.  Everything is
-deterministic: the same calls make the same history.
+Messages go through the real codecs. A crashed disk loses what was not synced. Everything is deterministic:
+the same calls make the same history.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Disk:
 
     def drop_below(self, start_offset: int) -> None:
         self.batches = [batch for batch in self.batches if batch[1] > start_offset]
-        self.snapshots = {one: data for one, data in self.snapshots.items() if one.offset >= start_offset}
+        self.snapshots = {at: data for at, data in self.snapshots.items() if at.offset >= start_offset}
         self.start_offset = start_offset
 
     def lose_unsynced(self) -> None:
@@ -173,7 +173,7 @@ class Disk:
     def durable_state(self) -> DurableState:
         epochs: list[tuple[int, int]] = []
         history = ControlRecordHistory(self.static_voters)
-        newest = max(self.snapshots, key=lambda one: (one.epoch, one.offset), default=None)
+        newest = max(self.snapshots, key=lambda at: (at.epoch, at.offset), default=None)
         if newest is not None:
             history.read(self.snapshots[newest], at_offset=newest.offset - 1)
         for base_offset, _, epoch, data in self.batches:
@@ -183,7 +183,9 @@ class Disk:
         sizes = {key: len(data) for key, data in self.snapshots.items()}
         log = LogView(self.start_offset, self.end, epochs, sizes)
         parts = [
-            PartialSnapshot(one, len(it), bytes(it[-TAIL_BYTES:])) for one, it in self.part.items() if it
+            PartialSnapshot(at, len(data), bytes(data[-TAIL_BYTES:]))
+            for at, data in self.part.items()
+            if data
         ]
         partial = parts[0] if parts else None
         return DurableState(self.election[0] if self.election else None, log, history, partial)
@@ -205,8 +207,8 @@ class Node:
 
 
 class World:
-    """Nodes by id.  `log` is called with every effect, `stepped` after every step of a node; `autosync`
-    makes syncs take a millisecond, else `sync` must be called."""
+    """Nodes by id. `log` is called with every effect, `stepped` after every step of a node. With `autosync`
+    a sync ends after a millisecond, else when the test calls `sync`."""
 
     def __init__(self, *, seed: int = 0, check: bool = True) -> None:
         self.now_ms = START_MS
@@ -222,13 +224,11 @@ class World:
         self.log: Callable[[int, Effect], None] = lambda node_id, effect: None
         self.stepped: Callable[[int], None] = lambda node_id: None
         self.answers: dict[Any, tuple[Effect, Message]] = {}  # to clients, by request id
-        self.last_asked: Any = None
+        self.last_request_id: Any = None
         self.invariants = Invariants() if check else None
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
-        self.fetch_versions: dict[
-            int, int
-        ] = {}  # the highest that a node offers, where that is not the newest
+        self.fetch_versions: dict[int, int] = {}  # by node: its highest version, if that is not the newest
         self._incarnation: dict[int, int] = {}
         self._in_flight: dict[Source, int] = {}  # -> the destination
 
@@ -237,7 +237,7 @@ class World:
     def add_voters(
         self, ids: Iterable[int], *, static: bool = False, servers: Iterable[int] = (), **options: Any
     ) -> None:
-        """Formatted replicas; the addresses of `servers` are known to them besides their own."""
+        """Add formatted replicas; their bootstrap servers are all of them and `servers`."""
         ids = list(ids)
         configs = {node_id: node_config(node_id, **options) for node_id in ids}
         if static:
@@ -257,7 +257,7 @@ class World:
             self.nodes[node_id] = Node(full, disk, self.seed * 1000 + node_id)
 
     def add_observer(self, node_id: int, *, generation: int = 0, **options: Any) -> Node:
-        """A replica that starts with nothing but the others' addresses."""
+        """Add a replica that starts only with the addresses of the others."""
         servers = tuple(
             (node.config.listeners[0].host, node.config.listeners[0].port) for node in self.nodes.values()
         )
@@ -276,7 +276,7 @@ class World:
         self.step(node_id, Started())
 
     def crash(self, node_id: int, *, silent: bool = False) -> None:
-        """kill -9: the kernel resets its connections; silent: the host is gone, and no peer is notified."""
+        """kill -9: the kernel resets the node's connections. `silent`: the host is gone without a reset."""
         node = self.nodes[node_id]
         node.core = None
         node.disk.lose_unsynced()
@@ -291,14 +291,14 @@ class World:
     # --- running ---
 
     def later(self, delay_ms: int, node_id: int, event: Event) -> None:
-        """Notify that node later, if it is not restarted before."""
+        """Bring the node an event after a delay, unless it stops or restarts before."""
         incarnation = self._incarnation.get(node_id, 0)
 
-        def tell() -> None:
+        def step_if_running() -> None:
             if self._incarnation.get(node_id, 0) == incarnation and self.nodes[node_id].core is not None:
                 self.step(node_id, event)
 
-        self._at(delay_ms, tell)
+        self._at(delay_ms, step_if_running)
 
     def _at(self, delay_ms: int, action: Callable[[], None]) -> None:
         self._sequence += 1
@@ -317,7 +317,9 @@ class World:
         return effects
 
     def run(self, duration_ms: int, *, until: Callable[[], bool] | None = None) -> bool:
-        """Let time pass: messages arrive, syncs end, deadlines come.  Ends early when `until` holds."""
+        """Let time pass: messages arrive, syncs end, deadlines come. End early, and return true, when `until`
+        holds.
+        """
         end_ms = self.now_ms + duration_ms
         for _ in range(200_000):
             if until is not None and until():
@@ -382,10 +384,11 @@ class World:
     def ask(self, node_id: int, request_id: Any, message: Message, version: int | None = None) -> None:
         """Send a client's request; its answer appears in `answers`."""
         version = version_of(message) if version is None else version
-        self.last_asked = request_id
+        self.last_request_id = request_id
         self.step(node_id, RequestReceived(request_id, over_the_wire(message, version), version, LISTENER))
         if self.invariants and isinstance(message, FetchRequest):
-            self.invariants.asked(self.nodes[node_id], request_id, self.now_ms + message.max_wait_ms)
+            deadline_ms = self.now_ms + message.max_wait_ms
+            self.invariants.request_received(self.nodes[node_id], request_id, deadline_ms)
 
     # --- effects ---
 
@@ -499,7 +502,7 @@ class World:
             self.answers[effect.request_id] = effect, over_the_wire(message, effect.version)
 
     def answer(self, source: Source, from_id: int, message: Message, version: int) -> None:
-        """Bring a node the answer of another one, if it still runs."""
+        """Bring a node the answer of another one, if the node still runs."""
         node_id, incarnation, send_id = source
         self._in_flight.pop(source, None)
         if (from_id, node_id) in self.cut or self._incarnation[node_id] != incarnation:
