@@ -1,4 +1,4 @@
-"""`kraftd sim` prints the result of a seed and how to run it again; its exit code says which result it is."""
+"""`kraftd sim` prints a seed's result and the command that runs it again; the exit code says which it is."""
 
 from __future__ import annotations
 

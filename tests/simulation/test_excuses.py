@@ -1,4 +1,4 @@
-"""Liveness is not asked for where a removed voter disturbs the quorum for want of pre-votes; only there."""
+"""Liveness is required unless a removed voter without pre-votes disturbs the quorum."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SEEDS = 20
 
 
 class Removed:
-    """Three voters; one that does not lead is removed while it is cut off, and has not learnt it."""
+    """Three voters; a follower is removed while it is cut off, so it does not know of its removal."""
 
     def __init__(self, *, old: bool) -> None:
         options = draw_options(1)._replace(**THREE, loss=0.0, slow_chance=0.0, sync_us=(50, 500))

@@ -1,4 +1,4 @@
-"""docs/invariants.md against the code: each invariant has its row, each row names what exists."""
+"""docs/invariants.md against the code: each invariant has a row, each row names existing code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_rows_name_each_planted_defect_at_the_invariant_that_detects_it() -> Non
 
 
 def _with_ranges(text: str) -> str:
-    """`L1-L6` and `C3 to C10` name all between them."""
+    """The text and all names between the ends of ranges such as `L1-L6` and `C3 to C10`."""
     for letter, first, last in re.findall(r"\b([SCDL])(\d+)(?:-| to )[SCDL](\d+)\b", text):
         text += "".join(f" {letter}{number}" for number in range(int(first), int(last) + 1))
     return text

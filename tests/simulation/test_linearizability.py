@@ -1,10 +1,10 @@
-"""Histories of one register that fit an order, and such that do not."""
+"""Histories of one register that fit a sequential order, and histories that fit none."""
 
 from __future__ import annotations
 
 from kraftd.simulation.checkers.linearizability import linearizable
 
-CREATED, DELETED = (False, True), (True, False)  # saw, left
+CREATED, DELETED = (False, True), (True, False)  # the state before the step, the state after it
 
 
 def test_sequential_steps_fit() -> None:

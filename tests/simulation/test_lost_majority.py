@@ -1,4 +1,4 @@
-"""Worlds that lose a majority of their voters and go on from one survivor keep every invariant."""
+"""Worlds that lose a majority of their voters and continue from one survivor keep every invariant."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def take_the_next_epoch(patch: Any) -> None:
 
 
 def keep_the_voters(patch: Any) -> None:
-    """The recovery names no voters: those that are lost still count."""
+    """The recovery names no voters, so the lost ones still count."""
     batch = sole_voter._batch
     patch.setattr(sole_voter, "_batch", lambda node_id, voters, *rest: batch(node_id, None, *rest))
 
 
 def sync_nothing(patch: Any) -> None:
-    """The recovery is done before it is durable."""
+    """The recovery ends before its records are durable."""
     opening = sole_voter.open_log
 
     def without_sync(*arguments: Any) -> Any:
@@ -46,7 +46,7 @@ def sync_nothing(patch: Any) -> None:
     patch.setattr(sole_voter, "open_log", without_sync)
 
 
-MUTANTS: dict[Any, tuple[tuple[str, ...], int]] = {  # noticed by, and the seed to begin with
+MUTANTS: dict[Any, tuple[tuple[str, ...], int]] = {  # the invariants that notice it, and the first seed
     take_the_next_epoch: (("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "core"), 30),
     keep_the_voters: (("L1",), 0),
     sync_nothing: (("D1",), 0),

@@ -1,7 +1,7 @@
-"""Worlds of many seeds keep every invariant, with everything going wrong that can.
+"""Worlds of many seeds with all kinds of faults keep every invariant.
 
-Always the same seeds, so that it fails for what was changed only; `kraftd sim --first N` runs others.
-It takes both cores for minutes: `make test` runs it alone.
+The seeds are always the same, so only a change of the code makes the test fail; `kraftd sim --first N` runs
+others. The test takes all cores for minutes: `make test` runs it alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Each planted defect is noticed by the invariant that it breaks, and each invariant has one to notice."""
+"""Each planted defect is noticed by the invariant that it breaks, and each invariant notices a defect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MUTANTS: dict[Any, Planted] = {
     **sessions.ALL,
 }
 SEEDS = 40
-# Those that the simulator's code names when one is broken.
+# The names that the simulator's code reports when an invariant is broken.
 INVARIANTS = {
     name
     for file in Path(simulation.__path__[0]).rglob("*.py")
@@ -35,7 +35,7 @@ def test_planted_defect_breaks_its_invariant(mutant: Any, monkeypatch: pytest.Mo
     for seed in range(SEEDS):
         violation = planted.run(seed)
         if violation is not None:
-            # The core refuses some of it itself: a replica that sees the impossible stops.
+            # The core notices some defects itself: a replica stops when its state is impossible.
             assert violation.invariant in (*planted.noticed_by, "core"), f"seed {seed}: {violation}"
             return
     pytest.fail(f"{SEEDS} seeds did not notice it")

@@ -31,7 +31,7 @@ def test_writing_the_trace_as_text_does_not_change_the_history() -> None:
 
 
 def test_a_world_leaves_no_objects_in_memory() -> None:
-    others = _hosts()  # that tests before this one hold still
+    others = _hosts()  # objects that earlier tests still hold
     for seed in range(2000, 2003):
         run_seed(seed)
     assert not [one for one in _hosts() if not any(one is other for other in others)]
@@ -56,11 +56,11 @@ def test_a_failure_shrinks_to_fewer_faults_with_the_same_violation(monkeypatch: 
 
 
 def test_actions_of_one_moment_run_in_the_order_of_their_planning() -> None:
-    schedule, seen = Schedule(), []
+    schedule, numbers = Schedule(), []
     for number in range(5):
-        schedule.at(10, seen.append, number)
+        schedule.at(10, numbers.append, number)
     schedule.run_until(11)
-    assert seen == [0, 1, 2, 3, 4]
+    assert numbers == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("rate_ppm", [-50_000, 0, 50_000])

@@ -1,1 +1,1 @@
-"""Defects to plant, one a function; each names the invariant that has to notice it."""
+"""Defects to plant, one per function; each names the invariant that has to notice it."""

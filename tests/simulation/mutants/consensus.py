@@ -1,4 +1,4 @@
-"""Defects of the consensus core: those that histories of cores alone show, too (tests/raft), and others."""
+"""Defects of the consensus core: some that histories of cores alone show too (tests/raft), and others."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ from tests.simulation.mutants.planted import FAST, Planted
 
 
 def vote_before_it_is_durable(patch: Any) -> None:
-    """S3: the vote is sent, and not written."""
+    """S3: a vote is sent, but not written."""
     patch.setattr(Replica, "persist_election", lambda self: None)
 
 
 def hold_on_without_a_quorum(patch: Any) -> None:
-    """S16: a leader goes on although no voter fetches from it."""
+    """S16: a leader keeps leading although no voter fetches from it."""
     patch.setattr(Replica, "check_quorum_deadline_ms", lambda self: self.now_ms + 3_600_000)
 
 
 def heed_other_clusters(patch: Any) -> None:
-    """S17: the cluster id is not looked at."""
+    """S17: a replica ignores the cluster id."""
     patch.setattr(checks, "cluster_id", lambda replica, cluster_id: ErrorCode.NONE)
 
 
 def change_voters_at_will(patch: Any) -> None:
-    """S13: a change of the voters does not wait for the one before."""
+    """S13: a change of the voters does not wait for the previous one."""
 
     def whenever(replica: Replica) -> None:
         replica.role.voter_change = None  # type: ignore[union-attr]
@@ -80,7 +80,7 @@ def acknowledge_at_once(patch: Any) -> None:
 
 
 def never_give_an_append_up(patch: Any) -> None:
-    """L2: a leader that loses its epoch says nothing of the appends that wait."""
+    """L2: a leader that loses its epoch does not abort the appends that wait for their commit."""
     from contextlib import contextmanager
 
     @contextmanager
@@ -98,7 +98,7 @@ def never_give_an_append_up(patch: Any) -> None:
 
 
 def ask_again_at_once(patch: Any) -> None:
-    """L5: no backoff after an answer that leads nowhere."""
+    """L5: a replica makes no backoff after an answer without progress."""
     from kraftd.raft.connections import Connections
 
     patch.setattr(Connections, "back_off", lambda self, node_id, now_ms: self.reset(node_id))
@@ -113,7 +113,7 @@ def _always(answer: Any) -> Any:
 
 
 def swallow_an_append(patch: Any) -> None:
-    """L2: now and then a request to append is neither accepted nor refused."""
+    """L2: every fifth request to append is neither accepted nor refused."""
     requested = leader.on_append_requested
 
     def most(replica: Replica, event: Any) -> None:
@@ -124,7 +124,7 @@ def swallow_an_append(patch: Any) -> None:
 
 
 def never_end(patch: Any) -> None:
-    """L6: a shutdown is not completed."""
+    """L6: a shutdown never completes."""
     poll = resigning.poll_shutdown
 
     def endless(replica: Replica) -> None:
@@ -135,12 +135,12 @@ def never_end(patch: Any) -> None:
 
 
 def never_stand(patch: Any) -> None:
-    """L1: no voter starts an election, unless it is alone."""
+    """L1: no voter starts an election unless it is the only one."""
     patch.setattr(Replica, "may_be_elected", property(lambda self: len(self.voters) == 1 and self.is_voter))
 
 
 def lead_on_after_a_restart(patch: Any) -> None:
-    """S1: a leader that was killed takes its epoch up again."""
+    """S1: a leader that was killed leads its epoch again."""
     start = election.start
 
     def start_as_leader(replica: Replica) -> None:
@@ -153,7 +153,7 @@ def lead_on_after_a_restart(patch: Any) -> None:
 
 
 def commit_before_truncating(patch: Any) -> None:
-    """S6: a follower takes the leader's high watermark from the answer that says where their logs part."""
+    """S6: a follower takes the leader's high watermark from an answer with a diverging epoch."""
     take_in = follower._take_in
 
     def eager(replica: Replica, role: Any, partition: Any) -> bool:
@@ -166,7 +166,7 @@ def commit_before_truncating(patch: Any) -> None:
 
 
 def commit_what_is_synced_here(patch: Any) -> None:
-    """S7: a follower's high watermark is ahead of its leader's."""
+    """S7: a follower takes the end of its synced log as the high watermark."""
     follow = follower.follow_high_watermark
 
     def ahead(replica: Replica, role: Any) -> None:
@@ -177,12 +177,12 @@ def commit_what_is_synced_here(patch: Any) -> None:
 
 
 def welcome_every_election(patch: Any) -> None:
-    """S15: a pre-vote is granted though the leader is well."""
+    """S15: a pre-vote is granted although the leader is alive."""
     patch.setattr(election, "grants_pre_vote", lambda replica: True)
 
 
 def point_at_where_it_was_asked(patch: Any) -> None:
-    """S18: the answer to a fetch that diverges leads nowhere."""
+    """S18: the answer to a fetch that diverges names the fetch's own position."""
     locate = LogView.locate
 
     def here(self: LogView, offset: int, epoch: int) -> Any:
@@ -200,7 +200,7 @@ def show_what_is_uncommitted(patch: Any) -> None:
 
 
 def park_fetches_that_know_less(patch: Any) -> None:
-    """S19, KIP-1166: the high watermark of a fetch is not looked at."""
+    """S19, KIP-1166: a leader ignores the high watermark of a fetch."""
     answer = fetch_answers.answer
 
     def blind(replica: Replica, role: Any, fetch: Any, *arguments: Any, may_park: bool) -> bool:
@@ -211,7 +211,7 @@ def park_fetches_that_know_less(patch: Any) -> None:
 
 
 def forget_a_commit(patch: Any) -> None:
-    """S19: one of the answers that wait for a commit is not notified."""
+    """S19: one of the answers that wait for a commit is not sent."""
     reach = Purgatory.reach
 
     def forgetful(self: Any, key: Any, position: int) -> list[Any]:
@@ -222,7 +222,7 @@ def forget_a_commit(patch: Any) -> None:
 
 
 def open_a_session(patch: Any) -> None:
-    """S20: an answer begins a fetch session that the node does not keep."""
+    """S20: an answer names a fetch session that the node does not have."""
     fetch = answers.fetch
 
     def in_session(*arguments: Any, **options: Any) -> Any:
@@ -234,7 +234,7 @@ def open_a_session(patch: Any) -> None:
 
 
 def never_finish_a_voter_change(patch: Any) -> None:
-    """L3: a change of the voters that is committed is still the one under way."""
+    """L3: a committed change of the voters still counts as under way."""
     patch.setattr(reconfig, "poll_voter_change", lambda replica, role: None)
 
 

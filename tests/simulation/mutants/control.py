@@ -37,12 +37,12 @@ def answer_before_commit(patch: Any) -> None:
 
 
 def show_what_is_not_committed(patch: Any) -> None:
-    """C2: a read does not wait for the records that it has seen."""
+    """C2: a read does not wait for the commit of the records that it returns."""
     patch.setattr(Appends, "decided_end", property(lambda self: 0, lambda self, _: None), raising=False)
 
 
 def keep_what_was_undone(patch: Any) -> None:
-    """C1: a leader that loses its epoch keeps what it had decided and not committed."""
+    """C1: a leader that loses its epoch keeps decisions that did not commit."""
     patch.setattr(Image, "undo_to", lambda self, offset: None)
 
 
@@ -53,36 +53,36 @@ def forget_to_tell_the_authorizer(patch: Any) -> None:
 
 
 def remove_users_in_word_only(patch: Any) -> None:
-    """C2: the removal of a SCRAM user is acknowledged, and the user stays."""
+    """C2: the removal of a SCRAM user is acknowledged, but the user stays."""
     patch.setattr(scram_alter, "RemoveUserScramCredentialRecord", lambda *_: NoOpRecord())
 
 
 def keep_expired_tokens(patch: Any) -> None:
-    """C2: the expiry of a delegation token is acknowledged, and its record is not written."""
+    """C2: the expiry of a delegation token is acknowledged, but its record is not written."""
     patch.setattr(tokens_change, "RemoveDelegationTokenRecord", lambda _: NoOpRecord())
 
 
 def hand_out_producer_ids_again(patch: Any) -> None:
-    """C6: the record of a block is not taken in."""
+    """C6: the record of a block of producer ids is not replayed."""
     from kraftd.metadata import replay
 
     patch.setitem(replay.REPLAY, ProducerIdsRecord, lambda image, message: None)
 
 
 def skip_a_record_in_the_replay(patch: Any) -> None:
-    """C1: what is replayed lacks the records of configs."""
+    """C1: the replay skips the records of configs."""
     apply_all = Image.apply_all
 
     def most(self: Image, messages: Any, *arguments: Any, **options: Any) -> None:
-        kept = [one for one in messages if type(one) is not ConfigRecord]
-        if kept:
-            apply_all(self, kept, *arguments, **options)
+        others = [one for one in messages if type(one) is not ConfigRecord]
+        if others:
+            apply_all(self, others, *arguments, **options)
 
     patch.setattr(Image, "apply_all", most)
 
 
 def let_stale_brokers_in(patch: Any) -> None:
-    """C3: the broker epoch of a request is not looked at."""
+    """C3: the controller ignores the broker epoch of a request."""
 
     check = brokers.check_broker_epoch
 
@@ -90,13 +90,13 @@ def let_stale_brokers_in(patch: Any) -> None:
         broker = ctx.image.brokers.get(broker_id)
         return check(ctx, broker_id, epoch) if broker is None else broker
 
-    for room in (broker_states, isr, producer_ids):
-        if hasattr(room, "check_broker_epoch"):
-            patch.setattr(room, "check_broker_epoch", anyone)
+    for module in (broker_states, isr, producer_ids):
+        if hasattr(module, "check_broker_epoch"):
+            patch.setattr(module, "check_broker_epoch", anyone)
 
 
 def keep_the_partition_epoch(patch: Any) -> None:
-    """C4: a change of a partition does not count up its epoch."""
+    """C4: a change of a partition does not raise its partition epoch."""
     merged = PartitionState.merged
 
     def same(self: PartitionState, change: Any) -> PartitionState:
@@ -106,7 +106,7 @@ def keep_the_partition_epoch(patch: Any) -> None:
 
 
 def take_the_leader_out_of_the_isr(patch: Any) -> None:
-    """C4: what is created has a leader beside its ISR."""
+    """C4: a new partition has a leader outside its ISR."""
     apply = Image.apply
 
     def without(self: Image, message: Any, offset: int, epoch: int) -> None:
@@ -119,7 +119,7 @@ def take_the_leader_out_of_the_isr(patch: Any) -> None:
 
 
 def take_the_fenced_for_active(patch: Any) -> None:
-    """C5: fenced brokers lead and join like all others."""
+    """C5: fenced brokers lead partitions and join an ISR like active ones."""
     patch.setattr(BrokerState, "is_active", property(lambda self: True))
 
 
@@ -129,7 +129,7 @@ def keep_members_eligible(patch: Any) -> None:
 
 
 def run_out_of_topic_ids(patch: Any) -> None:
-    """C7: ids are drawn from a few hundred, so that a topic gets that of one that is gone."""
+    """C7: topic ids are drawn from a few hundred, so a new topic may get the id of a deleted one."""
     create = ControllerProcess.__init__
 
     def with_few_ids(self: ControllerProcess, *arguments: Any) -> None:
@@ -148,7 +148,7 @@ class FewIds:
 
 
 def leave_a_transaction_open(patch: Any) -> None:
-    """C8: a new leader does not abort what the one before left open."""
+    """C8: a new leader does not abort the metadata transaction that the previous leader left open."""
     patch.setattr(server_activation, "activate", lambda ctx, bootstrap: _without_abort(ctx, bootstrap))
 
 
@@ -159,7 +159,7 @@ def _without_abort(ctx: Any, bootstrap: Any) -> Any:
 
 
 def keep_what_was_aborted(patch: Any) -> None:
-    """C8: the records of an aborted transaction hold."""
+    """C8: the records of an aborted metadata transaction stay in the image."""
 
     def abort(self: Image) -> None:
         self.set_field("transaction_offset", None)
@@ -169,19 +169,19 @@ def keep_what_was_aborted(patch: Any) -> None:
 
 def write_the_newest_versions(patch: Any) -> None:
     """C9: partitions are written in the newest version, whatever the metadata.version."""
-    for room in (assignment, partition_edits):
+    for module in (assignment, partition_edits):
         for name in ("partition_record_version", "partition_change_record_version"):
-            if hasattr(room, name):
-                patch.setattr(room, name, lambda level: 2)
+            if hasattr(module, name):
+                patch.setattr(module, name, lambda level: 2)
 
 
 def bootstrap_again(patch: Any) -> None:
-    """C10: every leader begins with the bootstrap records."""
+    """C10: every leader writes the bootstrap records first."""
     patch.setattr(Image, "features_before_transaction", lambda self: {})
 
 
 def keep_an_answer_back(patch: Any) -> None:
-    """S19: of the answers that a commit releases, the last is forgotten for a while."""
+    """S19: a commit releases all waiting answers but the last, which waits for the next commit."""
     committed = ParkedAnswers.committed
 
     def late(self: ParkedAnswers, effect: Any) -> None:

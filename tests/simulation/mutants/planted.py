@@ -14,7 +14,7 @@ MOST_US = 25 * SECOND
 
 
 class Planted:
-    """`noticed_by` are the invariants of which one has to break first; `world` replaces drawn options."""
+    """`noticed_by` are the invariants one of which must break first; `world` replaces drawn options."""
 
     def __init__(self, *noticed_by: str, **world: Any) -> None:
         self.noticed_by = noticed_by
@@ -24,7 +24,7 @@ class Planted:
             world["faults"] = (*faults, "restart", "heal", "make room")
 
     def run(self, seed: int) -> Violation | None:
-        """The first invariant that breaks in this seed's world, None where all hold."""
+        """The first violation in this seed's world; None if all invariants hold."""
         options = draw_options(seed)
         options = options._replace(safety_us=min(options.safety_us, MOST_US))._replace(**self.world)
         world = World(seed, options=options)

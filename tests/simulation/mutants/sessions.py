@@ -1,4 +1,4 @@
-"""Defects of the client side: of fetch sessions, and of what they show of the metadata log."""
+"""Defects of the client side: of fetch sessions, and of the metadata log as clients read it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.simulation.mutants.planted import Planted
 
 
 def forget_what_changed(patch: Any) -> None:
-    """S20: a partition that changes between two fetches is not looked at by the next."""
+    """S20: a fetch ignores a partition that has changed since the fetch before."""
     changed = Subscription.partition_changed
 
     def forgetful(self: Subscription, slot: Slot) -> int | None:
@@ -29,7 +29,7 @@ def forget_what_changed(patch: Any) -> None:
 
 
 def keep_the_session_epoch(patch: Any) -> None:
-    """S20: the epoch of a session is not counted up."""
+    """S20: the epoch of a session stays the same."""
     patch.setattr(sessions, "next_epoch", lambda epoch: max(epoch, 1))
 
 
@@ -39,7 +39,7 @@ def show_the_log_end(patch: Any) -> None:
 
 
 def take_a_lag_for_a_truncation(patch: Any) -> None:
-    """S20: a node that has yet to fetch what a reader has read elsewhere says that it was truncated."""
+    """S20: a lagging node answers a reader that is ahead of it with a diverging epoch."""
 
     def diverging(self: LogSource, slot: Slot) -> EpochEndOffset | None:
         end = self._view.end_offset_for_epoch(slot.last_fetched_epoch)
@@ -50,7 +50,7 @@ def take_a_lag_for_a_truncation(patch: Any) -> None:
 
 
 def never_wake(patch: Any) -> None:
-    """S20: a session counts as level with the log for good."""
+    """S20: a session always counts as caught up with the log."""
     look = LogSource.look
 
     def at_the_end(self: LogSource, slot: Slot, reader: Any) -> Any:
@@ -60,7 +60,7 @@ def never_wake(patch: Any) -> None:
 
 
 def mix_sessions_up(patch: Any) -> None:
-    """S20: a session is found by any id."""
+    """S20: the session cache returns some session for any id."""
     patch.setattr(SessionCache, "get", lambda self, _: next(iter(self), None))
 
 

@@ -25,11 +25,11 @@ def forget_the_last_record(patch: Any) -> None:
 
 
 def forget_the_voters(patch: Any) -> None:
-    """S10: a snapshot's head says nothing of the voters."""
+    """S10: a snapshot has no record of the voters."""
     create = CheckpointWriter.__init__
 
     def without(self: Any, disk: Any, directory: str, snapshot_id: OffsetAndEpoch, **options: Any) -> None:
-        if snapshot_id.offset:  # not when a directory is formatted
+        if snapshot_id.offset:  # offset 0 is the bootstrap checkpoint
             options["voters"] = None
         create(self, disk, directory, snapshot_id, **options)
 
@@ -37,7 +37,7 @@ def forget_the_voters(patch: Any) -> None:
 
 
 def begin_the_log_between_snapshots(patch: Any) -> None:
-    """S10: the log start moves past the snapshot's end."""
+    """S10: the log start moves one record past the snapshot's end."""
     delete = MetadataLog.delete_before_snapshot
 
     def further(self: MetadataLog, snapshot_id: OffsetAndEpoch) -> bool:
@@ -50,7 +50,7 @@ def begin_the_log_between_snapshots(patch: Any) -> None:
 
 
 def clean_up_before_the_leader(patch: Any) -> None:
-    """S10: a follower lets its log begin behind its leader's."""
+    """S10: a follower moves its log start past its leader's."""
     patch.setattr(raft_core.RaftCore, "log_start_limit", property(lambda self: 1 << 62))
 
 
@@ -71,7 +71,7 @@ def never_download(patch: Any) -> None:
 
 
 def begin_every_download_anew(patch: Any) -> None:
-    """L4, where pieces are small: what is there already is not gone on with, and is not given up."""
+    """L4, with small pieces: a download of more than 200 bytes neither continues nor is given up."""
     take_in = snapshots._take_in
 
     def never_done(replica: Replica, download: Any, piece: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Defects below the core: what a disk is made to promise and does not keep."""
+"""Defects of the storage below the core: promises of a disk that it does not keep."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def skip_the_sync_of_quorum_state(patch: Any) -> None:
 
 
 def report_too_much_as_synced(patch: Any) -> None:
-    """D1: a sync reports the log end of the moment in which it returns, and does half of it."""
+    """D1: a sync does nothing and reports the log end as synced."""
 
     def sync(self: MetadataLog) -> int:
         return self.log_end
@@ -46,12 +46,12 @@ def report_too_much_as_synced(patch: Any) -> None:
 
 
 def forget_to_write_the_epoch(patch: Any) -> None:
-    """S2: an election is not written down at all."""
+    """S2: quorum-state is never written."""
     patch.setattr(Storage, "persist_election", lambda self, state, version: None)
 
 
 def give_out_what_was_damaged(patch: Any) -> None:
-    """D3: what is read of a segment is not checked."""
+    """D3: batches that are read from a segment are not checked."""
     patch.setattr(MetadataLog, "_check_read", lambda self, *arguments: None)
 
 
@@ -61,7 +61,7 @@ def scrub_blindly(patch: Any) -> None:
 
 
 def lead_on_with_a_full_disk(patch: Any) -> None:
-    """D4: a leader that cannot write does not hand over."""
+    """D4: a leader with a full disk does not resign."""
 
     def on_disk_filled(self: Any, event: Any) -> None:
         self.standing.disk_full = True
@@ -70,12 +70,12 @@ def lead_on_with_a_full_disk(patch: Any) -> None:
 
 
 def decide_with_a_full_disk(patch: Any) -> None:
-    """D4: a node with a full disk goes on deciding."""
+    """D4: a node with a full disk continues to decide."""
     _handle(patch, DiskFilled, lambda self, event: None)
 
 
 def never_notice_that_there_is_room(patch: Any) -> None:
-    """D4: a node that has waited for room continues to refuse."""
+    """D4: a node continues to refuse requests when its disk has room again."""
     _handle(patch, DiskHasRoom, lambda self, event: None)
 
 
