@@ -1,4 +1,4 @@
-"""A small cluster in an image, built in a few lines: brokers, topics, and decisions replayed at once."""
+"""A small cluster in an image, built in a few lines: brokers, topics, and the replay of decisions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def directory(broker_id: int, number: int = 0) -> bytes:
 
 
 class SeededDice:
-    """Dice that fall alike in every run."""
+    """Dice with the same values in every run."""
 
     def __init__(self, seed: int = 0) -> None:
         self._random = random.Random(seed)
@@ -50,7 +50,7 @@ class SeededDice:
 
 
 class Cluster:
-    """An image and everything else that a decision needs."""
+    """An image and the rest of a decision's context."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Cluster:
         cordoned: tuple[bytes, ...] | None = None,
         supports: Mapping[str, tuple[int, int]] = MappingProxyType({}),
     ) -> Cluster:
-        """Register a broker, unfenced unless said otherwise; its epoch is 100 more than its id."""
+        """Register a broker. By default it is unfenced, and its epoch is 100 more than its id."""
         version = register_broker_record_version(self.image.metadata_version)
         record = RegisterBrokerRecord(
             broker_id=broker_id,
@@ -143,7 +143,9 @@ class Cluster:
         self.apply([VersionedRecord(ConfigRecord(kind, name, key, value), 0)])
 
     def topic(self, name: str, *partitions: PartitionState | tuple[int, ...]) -> TopicState:
-        """Create a topic with these partitions; one given as replicas is in sync and led by the first."""
+        """Create a topic with these partitions. A partition given by its replicas has all of them in sync,
+        and is led by the first.
+        """
         topic_id = b"\1" + self.dice.uuid()[1:]
         version = partition_record_version(self.image.metadata_version)
         records = [VersionedRecord(TopicRecord(name, topic_id), 0)]
@@ -173,7 +175,7 @@ class Cluster:
 def partition(
     replicas: tuple[int, ...], isr: tuple[int, ...] | None = None, leader: int | None = None, **more: Any
 ) -> PartitionState:
-    """A partition in its brokers' first directories, all in sync, led by the first unless said otherwise."""
+    """A partition in its brokers' first directories. By default all are in sync and the first one leads."""
     isr = replicas if isr is None else isr
     more.setdefault("directories", tuple(directory(replica) for replica in replicas))
     if leader is None:

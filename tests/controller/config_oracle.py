@@ -1,4 +1,4 @@
-"""Kafka's config classes in a JVM of its own, with one question per line; and texts worth asking about."""
+"""Kafka's config classes in a JVM of their own, with one question per line; and texts for the questions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BASE = {
 
 
 class ConfigOracle:
-    """The process; close ends it."""
+    """The JVM's process; `close` ends it."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(

@@ -29,7 +29,7 @@ def command(oracle: str) -> list[str]:
 
 
 def ask(cases: Sequence[str]) -> list[str]:
-    """What PartitionOracle answers to each case, in order."""
+    """The answers of PartitionOracle to the cases, in their order."""
     done = subprocess.run(
         command("PartitionOracle"),
         input="\n".join(cases) + "\n",
@@ -45,7 +45,7 @@ def ask(cases: Sequence[str]) -> list[str]:
 
 
 class OracleAnswer(NamedTuple):
-    """What Kafka's controller decided: an error's name, or the answer's bytes and the records."""
+    """The decision of Kafka's controller: an error's name, or the answer's bytes and the records."""
 
     error: str | None
     answer: bytes | None
@@ -71,7 +71,7 @@ class ControllerOracle:
         self._process.wait(10)
 
     def start(self, seed: int) -> None:
-        """Reset the controller and seed the dice anew."""
+        """Reset the controller and seed its dice."""
         self.run(f"new {seed}")
 
     def replay(self, records: Sequence[VersionedRecord]) -> None:
@@ -82,11 +82,11 @@ class ControllerOracle:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
-        said = self._process.stdout.readline().split()
-        assert said, "the oracle ended"
-        if said[0] == "refused":
-            return OracleAnswer(" ".join(said[1:]), None, "", [])
-        text = said[1] if len(said) > 1 else ""
+        words = self._process.stdout.readline().split()
+        assert words, "the oracle ended"
+        if words[0] == "refused":
+            return OracleAnswer(" ".join(words[1:]), None, "", [])
+        text = words[1] if len(words) > 1 else ""
         is_hex = len(text) > 5 and set(text) <= set("0123456789abcdef")
-        records = [decode_record(bytes.fromhex(word)) for word in said[2:]]
+        records = [decode_record(bytes.fromhex(word)) for word in words[2:]]
         return OracleAnswer(None, bytes.fromhex(text) if is_hex else None, text, records)

@@ -163,17 +163,17 @@ def test_a_filter_finds_and_removes_what_it_matches(
 
 
 @pytest.mark.parametrize(
-    ("place", "what"), [(0, "resource type"), (2, "pattern type"), (5, "operation"), (6, "permission type")]
+    ("place", "field"), [(0, "resource type"), (2, "pattern type"), (5, "operation"), (6, "permission type")]
 )
 def test_a_filter_with_an_unknown_number_is_refused_and_others_are_not(
-    filled: Cluster, place: int, what: str
+    filled: Cluster, place: int, field: str
 ) -> None:
     for number in (0, 77, -1):
         wrong = (*ANYTHING[:place], number, *ANYTHING[place + 1 :])
         with pytest.raises(Refusal) as refused:
             describe(filled, *wrong)
         assert refused.value.code == ErrorCode.INVALID_REQUEST
-        assert refused.value.message == f"There is no {what} {number}."
+        assert refused.value.message == f"There is no {field} {number}."
     first, second = delete(filled, wrong, (TOPIC, "*", LITERAL, None, None, 1, 1))
     assert (first.error_code, len(second.matching_acls)) == (ErrorCode.INVALID_REQUEST, 1)
 
@@ -199,11 +199,11 @@ def test_more_than_10000_acls_are_not_removed_at_once() -> None:
 def test_a_filter_that_matches_acls_beyond_the_10000_removed_refuses_all() -> None:
     cluster = Cluster()
     create(cluster, *(acl(f"t{number}") for number in range(10_000)))
-    one = (TOPIC, "t0", LITERAL, None, None, 1, 1)
+    narrow = (TOPIC, "t0", LITERAL, None, None, 1, 1)
     with pytest.raises(Refusal, match="more than 10000 acls"):
-        delete(cluster, ANYTHING, one)
+        delete(cluster, ANYTHING, narrow)
     assert len(cluster.image.acls) == 10_000
-    delete(cluster, one, ANYTHING)
+    delete(cluster, narrow, ANYTHING)
     assert not cluster.image.acls
 
 

@@ -1,4 +1,4 @@
-"""The first records of a leader: of a new cluster, and after a leader that left something open."""
+"""The first records of a leader: of a new cluster, and after a leader that left a transaction open."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def context(image: Image, **static_config: str) -> Context:
     return Context(image, 0, settings, BrokerHeartbeats(9_000), SeededDice(), next_offset=image.offset + 1)
 
 
-def led(image: Image, bootstrap: list[VersionedRecord]) -> list[str]:
+def activated_kinds(image: Image, bootstrap: list[VersionedRecord]) -> list[str]:
     """Apply the records of a new leader; return their kinds."""
     decision = activate(context(image), bootstrap)
     for record in decision.records:
@@ -40,7 +40,7 @@ def bootstrap(release: int = 30) -> list[VersionedRecord]:
 def test_an_empty_log_begins_with_the_bootstrap_records_in_a_transaction__kip868() -> None:
     image = Image()
     features = ["FeatureLevel"] * 6
-    assert led(image, bootstrap()) == ["BeginTransaction", *features, "Config", "EndTransaction"]
+    assert activated_kinds(image, bootstrap()) == ["BeginTransaction", *features, "Config", "EndTransaction"]
     assert image.features == {
         "metadata.version": 30,
         "group.version": 1,
@@ -55,8 +55,8 @@ def test_an_empty_log_begins_with_the_bootstrap_records_in_a_transaction__kip868
 
 def test_bootstrap_records_apply_once() -> None:
     image = Image()
-    led(image, bootstrap())
-    assert led(image, bootstrap()) == []
+    activated_kinds(image, bootstrap())
+    assert activated_kinds(image, bootstrap()) == []
 
 
 def test_min_insync_replicas_of_a_new_cluster_comes_from_the_file__kip966() -> None:
@@ -73,7 +73,8 @@ def test_at_a_release_without_transactions_bootstrap_is_one_batch() -> None:
 
 def test_a_directory_without_bootstrap_records_gets_the_latest_metadata_version() -> None:
     image = Image()
-    assert led(image, default_bootstrap_records()) == ["BeginTransaction", "FeatureLevel", "EndTransaction"]
+    kinds = activated_kinds(image, default_bootstrap_records())
+    assert kinds == ["BeginTransaction", "FeatureLevel", "EndTransaction"]
     assert image.features == {"metadata.version": 30}
 
 
@@ -82,19 +83,19 @@ def test_an_unfinished_bootstrap_is_aborted_and_written_again(written: int) -> N
     image = Image()
     for record in activate(context(image), bootstrap()).records[:written]:
         image.apply(record.message, image.offset + 1, 1)
-    kinds = led(image, bootstrap())
+    kinds = activated_kinds(image, bootstrap())
     assert kinds[:2] == ["AbortTransaction", "BeginTransaction"] and kinds[-1] == "EndTransaction"
     once = Image()
-    led(once, bootstrap())
+    activated_kinds(once, bootstrap())
     assert image == once
 
 
 def test_any_other_open_transaction_is_only_aborted() -> None:
     image = Image()
-    led(image, bootstrap())
+    activated_kinds(image, bootstrap())
     image.apply(BeginTransactionRecord("t"), image.offset + 1, 1)
     image.apply(TopicRecord("t", bytes(16)), image.offset + 1, 1)
-    assert led(image, bootstrap()) == ["AbortTransaction"]
+    assert activated_kinds(image, bootstrap()) == ["AbortTransaction"]
     assert image.topic_count == 0
 
 
@@ -130,8 +131,8 @@ def test_transactions_of_a_leader_have_kafkas_names() -> None:
 def test_a_leader_gives_every_broker_a_new_session_once_its_records_are_written(is_empty: bool) -> None:
     image = Image()
     if not is_empty:
-        led(image, bootstrap())
-        led(image, bootstrap())
+        activated_kinds(image, bootstrap())
+        activated_kinds(image, bootstrap())
     ctx = context(image)
     ctx.heartbeats.heard(1, 7, 0)
     decision = activate(ctx, bootstrap())
@@ -143,10 +144,10 @@ def test_a_leader_gives_every_broker_a_new_session_once_its_records_are_written(
 
 def test_the_idle_record_changes_nothing() -> None:
     image = Image()
-    led(image, bootstrap())
+    activated_kinds(image, bootstrap())
     [record] = write_no_op(context(image)).records
     assert record == VersionedRecord(NoOpRecord(), 0)
     image.apply(record.message, image.offset + 1, 1)
     once = Image()
-    led(once, bootstrap())
+    activated_kinds(once, bootstrap())
     assert image == once

@@ -88,7 +88,7 @@ class World:
         oracle.start(seed)
         self.oracle.replay(self.cluster.applied)
         self.incarnations: dict[int, int] = dict.fromkeys(BROKERS, 0)
-        self.heard: list[str] = []
+        self.record_kinds: list[str] = []
         self.history: list[str] = []
 
     @property
@@ -100,15 +100,17 @@ class World:
         self.now_ms += STEP_MS
         self.oracle.run(f"time {self.now_ms}")
         # Kafka's also ends, without records, sessions that were never registered.
-        self.both("fence_stale", fence_stale_broker, lambda ours, said: said.text == "true" or not ours)
+        self.compare(
+            "fence_stale", fence_stale_broker, lambda ours, theirs: theirs.text == "true" or not ours
+        )
 
-    def both(
+    def compare(
         self,
         line: str,
         decide: Callable[[Context], Decision[Any]],
         same: Callable[[Any, OracleAnswer], bool],
     ) -> Any:
-        """Both decide: the records must be the same bytes, the errors the same codes.  None if refused."""
+        """Let both decide and compare the bytes of the records, or the error codes. None if both refuse."""
         theirs = self.oracle.run(line)
         self.history.append(line)
         where = "\n".join(self.history[-12:])
@@ -119,23 +121,23 @@ class World:
             assert refusal.code.name == theirs.error.split()[0], f"{refusal} {theirs}\n{where}"
             return None
         assert theirs.error is None, f"only theirs refused: {theirs.error}\n{where}"
-        assert in_one_order(decision.records) == in_one_order(theirs.records), where
+        assert by_partition(decision.records) == by_partition(theirs.records), where
         assert same(decision.answer, theirs), f"{decision.answer} {theirs}\n{where}"
         self.cluster.apply(decision.records)
         if decision.after is not None:
             decision.after(self.cluster.image.offset + 1)
-        self.heard += [type(record.message).__name__ for record in decision.records]
+        self.record_kinds += [type(record.message).__name__ for record in decision.records]
         return decision.answer
 
     def request(self, line: str, version: int, request: Message, decide: Callable[..., Decision[Any]]) -> Any:
-        """Both answer a request, with the same bytes."""
-        return self.both(
+        """Let both answer a request and compare the bytes of the answers."""
+        return self.compare(
             f"{line} {version} {encode_bytes(request, version).hex()}",
             decide,
-            lambda answer, said: said.text == "-" or encode_bytes(answer, version) == said.answer,
+            lambda answer, theirs: theirs.text == "-" or encode_bytes(answer, version) == theirs.answer,
         )
 
-    # What happens
+    # Operations
 
     def register(self) -> None:
         broker_id = self.random.choice(BROKERS)
@@ -212,11 +214,13 @@ class World:
     def unregister(self) -> None:
         broker_id = self.random.choice(BROKERS)
         request = UnregisterBrokerRequest(broker_id)
-        self.both(f"unregister {broker_id}", lambda ctx: unregister_broker(ctx, request), lambda _a, _s: True)
+        self.compare(
+            f"unregister {broker_id}", lambda ctx: unregister_broker(ctx, request), lambda _a, _s: True
+        )
 
     def fail_over(self) -> None:
-        """The next leader knows what is in the image and no more."""
-        self.both("failover", lambda ctx: activate(ctx, []), lambda _a, _s: True)
+        """Let the next leader start with nothing but the image."""
+        self.compare("failover", lambda ctx: activate(ctx, []), lambda _a, _s: True)
         for broker in list(self.cluster.image.brokers.values()):
             if not broker.fenced:
                 self.pass_time()
@@ -238,7 +242,7 @@ class World:
         random = self.random
         name = random.choice([*supported_features(), "metadata.version", "no.version"])
         if name == "kraft.version":
-            return  # the quorum's own
+            return  # the quorum finalizes it
         image = self.cluster.image
         current = image.metadata_version if name == "metadata.version" else image.features.get(name, 0)
         level, upgrade_type = random.choice((0, 1, 7, 17, 23, 31, -1)), random.choice((1, 2, 3, 4))
@@ -251,10 +255,10 @@ class World:
         request = UpdateFeaturesRequest(feature_updates=updates, validate_only=self.random.random() < 0.2)
         if image.metadata_version < 17 <= level:
             return  # a cluster without directories would have to register anew
-        self.both(
+        self.compare(
             f"features 1 {encode_bytes(request, 1).hex()}",
             lambda ctx: update_features(ctx, request, 1),
-            lambda answer, said: ErrorCode(answer.error_code).name == said.text,
+            lambda answer, theirs: ErrorCode(answer.error_code).name == theirs.text,
         )
 
     def allocate(self) -> None:
@@ -302,16 +306,16 @@ WHAT_HAPPENS = (
 )
 
 
-def in_one_order(records: list[VersionedRecord]) -> dict[tuple[bytes, int] | None, list[bytes]]:
-    """Records by their partition, None for others: Kafka takes partitions, and features, as they hash."""
+def by_partition(records: list[VersionedRecord]) -> dict[tuple[bytes, int] | None, list[bytes]]:
+    """Records by their partition; None for others. Kafka's order of partitions and features is by hash."""
     ordered: dict[tuple[bytes, int] | None, list[bytes]] = {}
     for record in records:
-        message, where = record.message, None
+        message, partition = record.message, None
         if isinstance(message, PartitionChangeRecord):
-            where = message.topic_id, message.partition_id
+            partition = message.topic_id, message.partition_id
         elif isinstance(message, RegisterBrokerRecord | RegisterControllerRecord):
             message.features.sort(key=lambda feature: feature.name)
-        ordered.setdefault(where, []).append(encode_record(record))
+        ordered.setdefault(partition, []).append(encode_record(record))
     return ordered
 
 
@@ -330,4 +334,4 @@ def test_random_lives_of_brokers_are_as_under_kafkas_controller(
             epochs[broker.id] = broker.epoch
     for record in world.cluster.applied:  # C9: nothing above what the metadata.version allows
         assert record.version <= record_version(type(record.message), 30)
-    assert {"RegisterBrokerRecord", "BrokerRegistrationChangeRecord"} <= set(world.heard)
+    assert {"RegisterBrokerRecord", "BrokerRegistrationChangeRecord"} <= set(world.record_kinds)

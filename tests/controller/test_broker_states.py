@@ -28,14 +28,14 @@ from tests.controller.cluster import Cluster, directory, partition
 
 
 def beat(cluster: Cluster, broker_id: int, now_ms: int = 1_000, **wanted: Any) -> BrokerHeartbeatResponse:
-    """A heartbeat of a broker that has read everything, unless said otherwise; its records are applied."""
+    """Send a broker's heartbeat and apply its records. By default the broker has read the whole log."""
     broker = cluster.image.brokers[broker_id]
-    asked = BrokerHeartbeatRequest(broker_id, broker.epoch, cluster.image.offset)
+    request = BrokerHeartbeatRequest(broker_id, broker.epoch, cluster.image.offset)
     for name, value in wanted.items():
-        setattr(asked, name, value)
+        setattr(request, name, value)
     ctx = replace(cluster.ctx, now_ms=now_ms)
-    hear_heartbeat(ctx, asked)
-    decision = broker_heartbeat(ctx, asked)
+    hear_heartbeat(ctx, request)
+    decision = broker_heartbeat(ctx, request)
     cluster.apply(decision.records)
     assert decision.after is not None
     decision.after(cluster.image.offset + 1)
@@ -43,7 +43,7 @@ def beat(cluster: Cluster, broker_id: int, now_ms: int = 1_000, **wanted: Any) -
 
 
 def expire(cluster: Cluster, now_ms: int) -> list[int]:
-    """Fence the stale brokers; the brokers that are fenced then."""
+    """Fence the stale brokers; return all fenced brokers."""
     for _ in range(10):
         decision = fence_stale_broker(replace(cluster.ctx, now_ms=now_ms))
         cluster.apply(decision.records)
@@ -127,8 +127,8 @@ def test_an_answer_without_records_waits_for_the_brokers_last_record() -> None:
     cluster = Cluster().broker(1)
     about_it = cluster.image.offset
     cluster.topic("t", (1,))
-    asked = BrokerHeartbeatRequest(1, 101, cluster.image.offset)
-    decision = broker_heartbeat(cluster.ctx, asked)
+    request = BrokerHeartbeatRequest(1, 101, cluster.image.offset)
+    decision = broker_heartbeat(cluster.ctx, request)
     assert (decision.records, decision.seen_offset) == ([], about_it)
 
 
@@ -146,9 +146,9 @@ def test_a_broker_may_stop_once_the_others_have_read_its_last_change(read_more: 
     cluster.topic("t", (1, 2))
     beat(cluster, 2)
     beat(cluster, 1, want_shut_down=True)
-    moved = cluster.image.offset  # its leadership
+    moved = cluster.image.offset  # the offset of its leadership's move
     cluster.topic("another", (2,))
-    beat(cluster, 1, want_shut_down=True)  # again: what was written since does not count
+    beat(cluster, 1, want_shut_down=True)  # the topic's records do not count for its second request
     beat(cluster, 2, current_metadata_offset=moved + read_more)
     assert beat(cluster, 1, want_shut_down=True).should_shut_down == may_stop
 
@@ -283,12 +283,12 @@ def test_a_silent_broker_leaves_partitions_in_several_calls_and_is_then_fenced(
             decision.after(in_parts.image.offset + 1)
         if not decision.answer:
             break
-    assert calls == [0, 6, 6, 6, 3, 0]  # first it finds them; then 20 partitions and the fence
+    assert calls == [0, 6, 6, 6, 3, 0]  # it finds the partitions; then it moves 20 and fences
     assert in_parts.applied[before:] == at_once.applied[before:]
 
 
 def with_ten_loaded_topics() -> Cluster:
-    """Brokers 1 and 2, and topics of a load, whose notes of hosted partitions are not in their place yet."""
+    """Brokers 1 and 2 after a load of topics whose notes of hosted partitions are not settled yet."""
     cluster = Cluster().brokers(1, 2)
     records: list[object] = []
     for number in range(10):
@@ -359,11 +359,11 @@ def test_a_silent_broker_whose_heartbeats_resume_stays(monkeypatch: pytest.Monke
     for broker_id in (1, 2):
         beat(cluster, broker_id)
     beat(cluster, 3, want_shut_down=True)
-    begun = fence_stale_broker(replace(cluster.ctx, now_ms=10_001))
-    assert begun.answer is True and begun.records == [] and begun.after is not None
-    begun.after(cluster.image.offset + 1)
+    first = fence_stale_broker(replace(cluster.ctx, now_ms=10_001))
+    assert first.answer is True and first.records == [] and first.after is not None
+    first.after(cluster.image.offset + 1)
     assert set(cluster.heartbeats.departures) == {1, 3}
-    cluster.heartbeats.departures[4] = cluster.heartbeats.departures[1]  # of a broker that is gone then
+    cluster.heartbeats.departures[4] = cluster.heartbeats.departures[1]  # the broker unregisters next
     cluster.apply([VersionedRecord(UnregisterBrokerRecord(4, 104), 0)])
     answer = beat(cluster, 1, 10_001)
     assert (answer.is_fenced, answer.should_shut_down) == (False, False)
@@ -372,7 +372,7 @@ def test_a_silent_broker_whose_heartbeats_resume_stays(monkeypatch: pytest.Monke
     none = fence_stale_broker(replace(cluster.ctx, now_ms=10_001))
     assert none.answer is False and none.after is not None
     none.after(cluster.image.offset + 1)
-    assert set(cluster.heartbeats.departures) == {3}  # that one shuts down
+    assert set(cluster.heartbeats.departures) == {3}  # broker 3 shuts down
 
 
 def test_a_loads_notes_are_settled_before_a_brokers_state_changes(
@@ -382,10 +382,10 @@ def test_a_loads_notes_are_settled_before_a_brokers_state_changes(
     cluster = with_ten_loaded_topics()
     deciding = begin_heartbeat(cluster.ctx, BrokerHeartbeatRequest(1, 101, 99, want_fence=True))
     assert not isinstance(deciding, Decision)
-    turns = 0
+    pauses = 0
     while next(deciding, deciding) is None:
-        turns += 1
-    assert 3 < turns < 7
+        pauses += 1
+    assert 3 < pauses < 7
 
 
 def test_no_stopping_broker_ends_before_it_has_left_its_partitions(
@@ -431,9 +431,9 @@ def test_a_stopping_broker_leaves_partitions_in_several_calls(
             break
     assert calls == [6, 6, 6, 2, 0]
     beat(in_parts, 2)
-    left = in_parts.image.offset
+    departed_offset = in_parts.image.offset
     noted = in_parts.heartbeats.of(in_parts.image.brokers[1])
-    assert (noted.metadata_offset, noted.shutdown_offset) == (left, left)
+    assert (noted.metadata_offset, noted.shutdown_offset) == (departed_offset, departed_offset)
     assert in_parts.applied[before:] == at_once.applied[before:]
     for broker_id in (2, 3):
         assert not beat(in_parts, 1, want_shut_down=True).should_shut_down

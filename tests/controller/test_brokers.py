@@ -25,8 +25,8 @@ from tests.controller.cluster import Cluster, directory
 
 
 def request(broker_id: int = 1, *, incarnation: int = 1, **more: Any) -> BrokerRegistrationRequest:
-    """A registration as a stock broker sends it."""
-    asked = BrokerRegistrationRequest(
+    """A registration as Apache Kafka's broker sends it."""
+    registration = BrokerRegistrationRequest(
         broker_id=broker_id,
         cluster_id="kraftd-tests-0123456789",
         incarnation_id=bytes(15) + bytes((incarnation,)),
@@ -36,8 +36,8 @@ def request(broker_id: int = 1, *, incarnation: int = 1, **more: Any) -> BrokerR
         log_dirs=(directory(broker_id),),
     )
     for name, value in more.items():
-        setattr(asked, name, value)
-    return asked
+        setattr(registration, name, value)
+    return registration
 
 
 def at(cluster: Cluster, now_ms: int = 1_000) -> Context:
@@ -45,23 +45,23 @@ def at(cluster: Cluster, now_ms: int = 1_000) -> Context:
 
 
 def register(
-    cluster: Cluster, asked: BrokerRegistrationRequest, version: int = 4, now_ms: int = 1_000
+    cluster: Cluster, registration: BrokerRegistrationRequest, version: int = 4, now_ms: int = 1_000
 ) -> int:
-    """The broker epoch that a registration gets; its record is applied."""
-    decision = register_broker(at(cluster, now_ms), asked, version)
+    """Apply a registration's record; return its broker epoch."""
+    decision = register_broker(at(cluster, now_ms), registration, version)
     cluster.apply(decision.records)
     assert decision.after is not None
     decision.after(cluster.image.offset + 1)
     return decision.answer.broker_epoch
 
 
-def refusal(cluster: Cluster, asked: BrokerRegistrationRequest) -> ErrorCode:
-    return refused(cluster, asked)[0]
+def refusal(cluster: Cluster, registration: BrokerRegistrationRequest) -> ErrorCode:
+    return refused(cluster, registration)[0]
 
 
-def refused(cluster: Cluster, asked: BrokerRegistrationRequest) -> tuple[ErrorCode, str | None]:
+def refused(cluster: Cluster, registration: BrokerRegistrationRequest) -> tuple[ErrorCode, str | None]:
     with pytest.raises(Refusal) as caught:
-        register_broker(at(cluster), asked, 4)
+        register_broker(at(cluster), registration, 4)
     return caught.value.code, caught.value.message
 
 
@@ -165,9 +165,9 @@ def test_an_incompatible_registration_is_refused(
     change: dict[str, Any], code: ErrorCode, text: str | None
 ) -> None:
     cluster = Cluster(elr=True).broker(2)
-    told = refused(cluster, request(**change))
-    assert told[0] == code
-    assert text is None or told[1] == text
+    refused_code, message = refused(cluster, request(**change))
+    assert refused_code == code
+    assert text is None or message == text
 
 
 @pytest.mark.parametrize(
@@ -184,11 +184,11 @@ def test_an_incompatible_registration_is_refused(
     ],
 )
 def test_directory_ids_below_a_hundred_are_reserved__kip858(directory_id: bytes, is_reserved: bool) -> None:
-    asked = request(log_dirs=(directory_id,))
+    registration = request(log_dirs=(directory_id,))
     if is_reserved:
-        assert refusal(Cluster(), asked) == INVALID
+        assert refusal(Cluster(), registration) == INVALID
     else:
-        register(Cluster(), asked)
+        register(Cluster(), registration)
 
 
 def test_directories_may_be_missing_before_metadata_version_3_7_iv2__kip858() -> None:
@@ -255,9 +255,9 @@ def test_without_a_finalized_metadata_version_the_lowest_counts__kip778() -> Non
     cluster = Cluster()
     cluster.image = Image()
     kraft = Feature("kraft.version", 0, 1)
-    asked = request(log_dirs=(), features=[Feature("metadata.version", 8, 30), kraft])
+    registration = request(log_dirs=(), features=[Feature("metadata.version", 8, 30), kraft])
     text = "metadata.version is finalized at 7; the broker supports 8 to 30."
-    assert refused(cluster, asked) == (UNSUPPORTED, text)
+    assert refused(cluster, registration) == (UNSUPPORTED, text)
     register(cluster, request(log_dirs=(), features=[Feature("metadata.version", 7, 30), kraft]))
 
 

@@ -238,5 +238,5 @@ def test_a_removed_quota_is_written_without_a_value() -> None:
     cluster = Cluster()
     alter(cluster, entry({"user": "a"}, request_percentage=2.0))
     alter(cluster, entry({"user": "a"}, request_percentage=None))
-    told = [(one.message.value, one.message.remove) for one in cluster.applied[-2:]]
-    assert told == [(2.0, False), (0.0, True)]
+    changes = [(one.message.value, one.message.remove) for one in cluster.applied[-2:]]
+    assert changes == [(2.0, False), (0.0, True)]

@@ -36,10 +36,12 @@ def described(
     version: int = 2,
     leader_id: int | None = 1,
     listener: str = "C",
-    asks: bool = False,
+    with_operations: bool = False,
     **more: Any,
 ) -> DescribeClusterResponse:
-    request = DescribeClusterRequest(endpoint_type=endpoint_type, include_cluster_authorized_operations=asks)
+    request = DescribeClusterRequest(
+        endpoint_type=endpoint_type, include_cluster_authorized_operations=with_operations
+    )
     return describe_cluster(
         cluster.image, request, version, cluster_id="id", listener=listener, leader_id=leader_id, **more
     )
@@ -87,8 +89,11 @@ def test_a_request_to_describe_brokers_is_refused(
 
 
 def test_authorized_operations_are_included_on_request() -> None:
-    told = [described(controllers(1), asks=asks, authorized_operations=5) for asks in (False, True)]
-    assert [answer.cluster_authorized_operations for answer in told] == [-(2**31), 5]
+    cluster = controllers(1)
+    answers = [
+        described(cluster, with_operations=included, authorized_operations=5) for included in (False, True)
+    ]
+    assert [answer.cluster_authorized_operations for answer in answers] == [-(2**31), 5]
 
 
 def test_before_3_7_iv0_controllers_neither_register_nor_are_described() -> None:
@@ -124,12 +129,12 @@ def test_producer_ids_do_not_wrap_around(left: int) -> None:
     cluster = Cluster().broker(1)
     last = (1 << 63) - 1
     cluster.apply([VersionedRecord(ProducerIdsRecord(1, 101, last - left), 0)])
-    asked = AllocateProducerIdsRequest(1, 101)
+    request = AllocateProducerIdsRequest(1, 101)
     if left == 1_000:
-        cluster.apply(allocate_producer_ids(cluster.ctx, asked).records)
+        cluster.apply(allocate_producer_ids(cluster.ctx, request).records)
         assert cluster.image.next_producer_id == last
     with pytest.raises(Refusal) as caught:
-        allocate_producer_ids(cluster.ctx, asked)
+        allocate_producer_ids(cluster.ctx, request)
     assert str(caught.value) == "UNKNOWN_SERVER_ERROR: All producer ids are used up."
 
 

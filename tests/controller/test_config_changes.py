@@ -1,4 +1,4 @@
-"""What a change of configs writes and answers, without Java; the oracle's tests cover the rest."""
+"""Records and answers of changes of configs, without Java; the oracle's tests cover the rest."""
 
 from __future__ import annotations
 
@@ -255,8 +255,8 @@ def test_a_config_is_checked_with_the_others_after_the_change(cluster: Cluster) 
     assert codes(decide(cluster, change((TOPIC, "t", [bound])))) == [ErrorCode.INVALID_CONFIG]
     freed = [("min.compaction.lag.ms", DELETE, None), bound, ("segment.ms", DELETE, None)]
     assert codes(decide(cluster, change((TOPIC, "t", freed)))) == [ErrorCode.NONE]
-    asked = legacy.AlterConfigsResource(TOPIC, "t", [legacy.AlterableConfig("max.compaction.lag.ms", "5")])
-    decided = alter_configs(cluster.ctx, legacy.AlterConfigsRequest([asked]), forwarded=False)
+    resource = legacy.AlterConfigsResource(TOPIC, "t", [legacy.AlterableConfig("max.compaction.lag.ms", "5")])
+    decided = alter_configs(cluster.ctx, legacy.AlterConfigsRequest([resource]), forwarded=False)
     assert codes(decided) == [ErrorCode.NONE]
 
 
@@ -289,8 +289,8 @@ def test_more_records_than_a_batch_can_hold_refuse_the_request(cluster: Cluster)
 def test_alter_configs_deletes_the_configs_that_it_does_not_name(cluster: Cluster) -> None:
     cluster.config("retention.ms", "5", topic="t")
     cluster.config("segment.ms", "6", topic="t")
-    asked = legacy.AlterConfigsResource(TOPIC, "t", [legacy.AlterableConfig("segment.ms", "7")])
-    decided = alter_configs(cluster.ctx, legacy.AlterConfigsRequest([asked]), forwarded=False)
+    resource = legacy.AlterConfigsResource(TOPIC, "t", [legacy.AlterableConfig("segment.ms", "7")])
+    decided = alter_configs(cluster.ctx, legacy.AlterConfigsRequest([resource]), forwarded=False)
     assert [(record.message.name, record.message.value) for record in decided.records] == [
         ("segment.ms", "7"),
         ("retention.ms", None),
@@ -350,8 +350,8 @@ def test_a_topics_value_wins_over_the_nodes_the_clusters_and_the_files(cluster: 
     assert effective() == ("60000", 3)
     cluster.apply([VersionedRecord(ConfigRecord(BROKER, str(CONTROLLER_ID), "log.retention.ms", "7"), 0)])
     assert effective() == ("7", 2)
-    given = effective_topic_configs(cluster.ctx, {"retention.ms": "9"})
-    assert [(entry.value, entry.config_source) for entry in given if entry.name == "retention.ms"] == [
+    configs = effective_topic_configs(cluster.ctx, {"retention.ms": "9"})
+    assert [(entry.value, entry.config_source) for entry in configs if entry.name == "retention.ms"] == [
         ("9", 1)
     ]
 
@@ -374,14 +374,14 @@ def test_election_settings_have_parsed_values(cluster: Cluster) -> None:
 
 
 def test_an_unknown_kind_of_resource_refuses_the_whole_description(cluster: Cluster) -> None:
-    asked = [DescribeConfigsResource(TOPIC, "t"), DescribeConfigsResource(99, "t")]
-    results = describe_configs(cluster.ctx, DescribeConfigsRequest(asked)).answer.results
+    resources = [DescribeConfigsResource(TOPIC, "t"), DescribeConfigsResource(99, "t")]
+    results = describe_configs(cluster.ctx, DescribeConfigsRequest(resources)).answer.results
     assert [result.error_code for result in results] == [ErrorCode.INVALID_REQUEST] * 2
 
 
 def test_only_the_requested_keys_are_described(cluster: Cluster) -> None:
-    asked = DescribeConfigsResource(TOPIC, "t", ("retention.ms", "no.such"))
-    [result] = describe_configs(cluster.ctx, DescribeConfigsRequest([asked])).answer.results
+    resource = DescribeConfigsResource(TOPIC, "t", ("retention.ms", "no.such"))
+    [result] = describe_configs(cluster.ctx, DescribeConfigsRequest([resource])).answer.results
     assert [(entry.name, entry.synonyms) for entry in result.configs] == [("retention.ms", [])]
 
 
@@ -393,16 +393,16 @@ def test_secrets_are_never_described(cluster: Cluster) -> None:
             {"ssl.keystore.password": "hunter2", "a.plugins.key": "hunter2", "node.id": "1"}
         ),
     )
-    asked = DescribeConfigsRequest(
+    request = DescribeConfigsRequest(
         [DescribeConfigsResource(BROKER, str(CONTROLLER_ID), None)], include_synonyms=True
     )
-    assert "hunter2" not in repr(describe_configs(cluster.ctx, asked).answer)
+    assert "hunter2" not in repr(describe_configs(cluster.ctx, request).answer)
 
 
 def test_invalid_values_of_the_log_are_described_without_an_error(cluster: Cluster) -> None:
     cluster.config("retention.ms", "nonsense", topic="t")
-    asked = DescribeConfigsRequest([DescribeConfigsResource(TOPIC, "t", None)])
-    [result] = describe_configs(cluster.ctx, asked).answer.results
+    request = DescribeConfigsRequest([DescribeConfigsResource(TOPIC, "t", None)])
+    [result] = describe_configs(cluster.ctx, request).answer.results
     assert result.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
@@ -410,8 +410,8 @@ def test_unknown_configs_of_the_log_have_no_effect(cluster: Cluster) -> None:
     cluster.config("gone.in.this.release", "x", topic="t")
     decided = decide(cluster, change((TOPIC, "t", [("retention.ms", SET, "5")])))
     assert codes(decided) == [ErrorCode.NONE]
-    asked = DescribeConfigsRequest([DescribeConfigsResource(TOPIC, "t", None)])
-    [result] = describe_configs(cluster.ctx, asked).answer.results
+    request = DescribeConfigsRequest([DescribeConfigsResource(TOPIC, "t", None)])
+    [result] = describe_configs(cluster.ctx, request).answer.results
     assert result.error_code == ErrorCode.NONE
     assert "gone.in.this.release" not in {entry.name for entry in result.configs}
 
@@ -453,16 +453,16 @@ def test_a_groups_configs_are_checked_with_those_of_its_server__kip848(cluster: 
 def test_a_description_has_every_possible_value_and_its_source(cluster: Cluster) -> None:
     cluster.config("retention.ms", "9", topic="t")
     cluster.config("log.retention.ms", "8")
-    asked = DescribeConfigsResource(TOPIC, "t", ("retention.ms", "segment.ms"))
+    resource = DescribeConfigsResource(TOPIC, "t", ("retention.ms", "segment.ms"))
 
     def described(include_synonyms: bool) -> Any:
-        request = DescribeConfigsRequest([asked], include_synonyms=include_synonyms)
+        request = DescribeConfigsRequest([resource], include_synonyms=include_synonyms)
         [result] = describe_configs(cluster.ctx, request).answer.results
         return {entry.name: entry for entry in result.configs}
 
-    told = described(True)["retention.ms"]
-    assert (told.value, told.config_source, told.is_sensitive) == ("9", 1, False)
-    assert [(one.name, one.value, one.source) for one in told.synonyms] == [
+    entry = described(True)["retention.ms"]
+    assert (entry.value, entry.config_source, entry.is_sensitive) == ("9", 1, False)
+    assert [(one.name, one.value, one.source) for one in entry.synonyms] == [
         ("retention.ms", "9", 1),
         ("log.retention.ms", "8", 3),
         ("log.retention.hours", "168", 5),

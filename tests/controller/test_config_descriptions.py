@@ -1,6 +1,6 @@
-"""What DescribeConfigs returns for each kind of resource: value, source and possible values of every config.
+"""DescribeConfigs for each kind of resource: value, source and possible values of every config.
 
-The same is drawn at random beside Kafka's own classes in test_config_oracle.py.
+test_config_oracle.py compares random resources with Kafka's own classes.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def cluster() -> Cluster:
         (BROKER, "", "log.retention.ms", "8"),
         (BROKER, "", "min.insync.replicas", "2"),
         (BROKER, "", "another.plugins.key", "z"),
-        (BROKER, "", "principal.builder.class", "a.B"),  # for single nodes only: no node obeys it
+        (BROKER, "", "principal.builder.class", "a.B"),  # for single nodes only: it has no effect here
         (BROKER, OWN, "log.retention.ms", "9"),
-        (BROKER, OWN, "listener.name.x.plugins.key", "z"),  # of a single node: it obeys
+        (BROKER, OWN, "listener.name.x.plugins.key", "z"),  # of a single node: it takes effect
         (TOPIC, "t", "cleanup.policy", "compact,delete"),
         (TOPIC, "t", "internal.segment.bytes", "100"),
         (GROUP, "g", "consumer.session.timeout.ms", "50000"),
@@ -194,8 +194,8 @@ def test_a_value_is_described_with_its_source_and_the_values_behind_it(
     answered = described(cluster, kind, name, None)
     assert (answered.resource_type, answered.resource_name) == (kind, name)
     assert len({entry.name for entry in answered.configs}) == len(answered.configs)
-    told = rows(answered)
-    assert {key: told.get(key) for key in expected} == expected
+    by_key = rows(answered)
+    assert {key: by_key.get(key) for key in expected} == expected
     chosen = rows(described(cluster, kind, name, tuple(expected)))
     assert chosen == expected
     bare = rows(described(cluster, kind, name, tuple(expected), synonyms=False))
@@ -286,9 +286,9 @@ def test_an_invalid_value_is_named_with_its_key_and_others_are_described(
 ) -> None:
     cluster.topic("strange", (1,))
     cluster.config("retention.ms", "soon", topic="strange")
-    asked = [DescribeConfigsResource(TOPIC, "strange"), DescribeConfigsResource(TOPIC, "gone")]
-    asked.append(DescribeConfigsResource(TOPIC, "t", ("retention.ms",)))
-    results = describe_configs(cluster.ctx, DescribeConfigsRequest(asked)).answer.results
+    resources = [DescribeConfigsResource(TOPIC, "strange"), DescribeConfigsResource(TOPIC, "gone")]
+    resources.append(DescribeConfigsResource(TOPIC, "t", ("retention.ms",)))
+    results = describe_configs(cluster.ctx, DescribeConfigsRequest(resources)).answer.results
     assert [(result.error_code, result.error_message, len(result.configs)) for result in results] == [
         (
             ErrorCode.UNKNOWN_SERVER_ERROR,

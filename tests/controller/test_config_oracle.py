@@ -1,4 +1,4 @@
-"""Configs of resources, decided beside Kafka's own classes: same error, same records, same values."""
+"""Configs of resources, compared with Kafka's own classes: the same errors, records and values."""
 
 from __future__ import annotations
 
@@ -111,14 +111,14 @@ def cluster_with(
 
 
 def rows(records: list[VersionedRecord]) -> list[tuple[Any, ...]]:
-    found = []
+    plain = []
     for message, _ in records:
         if isinstance(message, ConfigRecord):
-            found.append((message.resource_type, message.resource_name, message.name, message.value))
+            plain.append((message.resource_type, message.resource_name, message.name, message.value))
         else:
             assert isinstance(message, ClearElrRecord)
-            found.append(("clear", message.topic_name))
-    return sorted(found, key=repr)
+            plain.append(("clear", message.topic_name))
+    return sorted(plain, key=repr)
 
 
 def agree(
@@ -133,7 +133,7 @@ def agree(
     is_incremental: bool = True,
     forwarded: bool = False,
 ) -> None:
-    """Both decide the same: the error's name, and the records."""
+    """Require that both decide the same error's name and records."""
     kind, name = resource
     theirs = oracle.ask(
         "alter",
@@ -153,18 +153,18 @@ def agree(
     ours: Any
     if is_incremental:
         operations = [incremental.AlterableConfig(*change) for change in changes]
-        asked = incremental.AlterConfigsResource(kind, name, operations)
+        alteration = incremental.AlterConfigsResource(kind, name, operations)
         ours = incremental_alter_configs(
-            ctx, incremental.IncrementalAlterConfigsRequest([asked]), forwarded=forwarded
+            ctx, incremental.IncrementalAlterConfigsRequest([alteration]), forwarded=forwarded
         )
     else:
         texts = [legacy.AlterableConfig(key, value) for key, _, value in changes]
         request = legacy.AlterConfigsRequest([legacy.AlterConfigsResource(kind, name, texts)])
         ours = alter_configs(ctx, request, forwarded=forwarded)
     response = ours.answer.responses[0]
-    said = f"{ErrorCode(response.error_code)!r}: {response.error_message}; Kafka: {theirs['says']}"
-    assert response.error_code == ErrorCode[theirs["error"]], said
-    assert rows(ours.records) == sorted(map(tuple, theirs["records"]), key=repr), said
+    difference = f"{ErrorCode(response.error_code)!r}: {response.error_message}; Kafka: {theirs['says']}"
+    assert response.error_code == ErrorCode[theirs["error"]], difference
+    assert rows(ours.records) == sorted(map(tuple, theirs["records"]), key=repr), difference
 
 
 @quickly

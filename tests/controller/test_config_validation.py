@@ -1,6 +1,6 @@
-"""Which configs a resource may have, and the text of each refusal: one row per rule.
+"""The configs that a resource may have, and the text of each refusal: one row per rule.
 
-The same rules are drawn at random beside Kafka's own validator in test_config_oracle.py.
+test_config_oracle.py compares random configs with Kafka's own validator.
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ NOT_COPIED = (
 def test_a_topic_with_remote_storage_keeps_less_locally_than_in_all__kip405_kip950(
     configs: dict[str, str], text: str | None
 ) -> None:
-    asked = {"remote.storage.enable": "true"} | configs
-    assert refusal(TOPIC, asked, node=TIERED) == (text and (INVALID_CONFIG, text))
+    proposed = {"remote.storage.enable": "true"} | configs
+    assert refusal(TOPIC, proposed, node=TIERED) == (text and (INVALID_CONFIG, text))
 
 
 def test_a_topic_has_remote_storage_only_if_the_servers_have_it__kip405() -> None:
@@ -227,7 +227,7 @@ def test_a_metrics_subscription_needs_a_valid_interval_and_matches__kip714(
         ("(?<name>a)", True),
         ("(?<=a)b(?<!c)", True),
         ("a{9999999999}", False),
-        # What replaces Java's syntax must fit into the same place of an expression.
+        # A replacement of Java's syntax must fit into the same place of an expression.
         (r"[A-\p{L}]", False),
         (r"\Qa\E*", True),
         (r"\Q\E*", False),

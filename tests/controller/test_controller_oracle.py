@@ -65,7 +65,7 @@ class KafkasBug(Exception):
 
 
 class SharedDice(JavaRandom):
-    """The oracle's dice; topic ids, which Kafka draws elsewhere, are those that the oracle drew."""
+    """The oracle's dice. Kafka draws topic ids elsewhere, so these are the ones that the oracle drew."""
 
     topic_ids: Iterator[bytes]
 
@@ -81,7 +81,7 @@ def oracle() -> Iterator[ControllerOracle]:
 
 
 class Match:
-    """Two controllers with the same history, and random operations put to both."""
+    """Two controllers with the same history, which both get random operations."""
 
     def __init__(self, oracle: ControllerOracle, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -100,9 +100,9 @@ class Match:
         self.log: list[str] = []
         for broker_id in BROKERS:
             self.register(broker_id)
-        self.both("min.insync.replicas", self.rng.choice(("1", "2", "3")))
+        self.set_config("min.insync.replicas", self.rng.choice(("1", "2", "3")))
 
-    def both(self, key: str, value: str | None, topic: str = "") -> None:
+    def set_config(self, key: str, value: str | None, topic: str = "") -> None:
         """Set a config on both sides."""
         record = VersionedRecord(ConfigRecord(2 if topic else 4, topic, key, value), 0)
         self.oracle.replay([record])
@@ -124,7 +124,7 @@ class Match:
     def applied(self) -> list[VersionedRecord]:
         return self.cluster.applied
 
-    # What can be done
+    # Operations
 
     def some(self, pool: Any, most: int = 3) -> tuple[Any, ...]:
         pool = list(pool)
@@ -190,7 +190,7 @@ class Match:
                 m.CreatePartitionsAssignment(tuple(self.rng.sample(BROKERS, self.rng.choice((1, 2, 2, 3)))))
                 for _ in range(self.rng.randint(1, 2))
             ]
-        # With partitions of several replication factors, Kafka takes that of any one of them.
+        # If partitions have different replication factors, Kafka takes that of an arbitrary one.
         factors = {len(partition.replicas) for partition in topic.partitions.values()} if topic else set()
         if present < 12 and len(factors) < 2:
             self.request("create_partitions", create_partitions, m.CreatePartitionsRequest([wanted], 1), 3)
@@ -231,7 +231,7 @@ class Match:
                 )
             )
         if not topics:
-            return  # answered before it comes to the class behind the oracle
+            return  # Kafka answers before the class behind the oracle is called
         epoch = image.brokers[sender].epoch + (self.rng.random() < 0.05)
         sender += 100 * (self.rng.random() < 0.02)
         self.request(
@@ -360,9 +360,9 @@ class Match:
         topic = self.any_topic()
         name = topic.name if topic and self.rng.random() < 0.7 else ""
         key = self.rng.choice(("min.insync.replicas", "unclean.leader.election.enable"))
-        self.both(key, self.rng.choice(("1", "2") if key[0] == "m" else ("true", "false")), name)
+        self.set_config(key, self.rng.choice(("1", "2") if key[0] == "m" else ("true", "false")), name)
 
-    # Putting it to both
+    # Comparison
 
     def request(self, name: str, decide: Callable[..., Decision[Any]], request: Any, version: int) -> None:
         theirs = self.oracle.run(f"{name} {version} {encode_bytes(request, version).hex()}")
@@ -413,7 +413,7 @@ class Match:
 
 
 def plain(message: Any) -> Any:
-    """An answer without what may differ: the wording of errors, and an order that comes from a hash map."""
+    """An answer without its texts of errors and without the order of its lists: both may differ."""
     value = msgspec.to_builtins(message)
 
     def strip(node: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which partitions a broker has still to leave when it leaves very many."""
+"""The partitions that a broker has still to leave, when it leaves very many."""
 
 from __future__ import annotations
 

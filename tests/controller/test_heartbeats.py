@@ -86,7 +86,7 @@ def test_heartbeats_of_an_older_registration_do_not_count_for_a_newer_one() -> N
     assert (heartbeats.of(new).metadata_offset, heartbeats.of(new).is_shutting_down) == (NO_OFFSET, False)
     assert heartbeats.departure_of(new) is None
     heartbeats.forget(1)
-    heartbeats.forget(1)  # what is forgotten already does no harm
+    heartbeats.forget(1)  # a second time changes nothing
     assert heartbeats.of(old).metadata_offset == NO_OFFSET
     assert heartbeats.departures == {}
 

@@ -29,7 +29,7 @@ def test_an_error_about_any_name_fits_into_its_answer(name: str) -> None:
         [CreatableTopicConfig(name, None)],
         [CreatableTopicConfig("retention.ms", name)],
     ]
-    asked = [
+    cases = [
         (create_topics, CreateTopicsRequest([CreatableTopic(name, 1, 1)]), 7),
         *[(create_topics, CreateTopicsRequest([CreatableTopic("a", 1, 1, [], c)]), 7) for c in configs],
         (delete_topics, DeleteTopicsRequest([DeleteTopicState(name)], (), 1), 6),
@@ -41,6 +41,6 @@ def test_an_error_about_any_name_fits_into_its_answer(name: str) -> None:
             1,
         ),
     ]
-    for decide, request, version in asked:
+    for decide, request, version in cases:
         assert encode_bytes(decide(cluster.ctx, request, version).answer, version)
     assert cluster.image.topic_count == 0

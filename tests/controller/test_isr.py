@@ -1,4 +1,4 @@
-"""Which replicas may be in sync: AlterPartition."""
+"""AlterPartition: the replicas that may join the ISR."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_proposals_in_one_request_are_decided_as_each_alone(seed: int, elr: bool
     random = Random(seed)
     cluster = Cluster(elr=elr).brokers(0, 1, 2, 3)
     cluster.change_broker(3, fenced=1)
-    # Partitions that are one object, also across topics, where the settings are others; and moving ones.
+    # Equal partitions are one object, even across topics with different settings; others are moving.
     moving = partition((1, 2, 0), isr=(0,), leader=0, adding_replicas=(1, 2), removing_replicas=(0,))
     for name in ("a", "b", "c"):
         cluster.topic(name, *[random.choice(((0, 1, 2), (0, 1, 2), (0, 2, 1), moving)) for _ in range(40)])

@@ -25,18 +25,18 @@ ALICE = {(("user", "alice"),): RATE}
 
 
 def taken(quotas: MutationQuotas, now_ms: int, *counts: int, strict: bool = True) -> tuple[list[bool], int]:
-    """Return which charges of one request succeeded, and how long the client has to wait."""
+    """Charge one request; return which charges succeeded, and how many ms the client has to wait."""
     charge = quotas.charge(ALICE, "alice", "client", now_ms, strict=strict)
-    went_well = []
+    successes = []
     for count in counts:
         try:
             charge.take(count)
-            went_well.append(True)
+            successes.append(True)
         except Refusal as refusal:
             assert refusal.code == THROTTLED
-            went_well.append(False)
+            successes.append(False)
     charge.commit()
-    return went_well, charge.throttle_ms
+    return successes, charge.throttle_ms
 
 
 def test_a_burst_of_eleven_seconds_may_go_below_zero_once() -> None:

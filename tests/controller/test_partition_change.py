@@ -1,7 +1,7 @@
 """Changes of a partition, rule by rule, as Kafka's PartitionChangeBuilder decides them.
 
-A row is a partition, what is asked of it, and the fields that the record then sets. Brokers 0 to 5 are alive
-unless the row says otherwise.
+A row is a partition, a requested change, and the fields that the record sets. Brokers 0 to 5 are alive by
+default.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def changed(
     directories: bool = True,
     old_brokers: bool = False,
     min_isr: int = 1,
-    **asked: Any,
+    **change: Any,
 ) -> dict[str, Any]:
     """The fields that the record of the change sets; none if there is no record."""
     rules = ChangeRules(
@@ -46,7 +46,7 @@ def changed(
         shrink_bumps_leader_epoch=old_brokers,
         record_version=2,
     )
-    record = partition_change(rules, TOPIC, 3, state, min_isr, **asked)
+    record = partition_change(rules, TOPIC, 3, state, min_isr, **change)
     if record is None:
         return NOTHING
     assert (record.topic_id, record.partition_id) == (TOPIC, 3)
@@ -382,54 +382,54 @@ ASSIGNMENTS = {
 }
 
 
-@pytest.mark.parametrize(("state", "asked", "record"), LEADERS.values(), ids=LEADERS)
+@pytest.mark.parametrize(("state", "change", "record"), LEADERS.values(), ids=LEADERS)
 def test_a_leader_that_cannot_stay_is_replaced(
-    state: PartitionState, asked: dict[str, Any], record: dict[str, Any]
+    state: PartitionState, change: dict[str, Any], record: dict[str, Any]
 ) -> None:
-    assert changed(state, **asked) == record
+    assert changed(state, **change) == record
 
 
-@pytest.mark.parametrize(("state", "asked", "record"), PREFERRED_ELECTIONS.values(), ids=PREFERRED_ELECTIONS)
+@pytest.mark.parametrize(("state", "change", "record"), PREFERRED_ELECTIONS.values(), ids=PREFERRED_ELECTIONS)
 def test_a_preferred_election_gives_the_lead_to_the_first_replica(
-    state: PartitionState, asked: dict[str, Any], record: dict[str, Any]
+    state: PartitionState, change: dict[str, Any], record: dict[str, Any]
 ) -> None:
-    assert changed(state, election=PREFERRED, **asked) == record
+    assert changed(state, election=PREFERRED, **change) == record
 
 
-@pytest.mark.parametrize(("state", "asked", "record"), UNCLEAN_ELECTIONS.values(), ids=UNCLEAN_ELECTIONS)
+@pytest.mark.parametrize(("state", "change", "record"), UNCLEAN_ELECTIONS.values(), ids=UNCLEAN_ELECTIONS)
 def test_an_unclean_election_elects_any_live_replica(
-    state: PartitionState, asked: dict[str, Any], record: dict[str, Any]
+    state: PartitionState, change: dict[str, Any], record: dict[str, Any]
 ) -> None:
-    assert changed(state, election=UNCLEAN, **asked) == record
+    assert changed(state, election=UNCLEAN, **change) == record
 
 
-@pytest.mark.parametrize(("state", "asked", "record"), LAST_KNOWN_LEADERS.values(), ids=LAST_KNOWN_LEADERS)
+@pytest.mark.parametrize(("state", "change", "record"), LAST_KNOWN_LEADERS.values(), ids=LAST_KNOWN_LEADERS)
 @pytest.mark.parametrize("election", [Election.ONLINE, PREFERRED])
 def test_the_last_known_leader_is_elected_as_a_last_resort__kip966(
-    state: PartitionState, asked: dict[str, Any], record: dict[str, Any], election: Election
+    state: PartitionState, change: dict[str, Any], record: dict[str, Any], election: Election
 ) -> None:
-    assert changed(state, election=election, **asked) == record
+    assert changed(state, election=election, **change) == record
 
 
-@pytest.mark.parametrize(("state", "asked", "record"), ELIGIBLE_REPLICAS.values(), ids=ELIGIBLE_REPLICAS)
+@pytest.mark.parametrize(("state", "change", "record"), ELIGIBLE_REPLICAS.values(), ids=ELIGIBLE_REPLICAS)
 def test_replicas_that_have_all_committed_records_stay_eligible__kip966(
-    state: PartitionState, asked: dict[str, Any], record: dict[str, Any]
+    state: PartitionState, change: dict[str, Any], record: dict[str, Any]
 ) -> None:
-    assert changed(state, **asked) == record
+    assert changed(state, **change) == record
 
 
-@pytest.mark.parametrize(("state", "asked", "record"), ISRS.values(), ids=ISRS)
+@pytest.mark.parametrize(("state", "change", "record"), ISRS.values(), ids=ISRS)
 def test_a_proposed_isr_or_recovery_state_is_recorded(
-    state: PartitionState, asked: dict[str, Any], record: dict[str, Any]
+    state: PartitionState, change: dict[str, Any], record: dict[str, Any]
 ) -> None:
-    assert changed(state, **asked) == record
+    assert changed(state, **change) == record
 
 
-@pytest.mark.parametrize(("state", "asked", "record"), ASSIGNMENTS.values(), ids=ASSIGNMENTS)
+@pytest.mark.parametrize(("state", "change", "record"), ASSIGNMENTS.values(), ids=ASSIGNMENTS)
 def test_an_assignment_sets_replicas_and_directories__kip455_kip858(
-    state: PartitionState, asked: dict[str, Any], record: dict[str, Any]
+    state: PartitionState, change: dict[str, Any], record: dict[str, Any]
 ) -> None:
-    assert changed(state, **asked) == record
+    assert changed(state, **change) == record
 
 
 @pytest.mark.parametrize(

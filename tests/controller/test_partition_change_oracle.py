@@ -196,7 +196,7 @@ def test_a_change_of_a_partition_is_the_same_as_kafkas() -> None:
 
 
 class JavaRandom:
-    """java.util.Random, so that the same dice fall on both sides."""
+    """java.util.Random, so that the dice have the same values on both sides."""
 
     def __init__(self, seed: int) -> None:
         self._state = (seed ^ 0x5DEECE66D) & (1 << 48) - 1

@@ -1,4 +1,4 @@
-"""What the changes of one operation share: the topic's settings, and the directories of replicas."""
+"""The values that all changes of one operation share: the topic's settings, and directories of replicas."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def test_a_new_replica_is_in_its_brokers_only_directory_or_not_assigned_yet__kip
 def test_a_broker_leads_if_it_is_active_and_the_replicas_directory_online() -> None:
     cluster = Cluster().broker(1).broker(2, fenced=True).broker(3, directories=0)
     may_lead = leadership(cluster.image)
-    asked = [(1, directory(1)), (1, directory(7)), (1, DIRECTORY_UNASSIGNED), (1, DIRECTORY_LOST)]
-    asked += [(2, directory(2)), (3, directory(7)), (3, DIRECTORY_LOST), (9, directory(9))]
-    assert [may_lead(*one) for one in asked] == [True, False, True, False, False, True, False, False]
+    places = [(1, directory(1)), (1, directory(7)), (1, DIRECTORY_UNASSIGNED), (1, DIRECTORY_LOST)]
+    places += [(2, directory(2)), (3, directory(7)), (3, DIRECTORY_LOST), (9, directory(9))]
+    assert [may_lead(*one) for one in places] == [True, False, True, False, False, True, False, False]
     assert not leadership(cluster.image, leaving=1)(1, directory(1))
     assert leadership(cluster.image, joining=2)(2, directory(2))

@@ -89,8 +89,8 @@ class Life:
         )
 
     def some_partition(self) -> tuple[bytes, int, PartitionState] | None:
-        found = [(t.id, i, p) for t in self.image.topics.values() for i, p in t.partitions.items()]
-        return self.rng.choice(found) if found else None
+        partitions = [(t.id, i, p) for t in self.image.topics.values() for i, p in t.partitions.items()]
+        return self.rng.choice(partitions) if partitions else None
 
     def some_replicas(self) -> tuple[int, ...]:
         return tuple(self.rng.sample(BROKERS, self.rng.randint(1, 4)))
@@ -233,7 +233,7 @@ class Life:
         self.apply(records, **more)
 
     def apply(self, records: list[VersionedRecord], eligible: set[int] | None = None) -> None:
-        """Replay the records one by one, and check each step and what it leads to.
+        """Replay the records one by one, and check each step and its result.
 
         eligible: the members of a proposed ISR that may join.
         """
@@ -268,7 +268,9 @@ class Life:
                 assert not set(before.removing_replicas) & set(after.replicas), "completed with old replicas"
         trusted = {*before.isr, *(eligible or ()), *(before.elr if self.elr else ())}
         if after.leader not in (before.leader, NO_LEADER) and after.leader not in trusted:
-            reverted = before.is_reassigning and not after.is_reassigning  # cancelled, where that is allowed
+            reverted = (
+                before.is_reassigning and not after.is_reassigning
+            )  # a cancelled reassignment, which is allowed
             assert after.leader_recovery_state == RECOVERING or reverted, "an unclean leader not marked so"
 
     def check(self, state: PartitionState) -> None:
@@ -287,7 +289,7 @@ def test_partitions_keep_the_invariants_in_any_history(rng: random.Random) -> No
 
 
 def _mutants() -> Iterator[Any]:
-    """Planted faults, each one replaced function."""
+    """Planted faults, each of which replaces one function."""
     real_change = partition_change.partition_change
     real_leadership = partition_edits.leadership
     real_reassigned = reassignment.reassigned
@@ -338,6 +340,6 @@ def test_a_planted_fault_is_caught(
             Life(random.Random(seed)).run()
         except AssertionError:
             return
-        except Exception:  # the image refused to replay it
+        except Exception:  # the image refused to replay the record
             return
     pytest.fail("not caught")

@@ -1,4 +1,4 @@
-"""Where new replicas go."""
+"""The placement of new replicas."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_replicas_are_distinct_the_first_unfenced_and_spread_over_racks(
         used = Counter(by_id[r].rack for r in replicas)
         assert len(used) == min(len(racks), replication_factor)
         for rack in used:
-            # Another rack has more only where this one has no broker left.
+            # Another rack has more only if this one has no broker left.
             assert used[rack] >= max(used.values()) - 1 or used[rack] == racks[rack]
 
 
@@ -122,14 +122,14 @@ def test_an_unusable_broker_does_not_exclude_others() -> None:
     assert (racks.unfenced_count, racks.broker_count) == (1, 2)
 
 
-class Asked:
-    """Dice that fall on the highest number and note what was asked of them."""
+class NotingDice:
+    """Dice that always fall on the highest number, and note the bounds."""
 
     def __init__(self) -> None:
-        self.asked: list[int] = []
+        self.bounds: list[int] = []
 
     def below(self, n: int) -> int:
-        self.asked.append(n)
+        self.bounds.append(n)
         return n - 1
 
     def uuid(self) -> bytes:
@@ -137,24 +137,24 @@ class Asked:
 
 
 def test_a_list_is_shuffled_from_its_end_as_java_does() -> None:
-    dice = Asked()
+    dice = NotingDice()
     assert shuffled([1, 2, 3, 4], dice) == [1, 2, 3, 4]
-    assert dice.asked == [4, 3, 2]
+    assert dice.bounds == [4, 3, 2]
     assert shuffled([1, 2, 3, 4], Zeros()) == [2, 3, 4, 1]
     assert shuffled([1, 2], Zeros()) == [2, 1]
 
 
 @pytest.mark.parametrize(
-    ("racks", "asked"),
+    ("racks", "bounds"),
     [
         ([broker(0), broker(1), broker(2)], [3, 1]),  # the first broker of the rack, the first rack
         ([broker(0, "a"), broker(1, "b"), broker(2, "b", fenced=True)], [1, 1, 1, 2]),
     ],
 )
-def test_the_dice_are_drawn_in_kafkas_order(racks: list[BrokerState], asked: list[int]) -> None:
-    dice = Asked()
+def test_the_dice_are_drawn_in_kafkas_order(racks: list[BrokerState], bounds: list[int]) -> None:
+    dice = NotingDice()
     place(Racks(racks), dice, 1, 1)
-    assert dice.asked == asked
+    assert dice.bounds == bounds
 
 
 @pytest.mark.parametrize(

@@ -21,25 +21,25 @@ from kraftd.wire.error_code import ErrorCode
 from tests.controller.cluster import Cluster
 
 
-class Asked:
-    """Notes each call, and refuses or fails if the test says so."""
+class NotingPolicy:
+    """A policy that notes each call, and raises the error that the test sets."""
 
     def __init__(self) -> None:
-        self.seen: list[Any] = []
+        self.calls: list[Any] = []
         self.raises: Exception | None = None
 
-    def validate(self, asked: Any) -> None:
-        self.seen.append(asked)
+    def validate(self, metadata: Any) -> None:
+        self.calls.append(metadata)
         if self.raises is not None:
             raise self.raises
 
 
 @pytest.fixture
-def policy() -> Asked:
-    return Asked()
+def policy() -> NotingPolicy:
+    return NotingPolicy()
 
 
-def create(cluster: Cluster, policy: Asked, *topics: CreatableTopic) -> list[tuple[int, str | None]]:
+def create(cluster: Cluster, policy: NotingPolicy, *topics: CreatableTopic) -> list[tuple[int, str | None]]:
     ctx = cluster.ctx
     ctx.policies = Policies(create_topic=policy)
     decision = create_topics(ctx, CreateTopicsRequest(list(topics)), 7)
@@ -47,20 +47,20 @@ def create(cluster: Cluster, policy: Asked, *topics: CreatableTopic) -> list[tup
     return [(topic.error_code, topic.error_message) for topic in decision.answer.topics]
 
 
-def test_a_policy_receives_counts_or_the_assignment_with_configs(policy: Asked) -> None:
+def test_a_policy_receives_counts_or_the_assignment_with_configs(policy: NotingPolicy) -> None:
     cluster = Cluster(num_partitions=3, default_replication_factor=2).brokers(0, 1, 2)
     configs = [CreatableTopicConfig("retention.ms", "5")]
     rows = [CreatableReplicaAssignment(0, (1, 2)), CreatableReplicaAssignment(1, (2, 0))]
     create(
         cluster, policy, CreatableTopic("a", -1, -1, [], configs), CreatableTopic("b", -1, -1, rows, configs)
     )
-    assert policy.seen == [
+    assert policy.calls == [
         NewTopic(name="a", num_partitions=3, replication_factor=2, configs={"retention.ms": "5"}),
         NewTopic(name="b", assignments={0: (1, 2), 1: (2, 0)}, configs={"retention.ms": "5"}),
     ]
 
 
-def test_a_topic_that_a_policy_refuses_is_answered_with_its_text(policy: Asked) -> None:
+def test_a_topic_that_a_policy_refuses_is_answered_with_its_text(policy: NotingPolicy) -> None:
     cluster = Cluster().brokers(0)
     policy.raises = PolicyViolation("no more topics")
     assert create(cluster, policy, CreatableTopic("a", 1, 1)) == [
@@ -69,16 +69,16 @@ def test_a_topic_that_a_policy_refuses_is_answered_with_its_text(policy: Asked) 
     assert not cluster.image.topics
 
 
-def test_a_failing_policy_refuses_and_invalid_topics_are_not_passed_to_it(policy: Asked) -> None:
+def test_a_failing_policy_refuses_and_invalid_topics_are_not_passed_to_it(policy: NotingPolicy) -> None:
     cluster = Cluster().brokers(0)
     policy.raises = KeyError("secret")
     answers = create(cluster, policy, CreatableTopic("a", 1, 1), CreatableTopic("b", 1, 9))
     assert answers[0] == (ErrorCode.UNKNOWN_SERVER_ERROR, "The policy failed with KeyError.")
     assert answers[1][0] == ErrorCode.INVALID_REPLICATION_FACTOR
-    assert len(policy.seen) == 1
+    assert len(policy.calls) == 1
 
 
-def test_a_policy_of_configs_receives_only_the_named_changes(policy: Asked) -> None:
+def test_a_policy_of_configs_receives_only_the_named_changes(policy: NotingPolicy) -> None:
     cluster = Cluster().brokers(0)
     cluster.topic("a", (0,))
     cluster.config("retention.ms", "7", topic="a")
@@ -92,7 +92,7 @@ def test_a_policy_of_configs_receives_only_the_named_changes(policy: Asked) -> N
     assert incremental_alter_configs(ctx, request, forwarded=False).answer.responses[0].error_code == 0
     whole = legacy.AlterConfigsResource(2, "a", [legacy.AlterableConfig("retention.ms", "8")])
     alter_configs(ctx, legacy.AlterConfigsRequest([whole]), forwarded=False)
-    assert policy.seen == [
+    assert policy.calls == [
         ConfigChange(
             resource_type=2, resource_name="a", configs={"retention.ms": None, "max.message.bytes": "5"}
         ),
@@ -100,7 +100,7 @@ def test_a_policy_of_configs_receives_only_the_named_changes(policy: Asked) -> N
     ]
 
 
-def test_a_change_that_a_policy_refuses_is_not_made(policy: Asked) -> None:
+def test_a_change_that_a_policy_refuses_is_not_made(policy: NotingPolicy) -> None:
     cluster = Cluster().brokers(0)
     cluster.topic("a", (0,))
     ctx = cluster.ctx

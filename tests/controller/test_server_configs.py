@@ -1,4 +1,4 @@
-"""Dynamic configs of servers, without Java: which ones a server obeys, and what they hide."""
+"""Dynamic configs of servers, without Java: which take effect on a server, and which values they hide."""
 
 from __future__ import annotations
 

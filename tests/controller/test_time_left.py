@@ -1,4 +1,4 @@
-"""Requests whose timeout has passed are not decided; what needs no decision is answered all the same."""
+"""Requests whose timeout has passed are not decided; parts that need no decision are still answered."""
 
 from __future__ import annotations
 

@@ -274,8 +274,8 @@ def test_an_ambiguous_deletion_is_refused_with_the_reason(cluster: Cluster) -> N
         DeleteTopicState("dot.ted"),
     ]
     answer = delete_topics(cluster.ctx, DeleteTopicsRequest(states, (), 1_000), 6).answer
-    told = {(r.name, r.topic_id): r.error_message for r in answer.responses if r.name != "dot.ted"}
-    assert told == {
+    messages = {(r.name, r.topic_id): r.error_message for r in answer.responses if r.name != "dot.ted"}
+    assert messages == {
         ("there", there.id): "Either a name or an id can be given, not both.",
         (None, ZERO_UUID): "Neither a name nor an id was given.",
         ("a", ZERO_UUID): "The request has this name more than once.",
@@ -292,23 +292,23 @@ def test_an_election_that_is_not_held_has_the_reason() -> None:
     )
     cluster.topic("moved", partition((0, 1), leader=1))
 
-    def told(kind: int, name: str, *indexes: int) -> list[tuple[Any, ...]]:
+    def results_of(kind: int, name: str, *indexes: int) -> list[tuple[Any, ...]]:
         request = ElectLeadersRequest(kind, [TopicPartitions(name, indexes)])
         [topic] = elect_leaders(cluster.ctx, request, 2).answer.replica_election_results
         return [(r.partition_id, r.error_code, r.error_message) for r in topic.partition_result]
 
     not_needed = ErrorCode.ELECTION_NOT_NEEDED
-    assert told(0, "t", 0, 1, 9) == [
+    assert results_of(0, "t", 0, 1, 9) == [
         (0, not_needed, "The preferred replica is the leader already."),
         (1, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred replica cannot lead now."),
         (9, UNKNOWN, "There is no such partition."),
     ]
-    assert told(1, "t", 3, 2) == [
+    assert results_of(1, "t", 3, 2) == [
         (3, not_needed, "The partition has a leader."),
         (2, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "No replica can lead now, whether in sync or not."),
     ]
-    assert told(0, "gone", 0) == [(0, UNKNOWN, "There is no such topic.")]
-    assert told(0, "moved", 0) == [(0, ErrorCode.NONE, None)]
+    assert results_of(0, "gone", 0) == [(0, UNKNOWN, "There is no such topic.")]
+    assert results_of(0, "moved", 0) == [(0, ErrorCode.NONE, None)]
 
 
 def test_an_invalid_reassignment_is_refused_with_the_reason() -> None:
@@ -317,23 +317,26 @@ def test_an_invalid_reassignment_is_refused_with_the_reason() -> None:
     only_added = partition((1, 2), isr=(1,), leader=1, adding_replicas=(1, 2))
     cluster.topic("t", (0, 1), moving, only_added)
 
-    def told(name: str, index: int, replicas: tuple[int, ...] | None, may_change: bool = True) -> Any:
-        asked = reassign.ReassignableTopic(name, [reassign.ReassignablePartition(index, replicas)])
-        request = reassign.AlterPartitionReassignmentsRequest(60_000, may_change, [asked])
+    def result_of(name: str, index: int, replicas: tuple[int, ...] | None, may_change: bool = True) -> Any:
+        topic_moves = reassign.ReassignableTopic(name, [reassign.ReassignablePartition(index, replicas)])
+        request = reassign.AlterPartitionReassignmentsRequest(60_000, may_change, [topic_moves])
         [topic] = alter_partition_reassignments(cluster.ctx, request, 1).answer.responses
         [result] = topic.partitions
         assert (topic.name, result.partition_index) == (name, index)
         return result.error_code, result.error_message
 
-    assert told("gone", 0, (0,)) == (UNKNOWN, "There is no topic 'gone'.")
-    assert told("t", 9, (0,)) == (UNKNOWN, "There is no partition t-9.")
-    assert told("t", 0, (0, 1, 2), may_change=False) == (
+    assert result_of("gone", 0, (0,)) == (UNKNOWN, "There is no topic 'gone'.")
+    assert result_of("t", 9, (0,)) == (UNKNOWN, "There is no partition t-9.")
+    assert result_of("t", 0, (0, 1, 2), may_change=False) == (
         INVALID_FACTOR,
         "The replication factor would change from 2 to 3.",
     )
-    assert told("t", 1, None) == (
+    assert result_of("t", 1, None) == (
         INVALID_ASSIGNMENT,
         "The reassignment of t-1 cannot be cancelled: only replicas that it added are in sync, "
         "and unclean leader election is not enabled.",
     )
-    assert told("t", 2, None) == (INVALID_ASSIGNMENT, "The reassignment adds all the replicas there are.")
+    assert result_of("t", 2, None) == (
+        INVALID_ASSIGNMENT,
+        "The reassignment adds all the replicas there are.",
+    )

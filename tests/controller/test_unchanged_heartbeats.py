@@ -38,20 +38,20 @@ def test_both_ways_of_a_heartbeat_agree(
     if before is not None:
         for cluster in (short, long):
             cluster.heartbeats._heartbeats[1] = deepcopy(before)
-    found = unchanged(short.ctx, request)
-    if found is None:
+    quick = unchanged(short.ctx, request)
+    if quick is None:
         assert short.heartbeats._heartbeats.get(1) == before
         assert _changes(long, request) or before is None or before.broker_epoch != EPOCH
         return
     decision = broker_heartbeat(long.ctx, request)
-    assert (found.answer, found.seen_offset, []) == (decision.answer, decision.seen_offset, decision.records)
+    assert (quick.answer, quick.seen_offset, []) == (decision.answer, decision.seen_offset, decision.records)
     assert decision.after is not None
     decision.after(9)
     assert short.heartbeats._heartbeats == long.heartbeats._heartbeats
 
 
 def _changes(cluster: Cluster, request: BrokerHeartbeatRequest) -> bool:
-    """Return whether the long way refuses, or decides or notes anything but that the broker stays active."""
+    """Return whether the long way does anything but note that the broker stays active."""
     broker = cluster.image.brokers.get(request.broker_id)
     if broker is None or broker.fenced or cluster.heartbeats.of(broker).is_shutting_down:
         return True

@@ -51,7 +51,7 @@ def levels(decision: FeatureUpdate) -> dict[str, int]:
     return {r.name: r.feature_level for r in records if isinstance(r, FeatureLevelRecord)}
 
 
-def why(cluster: Cluster, name: str, level: int, kind: int = UP) -> str | None:
+def refusal_reason(cluster: Cluster, name: str, level: int, kind: int = UP) -> str | None:
     """The reason why a feature cannot have a level; None if it can."""
     answer = update(cluster, (name, level, kind), validate_only=True).answer
     if answer.error_code == 0:
@@ -123,9 +123,9 @@ def test_a_downgrade_names_each_record_that_needs_the_level() -> None:
     change = PartitionChangeRecord(0, topic_id, eligible_leader_replicas=(1,))
     cluster.apply([VersionedRecord(change, 2)])
     assert "partition orders-0 has eligible leader replicas" in obstacles(cluster, 22)
-    told = obstacles(cluster, 16)
-    assert "broker 1 has told its log directories" in told
-    assert "topic orders has replicas that are assigned to directories" in told
+    texts = obstacles(cluster, 16)
+    assert "broker 1 has told its log directories" in texts
+    assert "topic orders has replicas that are assigned to directories" in texts
 
 
 def test_records_that_need_the_level_are_counted_above_a_limit() -> None:
@@ -133,9 +133,9 @@ def test_records_that_need_the_level_are_counted_above_a_limit() -> None:
     for broker_id in range(1, 14):
         cordoned = (directory(broker_id),)
         cluster.broker(broker_id, cordoned=cordoned, supports=supported_features())
-    told = obstacles(cluster, 29)
-    assert len(told) == 11
-    assert told[-1] == "and 3 more"
+    texts = obstacles(cluster, 29)
+    assert len(texts) == 11
+    assert texts[-1] == "and 3 more"
 
 
 def test_a_downgrade_rewrites_registrations_without_unsupported_fields() -> None:
@@ -160,10 +160,10 @@ def test_a_level_that_another_controller_does_not_support_is_refused() -> None:
     cluster = Cluster(metadata_version=29)
     request = ControllerRegistrationRequest(7, bytes(16), features=[Feature("metadata.version", 7, 29)])
     cluster.apply(register_controller(cluster.ctx, request).records)
-    assert why(cluster, "metadata.version", 30) == (
+    assert refusal_reason(cluster, "metadata.version", 30) == (
         "controller 7 supports 7 to 29 only (if it is gone for good: kraftd quorum forget-controller)"
     )
-    assert why(cluster, "group.version", 1) == (
+    assert refusal_reason(cluster, "group.version", 1) == (
         "controller 7 does not support it (if it is gone for good: kraftd quorum forget-controller)"
     )
 
@@ -236,18 +236,18 @@ NOT_ASKED = "it is {}, and a downgrade must be asked for as a safe or unsafe one
 def test_a_refused_level_has_the_reason(name: str, level: int, kind: int, reason: str | None) -> None:
     cluster = Cluster()
     cluster.apply([VersionedRecord(FeatureLevelRecord("transaction.version", 2), 0)])
-    assert why(cluster, name, level, kind) == reason
+    assert refusal_reason(cluster, name, level, kind) == reason
 
 
 def test_a_level_requires_the_levels_that_it_depends_on() -> None:
-    assert "metadata.version" in str(why(Cluster(metadata_version=22), ELR, 1))
-    assert why(Cluster(metadata_version=23), ELR, 1) is None
+    assert "metadata.version" in str(refusal_reason(Cluster(metadata_version=22), ELR, 1))
+    assert refusal_reason(Cluster(metadata_version=23), ELR, 1) is None
 
 
 def test_a_broker_that_does_not_know_a_feature_is_named_without_a_remedy() -> None:
     cluster = Cluster(metadata_version=29).broker(1, supports={"metadata.version": (7, 29)})
-    assert why(cluster, "metadata.version", 30) == "broker 1 supports 7 to 29 only"
-    assert why(cluster, "group.version", 1) == "broker 1 does not support it"
+    assert refusal_reason(cluster, "metadata.version", 30) == "broker 1 supports 7 to 29 only"
+    assert refusal_reason(cluster, "group.version", 1) == "broker 1 does not support it"
 
 
 def test_obstacles_to_a_downgrade_are_named_in_a_stable_order() -> None:
@@ -278,9 +278,9 @@ def test_obstacles_to_a_downgrade_are_named_in_a_stable_order() -> None:
             "user bob has SCRAM credentials (delete them)",
         ]
     )
-    told = list(in_force(cluster.image, 7, proposed))
+    texts = list(in_force(cluster.image, 7, proposed))
     for first, second in (("controller 7", "controller 8"), ("token t1", "token t2"), ("amy", "bob")):
-        at = [next(i for i, text in enumerate(told) if part in text) for part in (first, second)]
+        at = [next(i for i, text in enumerate(texts) if part in text) for part in (first, second)]
         assert at[0] < at[1]
     assert list(in_force(cluster.image, 23, proposed)) == []
     assert len(list(in_force(cluster.image, 22, proposed))) == 1
@@ -298,11 +298,11 @@ def test_at_most_ten_obstacles_are_named() -> None:
     cluster = Cluster()
     for broker_id in range(1, 11):
         cluster.broker(broker_id, cordoned=(directory(broker_id),), supports=supported_features())
-    told = obstacles(cluster, 29)
-    assert len(told) == 10
-    assert not any("more" in text for text in told)
-    assert why(cluster, "metadata.version", 29, SAFE) == (
-        f"4.2-IV1 cannot carry what is in force: {'; '.join(told)}"
+    texts = obstacles(cluster, 29)
+    assert len(texts) == 10
+    assert not any("more" in text for text in texts)
+    assert refusal_reason(cluster, "metadata.version", 29, SAFE) == (
+        f"4.2-IV1 cannot carry what is in force: {'; '.join(texts)}"
     )
 
 
@@ -344,5 +344,5 @@ def test_a_migrating_broker_prevents_a_downgrade_below_migration__kip866() -> No
 
 
 def test_a_controller_for_unstable_features_supports_more_levels() -> None:
-    assert why(Cluster(), "metadata.version", 31) == "controller 3000 supports 7 to 30 only"
-    assert why(Cluster(unstable_features=True), "metadata.version", 31) is None
+    assert refusal_reason(Cluster(), "metadata.version", 31) == "controller 3000 supports 7 to 30 only"
+    assert refusal_reason(Cluster(unstable_features=True), "metadata.version", 31) is None
