@@ -75,7 +75,7 @@ class ClientHouse(House):
                 case AuditLine():
                     self.audited.append(effect)
                 case Say():
-                    self.hear(effect)
+                    self.keep_line(effect)
                 case _:
                     raise AssertionError(f"an effect that nobody performs: {effect!r}")
 

@@ -43,7 +43,7 @@ def house(tmp_path: Path) -> ClientHouse:
 
 
 def check_alive(house: ClientHouse) -> None:
-    assert not house.closed and "a request failed" in house.said
+    assert not house.closed and "a request failed" in house.logged_texts
     assert house.clients.boundary.failures == 1
     assert house.client_ask(ApiKey.METADATA, 13, ABOUT_T).topics[0].error_code == 0
 

@@ -52,7 +52,7 @@ def test_parked_fetch_whose_answer_cannot_be_written_fails_alone(
     house.client_advance(100)
     assert house.answer(failing).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert house.answer(other).error_code == 0
-    assert house.clients.boundary.failures == 1 and "an answer could not be written" in house.said
+    assert house.clients.boundary.failures == 1 and "an answer could not be written" in house.logged_texts
     fetch.max_wait_ms = 0
     assert house.client_ask(ApiKey.FETCH, 17, fetch).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert not house.closed and not house.clients._fetch_calls
@@ -68,7 +68,7 @@ def test_fetch_whose_records_cannot_be_written_is_refused(
     house.may_fail = True
     answer = house.client_ask(ApiKey.FETCH, 17, consuming(0))
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert "a request failed" in house.said
+    assert "a request failed" in house.logged_texts
 
 
 def test_fetch_that_fails_at_its_start_is_refused_and_forgotten(

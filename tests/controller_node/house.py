@@ -39,7 +39,7 @@ listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
 controller.quorum.bootstrap.servers=127.0.0.1:9093
 log.dirs=/data
 """
-# The lines of a node's log, by which operators look for them, and the level of each.
+# The texts of a node's log lines, which operators search for, and their levels.
 LINES = {
     **dict.fromkeys(("leader is known", "no leader", "active controller", "registered"), "info"),
     **dict.fromkeys(("broker registered", "broker unfenced", "broker fenced"), "info"),
@@ -81,9 +81,10 @@ class ManualClock:
 
 
 class House:
-    """`sync_by_itself` False leaves syncs to `sync()`, so that a test can look at what waits for them.
+    """A controller and the host that performs its effects.
 
-    An exception in a handler fails the test, unless `may_fail`: its sender would only see an error code.
+    With `sync_by_itself` False a sync ends only when the test calls `sync()`, so it can check what waits for
+    the sync. An exception in a handler fails the test unless `may_fail` is set, as the answer is only a code.
     """
 
     seed = 1
@@ -108,7 +109,7 @@ class House:
         self.syncs_asked = 0
         self.answers: dict[tuple[int, int], bytes] = {}
         self.closed: dict[int, str] = {}
-        self.said: list[str] = []
+        self.logged_texts: list[str] = []
         self.audited: list[AuditLine] = []
         self.events: deque[Any] = deque()
         self._asked: dict[tuple[int, int], tuple[int, int]] = {}
@@ -152,7 +153,7 @@ class House:
                 case AuditLine():
                     self.audited.append(effect)
                 case effects.Say():
-                    self.hear(effect)
+                    self.keep_line(effect)
                 case effects.TakeTurn():
                     if self.turns_come_by_themselves:
                         self.events.append(events.TurnCame())
@@ -172,22 +173,22 @@ class House:
                 case raft_effects.PersistElection():
                     self.storage.persist_election(effect.state, effect.version)
                 case effects.ControllerActivated() | raft_effects.ShutdownCompleted():
-                    self.said.append(type(effect).__name__)
+                    self.logged_texts.append(type(effect).__name__)
                 case effects.ControllerLoaded():
                     pass
                 case _:
-                    raise AssertionError(f"an effect that nobody performs: {effect!r}")
+                    raise AssertionError(f"an unknown effect: {effect!r}")
 
-    def hear(self, line: effects.Say) -> None:
-        """Keep a line of the log, one of the known ones, or raise the exception that it reports."""
+    def keep_line(self, line: effects.Say) -> None:
+        """Keep a log line, which must be a known one, or raise the exception that it reports."""
         failure = line.fields.get("exc_info")
         if isinstance(failure, Exception) and not self.may_fail:
             raise failure
         assert LINES.get(line.text) == line.level, line
-        self.said.append(line.text)
+        self.logged_texts.append(line.text)
 
     def sync(self) -> None:
-        """One sync ends."""
+        """End one sync."""
         self.syncs_asked -= 1
         self.step(raft_events.RecordsSynced(self.storage.log.sync()))
 
@@ -215,7 +216,7 @@ class House:
         return connection_id, slot
 
     def answer(self, place: tuple[int, int]) -> Any:
-        """The decoded answer in a slot, None while there is none."""
+        """The decoded answer in a slot; None if it has not been sent yet."""
         raw = self.answers.get(place)
         if raw is None:
             return None
@@ -252,13 +253,13 @@ class House:
         return self.ask(ApiKey.BROKER_HEARTBEAT, 1, request)
 
     def intrude(self, incarnation: int) -> tuple[int, int]:
-        """Another process registers as this controller."""
+        """Send the registration of another process under this controller's id."""
         ours = self.node.registration.request()
         ours.incarnation_id = bytes(15) + bytes([incarnation])
         return self.send(ApiKey.CONTROLLER_REGISTRATION, 0, ours, connection_id=2)
 
     def unfenced(self, broker_id: int = 1) -> int:
-        """Register and unfence a broker; its broker epoch."""
+        """Register and unfence a broker; return its broker epoch."""
         epoch = self.register(broker_id).broker_epoch
         assert not self.beat(broker_id, epoch, current_metadata_offset=epoch).is_fenced
         return int(epoch)

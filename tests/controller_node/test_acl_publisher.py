@@ -27,15 +27,15 @@ RECORDS_PER_SLICE = 50
 
 
 class Watched(StandardAuthorizer):
-    """Notes how many ACLs each call brings."""
+    """An authorizer that notes the number of ACLs in each call."""
 
     def __init__(self) -> None:
         super().__init__(AuthorizerSettings())
-        self.told: list[int] = []
+        self.counts: list[int] = []
 
     def change(self, removed: Iterable[AclState], added: Iterable[AclState]) -> None:
         removed, added = list(removed), list(added)
-        self.told.append(len(removed) + len(added))
+        self.counts.append(len(removed) + len(added))
         super().change(removed, added)
 
     def may_read(self, name: str) -> bool:
@@ -77,8 +77,8 @@ def test_very_many_acls_are_loaded_in_slices_and_take_effect_together(
         with pytest.raises(AuthorizerNotReady):
             authorizer.may_read("t5")
         again.step(TurnCame())
-    assert max(authorizer.told) <= RECORDS_PER_SLICE + 20  # a slice ends with a batch
-    assert sum(authorizer.told) == ACL_COUNT + 1
+    assert max(authorizer.counts) <= RECORDS_PER_SLICE + 20  # a slice ends with a batch
+    assert sum(authorizer.counts) == ACL_COUNT + 1
     assert (
         authorizer.may_read("t5")
         and authorizer.may_read(f"t{ACL_COUNT - 1}")

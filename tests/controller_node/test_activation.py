@@ -1,4 +1,4 @@
-"""Becoming the active controller, and stepping down: in which order, and with which words."""
+"""Becoming the active controller, and resigning: the order of the steps, and the log lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Desk:
         )
         standing: Any = Standing()
         following: Any = SimpleNamespace(
-            replay=SimpleNamespace(complete=True), undo_to=lambda *told: note(("undo to", *told))
+            replay=SimpleNamespace(complete=True), undo_to=lambda *arguments: note(("undo to", *arguments))
         )
         decisions: Any = SimpleNamespace(
             decide_alone=self._decide_alone,
@@ -72,7 +72,7 @@ class Desk:
             self.standing.active_epoch = None
 
     def change(self, leader_id: int | None, epoch: int = EPOCH) -> list[Any]:
-        """What is done about it; effects come first."""
+        """Change the leader; return the effects, then the calls of neighbours."""
         self.done.clear()
         self.leadership.changed(LeadershipChanged(epoch, leader_id, leader_id == NODE_ID))
         return [*self.outbox.take(), *self.done]

@@ -18,7 +18,7 @@ from tests.controller_node.house import House
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
-    """The test decides when its callback ends and when its syncs are done."""
+    """A controller whose callbacks and syncs end when the test says so."""
     house = House(tmp_path).start()
     house.unfenced()
     house.sync_by_itself = house.turns_end_by_themselves = False
@@ -26,7 +26,7 @@ def house(tmp_path: Path) -> House:
 
 
 def record_counts(house: House, from_offset: int) -> list[int]:
-    """Of each batch of the log from there on."""
+    """The number of records in each batch of the log from an offset on."""
     data = house.storage.log.read(from_offset, 1 << 20, house.storage.log.log_end)
     return [header.record_count for header, _, _ in iter_batches(data)]
 
@@ -143,7 +143,7 @@ def test_lost_leadership_undoes_pending_records_and_refuses_waiting_calls(house:
     codes = [house.answer(place).topics[0].error_code for place in places]
     assert codes == [ErrorCode.NOT_CONTROLLER] * 2
     assert house.node.image.topic_named("a") is None and house.node.image.topic_named("b") is None
-    end_turn(house)  # the callback ends as requested: there is nothing left
+    end_turn(house)  # the requested end of the callback finds no pending records
     assert len(house.node.decisions.appends) == 0
 
 

@@ -1,4 +1,4 @@
-"""Appends that decisions request of the core: their sizes, epochs and refusals."""
+"""The appends that decisions request from the core: their sizes, epochs and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is audited: each change once it is committed, with the sender, and never a value."""
+"""The audit log has each change once it is committed, with the sender, and never a value."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_deleted_topics_are_named(house: House) -> None:
     house.send(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=topics, timeout_ms=1000))
     (deleted,) = events(house, "topics deleted")
     assert (deleted["count"], deleted["topics"]) == (2, "a, b")
-    assert "topics deleted" in house.said
+    assert "topics deleted" in house.logged_texts
 
 
 def test_configs_are_audited_by_key_and_never_by_value(house: House) -> None:
@@ -129,7 +129,7 @@ def test_a_refused_registration_is_audited_at_once_and_then_once_a_minute(house:
     (refused,) = events(house, "node refused")
     assert (refused["error"], refused["from_node"], refused["seen"]) == ("INCONSISTENT_CLUSTER_ID", 7, 1)
     assert "cluster" in refused["remedy"]
-    assert house.said.count("a node is refused") == 1
+    assert house.logged_texts.count("a node is refused") == 1
 
 
 def test_a_second_broker_of_an_id_is_in_the_description_of_the_quorum(house: House) -> None:
@@ -306,12 +306,12 @@ def test_the_partitions_of_a_fenced_broker_are_audited_once_with_the_reason(hous
     assert {name: event.fields[name] for name in moved} == moved
     epoch = house.node.image.brokers[1].epoch
     house.beat(1, epoch, current_metadata_offset=epoch, want_shut_down=True)
-    (asked,) = events(house, "broker is shutting down") or events(house, "broker fenced")
-    assert asked["reason"] == "the broker asked for it" and asked["api"] == "BROKER_HEARTBEAT"
+    (event,) = events(house, "broker is shutting down") or events(house, "broker fenced")
+    assert event["reason"] == "the broker asked for it" and event["api"] == "BROKER_HEARTBEAT"
 
 
 def audited(cluster: Cluster, *messages: Any, call: Call | None = None) -> list[tuple[str, dict[str, Any]]]:
-    """The events of these records and their fields; each ends before offset 9."""
+    """The events of these records, which end before offset 9, and the events' fields."""
     lines = audit_module.audit(cluster.image, [VersionedRecord(one, 0) for one in messages], 9, call)
     assert all(line.offset == 9 for line in lines)
     return [(line.event, line.fields) for line in lines]
@@ -462,8 +462,8 @@ def test_an_event_names_the_sender_of_the_request() -> None:
     party = {"principal": "User:b", "client_id": "id", "host": "10.0.0.1", "api": "BROKER_HEARTBEAT"}
     cluster = Cluster().broker(1)
     topic = cluster.topic("a", (1,))
-    asked = {"broker": 1, "broker_epoch": 101, "reason": "the broker asked for it", **party}
-    assert audited(cluster, FenceBrokerRecord(1, 101), call=call) == [("broker fenced", asked)]
+    event = {"broker": 1, "broker_epoch": 101, "reason": "the broker asked for it", **party}
+    assert audited(cluster, FenceBrokerRecord(1, 101), call=call) == [("broker fenced", event)]
     for record, event in (
         (TopicRecord("b", ID), "topics created"),
         (PartitionChangeRecord(0, topic.id, leader=-1), "partitions changed"),

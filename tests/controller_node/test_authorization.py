@@ -1,4 +1,4 @@
-"""What a call may do to single resources, which codes denials have, and which names they hide."""
+"""Permissions of a call on single resources, the codes of denials, and the names that they hide."""
 
 from __future__ import annotations
 
@@ -90,17 +90,17 @@ def test_creates_are_allowed_by_cluster_or_name_and_configs_may_be_hidden(house:
 def test_deletion_hides_names_from_a_caller_that_may_not_describe_them(house: House) -> None:
     topic_id = house.node.image.topic_names()["a"]
     guard(house)
-    asked = [DeleteTopicState(None, topic_id), DeleteTopicState(None, ONE_UUID), DeleteTopicState("absent")]
-    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=asked, timeout_ms=1000))
-    told = {(one.name, bytes(one.topic_id)): one.error_code for one in answer.responses}
-    assert told[None, topic_id] == TOPIC_DENIED
-    assert told[None, ONE_UUID] == ErrorCode.UNKNOWN_TOPIC_ID
-    assert told["absent", bytes(16)] == TOPIC_DENIED
+    topics = [DeleteTopicState(None, topic_id), DeleteTopicState(None, ONE_UUID), DeleteTopicState("absent")]
+    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=topics, timeout_ms=1000))
+    code_of = {(one.name, bytes(one.topic_id)): one.error_code for one in answer.responses}
+    assert code_of[None, topic_id] == TOPIC_DENIED
+    assert code_of[None, ONE_UUID] == ErrorCode.UNKNOWN_TOPIC_ID
+    assert code_of["absent", bytes(16)] == TOPIC_DENIED
     guard(house, allow(TOPIC, "a", AclOperation.DESCRIBE))
-    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=asked[:1], timeout_ms=1000))
+    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=topics[:1], timeout_ms=1000))
     assert [(one.name, one.error_code) for one in answer.responses] == [("a", TOPIC_DENIED)]
     guard(house, allow(TOPIC, "a", AclOperation.DELETE))
-    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=asked[:1], timeout_ms=1000))
+    answer = house.ask(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=topics[:1], timeout_ms=1000))
     assert [one.error_code for one in answer.responses] == [0]
 
 
@@ -117,18 +117,18 @@ def test_denials_of_configs_depend_on_the_type_of_the_resource(house: House) -> 
     config = AlterableConfig("retention.ms", 0, "1000")
     request = IncrementalAlterConfigsRequest([AlterConfigsResource(*one, [config]) for one in resources])
     answer = house.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
-    told = {(one.resource_type, one.resource_name): one.error_code for one in answer.responses}
+    code_of = {(one.resource_type, one.resource_name): one.error_code for one in answer.responses}
     group_denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
     codes = [0, TOPIC_DENIED, CLUSTER_DENIED, CLUSTER_DENIED, group_denied, CLUSTER_DENIED, CLUSTER_DENIED]
-    assert [told[one] for one in resources] == codes
+    assert [code_of[one] for one in resources] == codes
     assert len(answer.responses) == len(resources)
     assert house.node.image.config(2, "a") == {"retention.ms": "1000"}
     assert not house.node.image.config(2, "b")
     # ALTER_CONFIGS implies DESCRIBE_CONFIGS.
     described = [DescribeConfigsResource(*one) for one in resources[:3]]
     answer = house.ask(ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(described))
-    told = {(one.resource_type, one.resource_name): one.error_code for one in answer.results}
-    assert [told[one] for one in resources[:3]] == [0, TOPIC_DENIED, CLUSTER_DENIED]
+    code_of = {(one.resource_type, one.resource_name): one.error_code for one in answer.results}
+    assert [code_of[one] for one in resources[:3]] == [0, TOPIC_DENIED, CLUSTER_DENIED]
     texts = {one.resource_name: one.error_message for one in answer.results if one.error_code}
     assert texts == {"b": TOPIC_DENIED.message, "1": CLUSTER_DENIED.message}
 
@@ -136,10 +136,10 @@ def test_denials_of_configs_depend_on_the_type_of_the_resource(house: House) -> 
 def test_a_config_behind_a_topic_that_is_named_twice_is_still_denied(house: House) -> None:
     guard(house, allow(TOPIC, "a", AclOperation.ALTER_CONFIGS))
     config = AlterableConfig("retention.ms", 0, "1000")
-    asked = [AlterConfigsResource(TOPIC, name, [config]) for name in "aab"]
-    answer = house.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, IncrementalAlterConfigsRequest(asked))
-    told = {one.resource_name: one.error_code for one in answer.responses}
-    assert told == {"a": ErrorCode.INVALID_REQUEST, "b": TOPIC_DENIED}
+    resources = [AlterConfigsResource(TOPIC, name, [config]) for name in "aab"]
+    answer = house.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, IncrementalAlterConfigsRequest(resources))
+    code_of = {one.resource_name: one.error_code for one in answer.responses}
+    assert code_of == {"a": ErrorCode.INVALID_REQUEST, "b": TOPIC_DENIED}
     assert not house.node.image.config(2, "b")
 
 

@@ -63,7 +63,7 @@ def delete(house: House, *names: str) -> None:
 
 
 def order(house: House, base: OffsetAndEpoch | None = None, **fields: float) -> CheckpointOrder:
-    """For everything that is committed."""
+    """An order for a checkpoint of all committed records."""
     log = house.storage.log
     end_offset = house.node.core.high_watermark
     epoch = log.epochs.epoch_of(end_offset - 1)
@@ -83,13 +83,13 @@ def image_of(disk: MemoryDisk, directory: str, snapshot_id: OffsetAndEpoch) -> I
 
 
 def content_of(image: Image) -> list[bytes]:
-    """What an image holds, without the controllers: each start registers itself anew."""
-    kept = [record for record in image.records() if type(record.message) is not RegisterControllerRecord]
-    return [encode_record(record) for record in kept]
+    """The records of an image without its controllers, as each start registers itself again."""
+    records = [record for record in image.records() if type(record.message) is not RegisterControllerRecord]
+    return [encode_record(record) for record in records]
 
 
 def restarted(tmp_path: Path, disk: MemoryDisk) -> House:
-    """The same directory opened by another process."""
+    """The same directory, opened by another process."""
     again = tmp_path / "again"
     again.mkdir(exist_ok=True)
     disk.locked.clear()
@@ -228,7 +228,7 @@ def test_a_crash_at_any_moment_leaves_the_whole_checkpoint_or_none(
         if second.snapshot_id in ids:
             named += 1
             verify_checkpoint(disk, path)
-    assert named  # the last rounds got that far
+    assert named  # the last rounds crash after the checkpoint has its name
 
 
 def test_a_full_disk_fails_it_and_leaves_nothing_behind(house: House) -> None:
@@ -303,7 +303,7 @@ def test_a_damaged_newest_checkpoint_is_set_aside_if_the_log_reaches_back(
 
 
 def log_behind_a_checkpoint(house: House) -> CheckpointOrder:
-    """Let the log begin at a checkpoint; the order that made it."""
+    """Let the log begin at a checkpoint; return the order that made the checkpoint."""
     made = order(house)
     make_checkpoint(house.disk, made, NOW_MS)
     log = house.storage.log

@@ -1,4 +1,4 @@
-"""Calls at the consensus core: what it is asked, which calls wait for it, and what becomes of its answers."""
+"""Calls at the consensus core: the events that it gets, the calls that wait for it, and its answers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Desk:
         return call
 
     def take(self, effect: Any) -> list[Any]:
-        """The effects of one of the core's, later."""
+        """The effects of an effect that the core emits later."""
         self.takers[type(effect)](effect)
         return self.outbox.take()
 
@@ -91,7 +91,7 @@ def fetched(**fields: Any) -> FetchResponse:
 
 
 def opened(answer: Any, key: int, version: int) -> Any:
-    """The message of an answer."""
+    """The decoded message of an answer."""
     assert isinstance(answer, Answer)
     assert answer.call is not None
     header, message = parse_response(key, response_version(key, version), b"".join(answer.parts)[4:])
@@ -149,9 +149,9 @@ def test_an_answer_that_cannot_be_written_is_a_fault_of_that_call_alone() -> Non
     desk = Desk()
     call = desk.ask(vote())
     broken: Any = SimpleNamespace()
-    said, answer = desk.take(raft_effects.Respond(call, broken, 2))
-    assert isinstance(said, Say) and said.fields["call"] == repr(call)
-    assert isinstance(said.fields["exc_info"], AttributeError | TypeError | KeyError)
+    line, answer = desk.take(raft_effects.Respond(call, broken, 2))
+    assert isinstance(line, Say) and line.fields["call"] == repr(call)
+    assert isinstance(line.fields["exc_info"], AttributeError | TypeError | KeyError)
     assert opened(answer, ApiKey.VOTE, 2).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
@@ -280,14 +280,14 @@ def test_a_described_quorum_has_its_troubles_or_its_leaders_view(
     monkeypatch: pytest.MonkeyPatch, code: int, of_partition: str, of_all: str | None
 ) -> None:
     desk = Desk()
-    asked: list[Any] = []
+    times_ms: list[Any] = []
     desk.answers.troubles = lambda: ["nobody answers"]
     desk.answers.addresses = lambda: ["wrong address"]
     monkeypatch.setattr(desk.answers, "replicas_ahead", lambda: ["ahead"])
 
     def at(line: str) -> Any:
         def lines(now: int) -> list[str]:
-            asked.append(now)
+            times_ms.append(now)
             return [line]
 
         return lines
@@ -299,7 +299,7 @@ def test_a_described_quorum_has_its_troubles_or_its_leaders_view(
     message = opened(answer, ApiKey.DESCRIBE_QUORUM, 2)
     assert message.topics[0].partitions[0].error_message == of_partition
     assert (message.error_message or None) == of_all
-    assert asked == ([5, NOW_MS] if of_all else [])
+    assert times_ms == ([5, NOW_MS] if of_all else [])
 
 
 def test_the_troubles_are_the_lines_behind_the_first_even_if_that_is_empty() -> None:

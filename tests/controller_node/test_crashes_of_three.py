@@ -1,6 +1,6 @@
-"""Of three voters the leader or a follower crashes at every operation on its disk: rolls, snapshots, and all.
+"""The leader or a follower of three voters crashes at each operation on its disk, in rolls and snapshots too.
 
-The third voter is absent, so that a majority needs both of the others.
+The third voter is absent, so a majority needs the two others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOPICS = 6
 
 
 def wait(two: Two, ms: int) -> None:
-    """Wait in longer steps than `two.wait`, because there are many of these worlds."""
+    """Wait in longer steps than `two.wait`, because the test runs many of these worlds."""
     for _ in range(ms // 100):
         for voter in two.voters.values():
             voter.advance(100)
@@ -44,7 +44,9 @@ def small(voter: Voter) -> None:
 
 
 def story(two: Two, voter: Voter, names: list[str]) -> None:
-    """Topics, those noted that are acknowledged, with rolls; two snapshots of a voter; the log released."""
+    """Create topics in several segments and note the acknowledged names. Make two snapshots of a voter, and
+    release its log before the second.
+    """
     base: OffsetAndEpoch | None = None
     for part in range(2):
         for number in range(TOPICS):

@@ -1,4 +1,4 @@
-"""Which credentials a SCRAM login is checked against: the bootstrap's at first, then the image's alone."""
+"""The credentials for SCRAM logins: the bootstrap's until the image is loaded, then only the image's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions: which are taken at once, which wait, and what their answers wait for."""
+"""Decisions that are taken at once, decisions that wait, and the commits that their answers wait for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ANSWER = UnregisterBrokerResponse()
 
 
 class Desk:
-    """Decisions in front of a log that notes what is appended; a test says which others are under way."""
+    """Decisions in front of a log that notes appends; a test sets which other decisions are under way."""
 
     def __init__(self) -> None:
         self.appended: list[Any] = []
@@ -46,9 +46,12 @@ class Desk:
             not_controller=lambda: Refusal(ErrorCode.NOT_CONTROLLER, "another"),
         )
         appends: Any = SimpleNamespace(next_offset=NEXT_OFFSET, decided_end=DECIDED_END, append=self._append)
-        parked: Any = SimpleNamespace(answer=lambda *told: self.parked.append(told))
+        parked: Any = SimpleNamespace(answer=lambda *arguments: self.parked.append(arguments))
         long: Any = SimpleNamespace(
-            busy=False, is_under_way=False, put_off=self._put_off, begin=lambda *told: self.begun.append(told)
+            busy=False,
+            is_under_way=False,
+            put_off=self._put_off,
+            begin=lambda *arguments: self.begun.append(arguments),
         )
         self.context, self.standing, self.long = context, standing, long
         self.boundary = Boundary(Registry(ListenerKind.CONTROLLER, []), Outbox())
@@ -89,14 +92,14 @@ def decision(count: int = 1, **fields: Any) -> Decision[Any]:
 def test_a_decision_sees_the_image_the_request_and_its_version() -> None:
     desk = Desk()
     call = unregister()
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     def decide(*args: Any) -> Decision[Any]:
-        seen.append((*args, desk.context.next_offset))
+        calls.append((*args, desk.context.next_offset))
         return Decision(ANSWER)
 
     desk.decisions.decide(call, decide)
-    assert seen == [(desk.context, call.message, 0, NEXT_OFFSET)]
+    assert calls == [(desk.context, call.message, 0, NEXT_OFFSET)]
     assert desk.checked == []  # an active controller may decide
 
 
@@ -219,9 +222,9 @@ def test_errors_of_decisions_are_counted_by_api(code: ErrorCode) -> None:
 def test_the_nodes_own_decision_gets_its_end_offset(count: int) -> None:
     desk = Desk()
     made = decision(count, atomic=True, after=desk.after.append)
-    seen: list[int] = []
-    assert desk.decisions.decide_alone(lambda ctx: seen.append(ctx.next_offset) or made) is made  # type: ignore[func-returns-value]
-    assert seen == [NEXT_OFFSET]
+    offsets: list[int] = []
+    assert desk.decisions.decide_alone(lambda ctx: offsets.append(ctx.next_offset) or made) is made  # type: ignore[func-returns-value]
+    assert offsets == [NEXT_OFFSET]
     assert desk.after == [NEXT_OFFSET + count]
     assert desk.appended == ([(made.records, True, None)] if count else [])
     desk.decisions.decide_alone(lambda _: Decision(ANSWER))
@@ -232,11 +235,11 @@ def test_decisions_are_busy_while_answers_wait_or_a_long_one_is_under_way() -> N
     desk = Desk()
     parked: Any = []
     desk.decisions.parked = parked
-    seen = []
+    busy = []
     for desk.long.busy, waiting in ((False, []), (True, []), (False, [1])):
         parked[:] = waiting
-        seen.append(desk.decisions.busy)
-    assert seen == [False, True, True]
+        busy.append(desk.decisions.busy)
+    assert busy == [False, True, True]
 
 
 @pytest.mark.parametrize(("active", "stopping"), [(True, False), (False, False), (True, True), (False, True)])
@@ -246,15 +249,15 @@ def test_a_heartbeat_that_changes_nothing_is_answered_by_a_node_that_decides(
     desk = Desk()
     desk.standing.active_epoch, desk.standing.stopping = EPOCH if active else None, stopping
     call, answer = heartbeat(), BrokerHeartbeatResponse(is_fenced=False)
-    asked: list[Any] = []
+    calls: list[Any] = []
 
-    def find(*told: Any) -> Any:
-        asked.append(told)
+    def find(*arguments: Any) -> Any:
+        calls.append(arguments)
         return answer, 20
 
     decides = active and not stopping
     assert desk.decisions.answer_unchanged(call, find) is decides
-    assert asked == ([(desk.context, call.message)] if decides else [])
+    assert calls == ([(desk.context, call.message)] if decides else [])
     assert desk.parked == ([(call, [b"".join(call.frame(answer))], 21)] if decides else [])
 
 

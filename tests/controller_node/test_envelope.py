@@ -1,4 +1,4 @@
-"""A client's request that a broker forwards: its principal and address, or the reason why it is refused."""
+"""A client's request that a broker forwards: its principal and address, or the reason of its refusal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def forwarded(key: int = ApiKey.ELECT_LEADERS, version: int = 2, request: Any = 
 
 
 def opened(envelope: EnvelopeRequest, *routes: int) -> tuple[list[Call], list[tuple[bool, ErrorCode]]]:
-    """The calls that are handled, and the refusals: whether of the carried request, and the code."""
+    """The handled calls, and the refusals: whether they refuse the carried request, and their codes."""
     handled: list[Call] = []
     refused: list[tuple[bool, ErrorCode]] = []
 
@@ -110,7 +110,7 @@ def test_an_invalid_principal_is_refused_with_the_reason() -> None:
         read_principal(b"\0")
     assert str(error.value) == "DefaultPrincipalData.version at byte 0: 1 bytes are no principal"
     with pytest.raises(ProtocolError) as error:
-        read_principal(b"\0\0")  # a version, and nothing of it
+        read_principal(b"\0\0")  # only a version, without a principal
     assert "no principal" not in str(error.value)
 
 

@@ -1,4 +1,4 @@
-"""Which feature levels clients see: committed ones, with the offset of their last change."""
+"""Clients see only committed feature levels, with the offset of their last change."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Nodes of a quorum of three, two of them here: following, leading, and changes of leadership.
+"""Two running nodes of a quorum of three: following, leading, and changes of leadership.
 
-Real nodes, cores, images, logs and codecs; frames go from one to the other by hand.
+Nodes, cores, images, logs and codecs are real; the test carries the frames between the nodes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ VOTERS = tuple(
 
 
 class Voter(House):
-    """One of three voters; what it sends is kept."""
+    """One of three voters, with the requests that it sends."""
 
     def __init__(self, tmp_path: Path, node_id: int, disk: MemoryDisk | None = None) -> None:
         self.node_id = self.seed = node_id
@@ -70,7 +70,7 @@ class Voter(House):
 
 
 class Two:
-    """Voters 100 and 101; 102 is not there. `cut` stops all messages between them."""
+    """Voters 100 and 101; voter 102 is absent. `cut` stops all messages between them."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.voters = {node_id: Voter(tmp_path / str(node_id), node_id) for node_id in (100, 101)}
@@ -143,7 +143,7 @@ class Two:
 
 @pytest.fixture
 def two(tmp_path: Path) -> Two:
-    """A leader and its follower, settled."""
+    """A leader and its follower, after all messages have been delivered."""
     both = Two(tmp_path)
     both.wait(4000)
     assert both.leader is not both.follower
@@ -226,7 +226,7 @@ def test_a_leader_that_shuts_down_hands_over_to_an_up_to_date_voter(two: Two) ->
     two.wait(100)
     assert follower.node.core.is_leader  # it decides once a second voter follows
     assert follower.node.image.brokers.keys() == {1}
-    assert "ShutdownCompleted" in leader.said
+    assert "ShutdownCompleted" in leader.logged_texts
 
 
 def test_no_heartbeat_is_answered_by_a_leader_that_leaves_or_has_left(two: Two) -> None:
@@ -257,7 +257,7 @@ def test_work_due_at_a_commit_is_undone_if_that_commit_ends_the_leadership(two: 
     leader, follower = two.leader, two.follower
     remove(leader, 102)
     two.wait(100)
-    leader.intrude(9)  # so that this run has to register again once that is committed
+    leader.intrude(9)  # after that commit this run must register again
     remove(leader, leader.node_id)
     two.lose()  # the next fetch brings both
     two.wait(1000)
@@ -273,7 +273,7 @@ TWIN = "another process runs under this node's id"
 
 
 def intrude(two: Two, incarnation: int, **changes: Any) -> None:
-    """Another process registers at the leader under the follower's id."""
+    """Send the leader the registration of another process under the follower's id."""
     request = two.follower.node.registration.request()
     request.incarnation_id = bytes(15) + bytes([incarnation])
     for name, value in changes.items():
@@ -295,7 +295,7 @@ def test_a_node_logs_that_another_process_registers_under_its_id(two: Two) -> No
     for number in range(3):
         intrude(two, number)
         two.wait(6_000)
-    assert follower.said.count(TWIN) == 1, "once a minute"
+    assert follower.logged_texts.count(TWIN) == 1, "once a minute"
     two.wait(60_000)
     assert follower.node.registration.twin() == []
 
@@ -305,26 +305,26 @@ def test_a_forgotten_or_restarted_node_is_no_second_process(two: Two) -> None:
     two.wait(1000)
     intrude(two, 9, listeners=[])
     two.wait(10_000)
-    follower.node.registration._is_in_force = False  # as of the next run, which sees this in its log
+    follower.node.registration._is_in_force = False  # like the next run's, which sees this record in its log
     intrude(two, 10)
     follower.node.registration.look_for_a_twin()
-    assert TWIN not in follower.said
+    assert TWIN not in follower.logged_texts
     assert follower.node.registration.twin() == []
 
 
 def test_a_lost_connection_to_the_leader_starts_an_election_at_once(two: Two) -> None:
-    follower, gone = two.follower, two.leader
-    follower.step(raft_events.ConnectionLost(gone.node_id))
+    follower, old_leader = two.follower, two.leader
+    follower.step(raft_events.ConnectionLost(old_leader.node_id))
     follower.advance(50)
     votes = [one for one in follower.sent if one.message.__class__.__name__ == "VoteRequest"]
-    assert {one.destination.node_id for one in votes} == {gone.node_id, 102}
+    assert {one.destination.node_id for one in votes} == {old_leader.node_id, 102}
     assert all(one.message.topics[0].partitions[0].pre_vote for one in votes)
 
 
 def test_the_last_leader_is_named_until_another_is_known(two: Two) -> None:
     leader = two.leader
     two.cut = True
-    two.wait(4000)  # so that it resigns, and then begins an election that it cannot win
+    two.wait(4000)  # it resigns, and then starts an election that it cannot win
     for _ in range(40):
         if leader.node.core.leader_id is None:
             break

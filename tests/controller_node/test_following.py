@@ -1,4 +1,4 @@
-"""The image that follows the log: reads, the levels that clients see, and calls that wait for the load."""
+"""The image follows the log: reads, the feature levels for clients, and calls that wait for the load."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_snapshot_at_the_start_is_loaded_in_a_callback_and_timed() -> None:
     assert desk.caught_up == 1 and desk.outbox.take() == [ControllerLoaded(5)]
 
 
-class Told:
+class NotingAuthorizer:
     """An authorizer that keeps its calls."""
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ def acl(number: int) -> AccessControlEntryRecord:
 
 @pytest.mark.parametrize("transaction", [False, True])
 def test_acls_are_passed_to_the_authorizer_once_they_are_committed(transaction: bool) -> None:
-    authorizer: Any = Told()
+    authorizer: Any = NotingAuthorizer()
     publisher, image = AclPublisher(authorizer), Image()
     publisher.follow(image)
     records: list[Any] = [acl(1), acl(2), RemoveAccessControlEntryRecord(acl(1).id)]
@@ -151,7 +151,7 @@ def test_without_an_authorizer_an_image_notes_no_changes() -> None:
 
 
 def test_acls_that_are_read_reach_the_authorizer_and_are_in_force_once_all_is_read() -> None:
-    authorizer: Any = Told()
+    authorizer: Any = NotingAuthorizer()
     desk = Desk(authorizer=authorizer)
     desk.read(0, LEVEL, acl(1), acl(2), high_watermark=4)
     assert authorizer.calls == ["begin", ([], ["t1", "t2"])]

@@ -1,4 +1,4 @@
-"""What a controller does while its disk is full: nothing new, and nothing lost."""
+"""A controller with a full disk accepts no changes and loses none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_writes_are_refused_with_not_controller(house: House) -> None:
     assert "disk is full" in answer.topics[0].error_message
     house.advance(2_000)
     assert house.node.core.log_end_offset == before, "no-op records are not written either"
-    assert "the disk is full: no writes until there is room" in house.said
+    assert "the disk is full: no writes until there is room" in house.logged_texts
 
 
 def test_reads_are_still_answered(house: House) -> None:

@@ -35,7 +35,7 @@ QUORUM = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0
 
 
 class WatchedHouse(House):
-    """Keeps the exceptions that were logged."""
+    """A controller that keeps the exceptions of its log lines."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.logged: list[BaseException] = []
@@ -93,15 +93,15 @@ def test_a_fault_in_every_handler_is_answered(house: WatchedHouse, row: Row, car
     call = Call(1, 0, "CONTROLLER", "127.0.0.1", row[0], route.last, 77, "test", message)
     call.envelope = outer if carried else None
     house.node.boundary.handle(call)
-    said, *_, answer = house.node.outbox.take()
-    assert isinstance(said.fields["exc_info"], ZeroDivisionError)
+    line, *_, answer = house.node.outbox.take()
+    assert isinstance(line.fields["exc_info"], ZeroDivisionError)
     assert isinstance(answer, effects.Answer) and answer.call is call and call.settled
     if not error_free(message, row[0], route.last):
         assert house.node.boundary.stats.by_key[row[0]].errors[UNKNOWN] >= 1
 
 
 def error_free(message: Any, key: ApiKey, version: int) -> bool:
-    """Return whether the refusal has no place for an error: one that names no topic, of some APIs."""
+    """Return whether the refusal has no place for an error: in some APIs, if the request names no topic."""
     return not error_codes(refuse(key, version, message, UNKNOWN))
 
 
@@ -216,7 +216,7 @@ def test_records_that_are_applied_and_cannot_be_appended_end_the_process(
     house.create("gathered")
     monkeypatch.setattr(Appends, "_request", planted)
     with pytest.raises(HalfChanged, match="applied and not appended"):
-        house.fetch(0)  # what has gathered goes first
+        house.fetch(0)  # pending records are appended first
 
 
 def test_a_fault_in_notes_of_a_fetch_costs_that_fetch_alone(house: WatchedHouse, monkeypatch: Any) -> None:

@@ -1,4 +1,4 @@
-"""What each API's file adds to its decision: permitted principals, active or standby, and versions."""
+"""The part of each API's file beside its decision: permitted principals, active or standby, and versions."""
 
 from __future__ import annotations
 
@@ -105,18 +105,18 @@ def test_a_controller_describes_its_image_once_it_is_loaded(
     file: str, message: Any, key: int, known: bool
 ) -> None:
     decided: list[tuple[Any, Any, bool]] = []
-    asked: list[Any] = []
+    calls: list[Any] = []
     node: Any = SimpleNamespace(
         boundary=SimpleNamespace(has_authorizer=True, allows=None),
         identity=SimpleNamespace(security_protocol=lambda _: 2),
-        following=SimpleNamespace(knows_metadata=lambda call: asked.append(call) or known),
+        following=SimpleNamespace(knows_metadata=lambda call: calls.append(call) or known),
         decisions=SimpleNamespace(
             decide=lambda call, decide, on_standby=False: decided.append((call, decide, on_standby))
         ),
     )
     call = Call(1, 0, "C", "h", key, 0, 1, "c", message)
     import_module(f"kraftd.controller_node.{file}").handle(node, call)
-    assert asked == [call]
+    assert calls == [call]
     assert [(one, callable(decide), standby) for one, decide, standby in decided] == (
         [(call, True, True)] if known else []
     )
@@ -212,12 +212,12 @@ def test_a_lost_leadership_is_logged_with_the_undone_records(house: House) -> No
     lines: list[Any] = []
     for event in (raft_events.ResignRequested(house.node.core.epoch), raft_events.DeadlineReached()):
         lines += house.node.step(event, house.clock.ms)
-    said = {one.text: (one.level, one.fields) for one in lines if hasattr(one, "text")}
-    level, fields = said["no longer the active controller"]
+    by_text = {one.text: (one.level, one.fields) for one in lines if hasattr(one, "text")}
+    level, fields = by_text["no longer the active controller"]
     committed = house.node.core.high_watermark
     assert level == "warning" and fields["undone_to"] == committed - 1
     assert fields["new_epoch"] >= fields["epoch"] > 0
-    assert said["no leader"][0] == "info" and said["no leader"][1]["leader"] == "nobody"
+    assert by_text["no leader"][0] == "info" and by_text["no leader"][1]["leader"] == "nobody"
     assert house.node.leadership.leaders_seen == 1
 
 
@@ -255,14 +255,14 @@ def test_decisions_know_the_next_offset_and_the_quorums_level(house: House) -> N
     house.node.core_answers._driver.perform([raft_effects.VotersChanged()])
     assert context.kraft_version == finalized.kraft_version == 1
     house.create("a")
-    seen: list[int] = []
+    offsets: list[int] = []
 
     def decide(ctx: Any) -> Any:
-        seen.append(ctx.next_offset)
-        return SimpleNamespace(records=[], after=seen.append)
+        offsets.append(ctx.next_offset)
+        return SimpleNamespace(records=[], after=offsets.append)
 
     house.node.decisions.decide_alone(decide)
-    assert seen == [house.storage.log.log_end] * 2
+    assert offsets == [house.storage.log.log_end] * 2
 
 
 def test_an_owner_without_a_type_is_answered_with_an_empty_one__kip373(house: House) -> None:
@@ -276,10 +276,10 @@ def test_an_owner_without_a_type_is_answered_with_an_empty_one__kip373(house: Ho
 def test_the_quorum_decides_on_another_kraft_version__kip853(
     house: House, monkeypatch: pytest.MonkeyPatch, validate_only: bool, error: ErrorCode | None
 ) -> None:
-    asked: list[Any] = []
+    calls: list[Any] = []
 
-    def upgrade(*told: Any) -> ErrorCode | None:
-        asked.append(told)
+    def upgrade(*arguments: Any) -> ErrorCode | None:
+        calls.append(arguments)
         return error
 
     monkeypatch.setattr(house.node.decisions.appends, "upgrade_kraft_version", upgrade)
@@ -287,7 +287,7 @@ def test_the_quorum_decides_on_another_kraft_version__kip853(
     update = FeatureUpdateKey("kraft.version", 1, upgrade_type=1)
     request = UpdateFeaturesRequest(1_000, [update], validate_only)
     answer = house.ask(ApiKey.UPDATE_FEATURES, 2, request)
-    assert asked == [(1, validate_only)]
+    assert calls == [(1, validate_only)]
     assert answer.error_code == (error or ErrorCode.NONE)
     assert (answer.error_message or "").endswith("" if error is None else error.message)
     assert bool(answer.error_message) is (error is not None)
@@ -328,7 +328,7 @@ def test_a_cluster_that_may_not_be_described_is_denied_in_words(house: House) ->
 
 
 @pytest.mark.parametrize(
-    ("token", "owner", "asked", "shown"),
+    ("token", "owner", "checked", "shown"),
     [
         (True, False, [(6, 6, "id")], True),
         (False, True, [(6, 6, "id"), (8, 7, "User:bob")], True),
@@ -336,13 +336,13 @@ def test_a_cluster_that_may_not_be_described_is_denied_in_words(house: House) ->
     ],
 )
 def test_tokens_of_others_need_a_permission_on_the_token_or_its_owner__kip373(
-    monkeypatch: pytest.MonkeyPatch, token: bool, owner: bool, asked: list[Any], shown: bool
+    monkeypatch: pytest.MonkeyPatch, token: bool, owner: bool, checked: list[Any], shown: bool
 ) -> None:
     module = import_module("kraftd.controller_node.api_41_describe_delegation_token")
-    seen: list[Any] = []
+    checks: list[Any] = []
 
     def allows(_: Any, operation: int, type: int, name: str) -> bool:
-        seen.append((type, operation, name))
+        checks.append((type, operation, name))
         return token if name == "id" else owner
 
     made: list[Any] = []
@@ -352,16 +352,16 @@ def test_tokens_of_others_need_a_permission_on_the_token_or_its_owner__kip373(
         following=SimpleNamespace(knows_metadata=lambda _: True),
         decisions=SimpleNamespace(decide=lambda _, decide, on_standby: made.append(decide)),
     )
-    monkeypatch.setattr(module.describe_delegation_tokens, "begin", lambda *told: told)
+    monkeypatch.setattr(module.describe_delegation_tokens, "begin", lambda *arguments: arguments)
     call = Call(1, 0, "C", "h", 41, 3, 1, "c", DescribeDelegationTokenRequest(), ALICE)
     module.handle(node, call)
     context, request, version, requester, may_describe = made[0]("ctx", call.message, 3)
     assert (context, request, version, requester) == ("ctx", call.message, 3, "User:alice")
     assert may_describe("id", "User:bob") is shown
-    assert [(operation, type, name) for type, operation, name in seen] == [
+    assert [(operation, type, name) for type, operation, name in checks] == [
         (AclOperation.DESCRIBE, AclResourceType.DELEGATION_TOKEN, "id"),
         (AclOperation.DESCRIBE_TOKENS, AclResourceType.USER, "User:bob"),
-    ][: len(asked)]
+    ][: len(checked)]
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_clients_that_know_the_error_are_refused_above_their_quota__kip599(
     ctx: Any = SimpleNamespace(
         image=SimpleNamespace(quotas="quotas"),
         now_ms=7,
-        mutations=SimpleNamespace(charge=lambda *told, strict: charged.append((*told, strict))),
+        mutations=SimpleNamespace(charge=lambda *arguments, strict: charged.append((*arguments, strict))),
     )
     charge_of(ctx, Call(1, 0, "C", "h", key, version, 1, "c", None, ALICE))
     assert charged == [("quotas", "alice", "c", 7, strict)]
@@ -397,13 +397,13 @@ def test_requests_about_topics_are_charged_and_filtered(
     )
     monkeypatch.setattr(module, "charge_of", lambda ctx, call: ("charge", ctx, call))
     subject = getattr(module, file[3:])
-    monkeypatch.setattr(subject, "begin", lambda *told, **options: (told, options))
+    monkeypatch.setattr(subject, "begin", lambda *arguments, **options: (arguments, options))
     call = Call(1, 0, "C", "h", int(file[:2]), 3, 1, "c", SimpleNamespace(topics=[]))
     module.handle(node, call)
     ((decide, on_standby),) = decided
-    told, options = decide("ctx", "request", 3)
-    assert on_standby is (not active and file != "20_delete_topics")  # asked for no topic
-    assert told == ("ctx", "request", 3)
+    arguments, options = decide("ctx", "request", 3)
+    assert on_standby is (not active and file != "20_delete_topics")  # the request names no topic
+    assert arguments == ("ctx", "request", 3)
     assert options.pop("charge") == ("charge", "ctx", call)
     assert set(options.values()) == {everything}
     assert (
@@ -417,8 +417,8 @@ def test_requests_about_topics_are_charged_and_filtered(
 
 
 def test_a_described_cluster_lists_the_operations_if_it_is_asked_to__kip430(house: House) -> None:
-    for asked, bits in ((False, -(1 << 31)), (True, 0b1111110100000)):
-        request = DescribeClusterRequest(asked, endpoint_type=2)
+    for included, bits in ((False, -(1 << 31)), (True, 0b1111110100000)):
+        request = DescribeClusterRequest(included, endpoint_type=2)
         assert house.ask(ApiKey.DESCRIBE_CLUSTER, 2, request).cluster_authorized_operations == bits
 
 

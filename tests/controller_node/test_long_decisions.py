@@ -27,7 +27,7 @@ RECORDS = len(TOPICS) * (1 + PARTITIONS)
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
-    """The test decides when its callbacks run."""
+    """A controller whose callbacks run when the test says so."""
     monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", 500)
     house = House(tmp_path).start()
     house.epoch = house.unfenced()  # type: ignore[attr-defined]
@@ -39,25 +39,25 @@ def large(house: House, connection_id: int = 1) -> tuple[int, int]:
     return house.create(*TOPICS, partitions=PARTITIONS, connection_id=connection_id)
 
 
-def turn(house: House) -> None:
+def run_callback(house: House) -> None:
     house.step(events.TurnCame())
 
 
-def turns(house: House, most: int = 100) -> int:
+def run_callbacks(house: House, most: int = 100) -> int:
     """Run callbacks until no work is left; return how many."""
     for count in range(most):
         if not house.node.decisions.long.busy:
             return count
-        turn(house)
+        run_callback(house)
     raise AssertionError("it does not end")
 
 
-def turns_until_appended(house: House) -> None:
+def run_until_appended(house: House) -> None:
     end = house.storage.log.log_end
     for _ in range(100):
         if house.storage.log.log_end > end:
             return
-        turn(house)
+        run_callback(house)
     raise AssertionError("nothing is appended")
 
 
@@ -80,7 +80,7 @@ def test_it_takes_several_callbacks_and_becomes_one_batch(house: House) -> None:
     start = house.storage.log.log_end
     place = large(house)
     assert house.answer(place) is None
-    assert turns(house) > 5
+    assert run_callbacks(house) > 5
     assert codes(house.answer(place)) == {ErrorCode.NONE}
     data = house.storage.log.read(start, 1 << 24, house.storage.log.log_end)
     assert [header.record_count for header, _, _ in iter_batches(data)] == [RECORDS]
@@ -93,7 +93,7 @@ def test_other_requests_without_records_are_answered_meanwhile(house: House) -> 
     while house.node.decisions.long.busy:
         assert not house.beat(1, house.epoch, current_metadata_offset=house.epoch).is_fenced  # type: ignore[attr-defined]
         assert house.api_versions().error_code == ErrorCode.NONE
-        turn(house)
+        run_callback(house)
     assert codes(house.answer(place)) == {ErrorCode.NONE}
 
 
@@ -104,7 +104,7 @@ def test_other_decisions_wait_in_order_and_include_its_result(house: House) -> N
     second = large(house, connection_id=4)
     shutdown = house.send(
         ApiKey.BROKER_HEARTBEAT, 1, _shutdown(house), connection_id=5
-    )  # leads what is created, so it needs records
+    )  # it leads new partitions, so its heartbeat needs records
     configs = house.send(
         ApiKey.DESCRIBE_CONFIGS,
         4,
@@ -113,7 +113,7 @@ def test_other_decisions_wait_in_order_and_include_its_result(house: House) -> N
     )
     assert house.answer(same) is None
     assert house.answer(another) is None
-    turns(house)
+    run_callbacks(house)
     assert codes(house.answer(first)) == {ErrorCode.NONE}
     assert codes(house.answer(same)) == {ErrorCode.TOPIC_ALREADY_EXISTS}
     assert codes(house.answer(another)) == {ErrorCode.NONE}
@@ -134,14 +134,14 @@ def _shutdown(house: House) -> Any:
 def test_a_request_whose_timeout_passes_while_it_waits_is_not_decided(house: House) -> None:
     from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 
-    def asked(name: str, timeout_ms: int, connection_id: int) -> tuple[int, int]:
+    def send(name: str, timeout_ms: int, connection_id: int) -> tuple[int, int]:
         request = CreateTopicsRequest([CreatableTopic(name, 1, 1)], timeout_ms)
         return house.send(ApiKey.CREATE_TOPICS, 7, request, connection_id)
 
     large(house)
-    late, early = asked("late", 100, 2), asked("early", 101, 3)
+    late, early = send("late", 100, 2), send("early", 101, 3)
     house.advance(100)
-    turns(house)
+    run_callbacks(house)
     assert codes(house.answer(late)) == {ErrorCode.REQUEST_TIMED_OUT}
     assert codes(house.answer(early)) == {ErrorCode.NONE}
     assert house.node.image.topic_named("late") is None
@@ -154,7 +154,7 @@ def test_validate_only_writes_no_records(house: House) -> None:
     before = house.storage.log.log_end
     request = CreateTopicsRequest([CreatableTopic(name, PARTITIONS, 1) for name in TOPICS], 30_000, True)
     place = house.send(ApiKey.CREATE_TOPICS, 7, request)
-    turns(house)
+    run_callbacks(house)
     assert codes(house.answer(place)) == {ErrorCode.NONE}
     assert house.storage.log.log_end == before
 
@@ -162,7 +162,7 @@ def test_validate_only_writes_no_records(house: House) -> None:
 def test_leadership_lost_before_the_append_refuses_it_and_waiting_calls(house: House) -> None:
     place, behind = large(house), house.create("behind", connection_id=2)
     before = house.storage.log.log_end
-    turn(house)
+    run_callback(house)
     house.step(raft_events.ResignRequested(house.node.core.epoch))
     assert codes(house.answer(place)) == {ErrorCode.NOT_CONTROLLER}
     assert codes(house.answer(behind)) == {ErrorCode.NOT_CONTROLLER}
@@ -175,8 +175,8 @@ def test_leadership_lost_between_append_and_application_undoes_it(house: House) 
     house.sync_by_itself = False
     image = replayed(house)
     place = large(house)
-    turns_until_appended(house)
-    turn(house)
+    run_until_appended(house)
+    run_callback(house)
     assert house.node.decisions.long.busy
     house.step(raft_events.ResignRequested(house.node.core.epoch))
     assert codes(house.answer(place)) == {ErrorCode.NOT_CONTROLLER}
@@ -186,19 +186,19 @@ def test_leadership_lost_between_append_and_application_undoes_it(house: House) 
 
 def test_records_committed_before_they_are_applied_are_still_applied(house: House) -> None:
     place = large(house)
-    turns_until_appended(house)  # and synced at once, so committed
+    run_until_appended(house)  # and synced at once, so committed
     assert house.node.core.high_watermark == house.storage.log.log_end
     assert house.answer(place) is None
     house.step(raft_events.ResignRequested(house.node.core.epoch))
     assert codes(house.answer(place)) == {ErrorCode.NONE}
     while house.node.following.replay.busy:
-        turn(house)
+        run_callback(house)
     assert house.node.image == replayed(house)
 
 
 def test_a_full_disk_refuses_it(house: House) -> None:
     place = large(house)
     house.step(events.DiskFilled("no room"))
-    turns(house)
+    run_callbacks(house)
     assert codes(house.answer(place)) == {ErrorCode.NOT_CONTROLLER}
     assert house.node.image == replayed(house)

@@ -1,4 +1,4 @@
-"""A leader's snapshot replaces the log: a new image is loaded of it, and snapshots are sent to others."""
+"""A leader's snapshot replaces the log: the node loads a new image from it, and sends snapshots to others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def house(tmp_path: Path) -> House:
 
 
 def reset(house: House) -> list[Any]:
-    """The effects of the core's notification that the log was replaced."""
+    """The effects of the core's event that the log was replaced."""
     house.node.core_answers._driver.perform([raft_effects.ResetLog(WANTED)])
     return house.node.outbox.take()
 
@@ -50,7 +50,7 @@ def test_a_replaced_log_begins_a_new_image_that_waits_for_the_snapshot(house: Ho
     assert house.node.image is house.node.following.replay.image
     assert house.node.following.replay.loads_snapshot
     house.node.following.read_on()
-    assert house.node.outbox.take() == []  # the log is not read before
+    assert house.node.outbox.take() == []  # the log is read after the snapshot only
 
 
 def test_the_opened_snapshot_becomes_the_image_and_its_time_is_counted(house: House) -> None:

@@ -36,7 +36,10 @@ def test_a_broker_registers_sends_heartbeats_and_is_unfenced(house: House) -> No
     epoch = house.unfenced(1)
     assert not house.node.image.brokers[1].fenced
     assert house.node.image.brokers[1].epoch == epoch
-    assert [line for line in house.said if "broker" in line] == ["broker registered", "broker unfenced"]
+    assert [line for line in house.logged_texts if "broker" in line] == [
+        "broker registered",
+        "broker unfenced",
+    ]
 
 
 def test_no_answer_is_given_before_its_records_are_synced(house: House) -> None:
@@ -53,13 +56,13 @@ def test_only_committed_records_are_logged(house: House) -> None:
     house.unfenced()
     house.sync_by_itself = False
     house.create("kept")
-    assert "topics created" not in house.said
+    assert "topics created" not in house.logged_texts
     house.sync()
-    assert house.said.count("topics created") == 1
+    assert house.logged_texts.count("topics created") == 1
     house.create("lost")
     house.step(raft_events.ResignRequested(house.node.core.epoch))
     house.sync()
-    assert house.said.count("topics created") == 1
+    assert house.logged_texts.count("topics created") == 1
 
 
 def test_an_active_controller_registers_again_if_another_incarnation_did(house: House) -> None:
@@ -99,7 +102,7 @@ def test_a_read_waits_for_the_commit_of_pending_records(house: House) -> None:
 def test_a_read_waits_for_records_of_periodic_tasks_too(house: House) -> None:
     house.unfenced()
     house.sync_by_itself = False
-    house.advance(20_000)  # a silent broker is fenced: that may be taken back
+    house.advance(20_000)  # a silent broker is fenced: that may be undone
     assert house.node.image.brokers[1].fenced and house.syncs_asked
     read = house.send(
         ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, ListPartitionReassignmentsRequest(topics=None), 2
@@ -193,7 +196,7 @@ def test_a_silent_broker_is_fenced_after_its_session(house: House) -> None:
     assert not house.node.image.brokers[1].fenced
     house.advance(1)
     assert house.node.image.brokers[1].fenced
-    assert "broker fenced" in house.said
+    assert "broker fenced" in house.logged_texts
 
 
 def test_heartbeats_of_a_restarted_leader_start_with_a_whole_session(house: House, tmp_path: Path) -> None:
@@ -272,7 +275,7 @@ def test_finalized_features_are_visible_once_committed(house: House) -> None:
     answer = house.api_versions()
     levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
     assert (levels["metadata.version"], levels["kraft.version"]) == (30, 1)
-    # Of the end of the bootstrap transaction, not of what was committed together with it.
+    # The offset of the bootstrap transaction's end, not of the records that committed together with it.
     assert answer.finalized_features_epoch == house.node.image.offset - 1
 
 
@@ -282,7 +285,7 @@ def test_a_shutdown_answers_waiting_requests(house: House) -> None:
     house.node.stop()
     house.step(raft_events.ShutdownRequested(1_000))
     house.advance(1_000)
-    assert "ShutdownCompleted" in house.said
+    assert "ShutdownCompleted" in house.logged_texts
     assert house.answer(parked) is not None
 
 

@@ -1,4 +1,4 @@
-"""Events that a node passes on: to the boundary, to its log and to the parts that wait for them."""
+"""Events that a node forwards to the boundary, to its log and to the parts that wait for them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def unregister() -> Call:
 
 
 def answered(effects: list[Any]) -> list[tuple[int, int, int]]:
-    """Connection, slot and error of each answer."""
+    """The connection, slot and error of each answer."""
     return [
         (
             one.connection_id,
@@ -57,8 +57,8 @@ def test_a_call_that_another_listener_hands_over_is_handled(house: House) -> Non
 
 def test_an_answer_that_could_not_be_written_is_a_fault_of_its_call(house: House) -> None:
     call, error = unregister(), ZeroDivisionError("planted")
-    said, *rest = house.node.step(AnswerNotWritten(call, error), house.clock.ms)
-    assert said == Say(
+    line, *rest = house.node.step(AnswerNotWritten(call, error), house.clock.ms)
+    assert line == Say(
         "error", "a request failed", {"call": repr(call), "error": repr(error), "exc_info": error}
     )
     assert answered(rest) == [(5, 6, ErrorCode.UNKNOWN_SERVER_ERROR)]

@@ -1,4 +1,4 @@
-"""A start reads the log once: recovery, the durable state and the replay share what was read."""
+"""A start reads the log once, for recovery, the durable state and the replay together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.controller_node.house import House
 
 SEGMENT = "/data/__cluster_metadata-0/00000000000000000000.log"
 TOPICS, PARTITIONS = 100, 100
-MAX_SHARE = 1.1  # of the log: headers of batches are read apart
+MAX_SHARE = 1.1  # bytes that are read per byte of the log; headers of batches are read twice
 
 
 @pytest.mark.parametrize("survives", [everything_survives, nothing_unsynced_survives])

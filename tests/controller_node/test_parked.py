@@ -12,7 +12,7 @@ from kraftd.wire.error_code import ErrorCode
 
 
 class Desk:
-    """Parked answers of a core whose high watermark the test sets, and the answers that left."""
+    """Parked answers of a core whose high watermark the test sets, and the answers that were sent."""
 
     def __init__(self, high_watermark: int = 10) -> None:
         self.sent: list[str] = []
@@ -126,7 +126,7 @@ def test_a_settled_append_is_answered_though_the_core_reports_it_later() -> None
         assert desk.sent == expected
     desk.parked.abandon()
     desk.parked.expect(2, 14)
-    desk.answer("again", 14)  # in another epoch it is settled anew
+    desk.answer("again", 14)  # it waits again for the commit
     assert desk.sent == ["a", "a"]
 
 

@@ -1,4 +1,4 @@
-"""What a call may do to the resources that it names, and when a standby can refuse it itself."""
+"""The permissions of a call on the resources that it names, and refusals by a standby itself."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from kraftd.controller_node.permissions import (
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
-Asked = tuple[str, AclOperation, AclResourceType, str]
+Check = tuple[str, AclOperation, AclResourceType, str]
 CLUSTER, TOPIC, GROUP = AclResourceType.CLUSTER, AclResourceType.TOPIC, AclResourceType.GROUP
 ALTER, DESCRIBE = AclOperation.ALTER_CONFIGS, AclOperation.DESCRIBE_CONFIGS
 UNKNOWN_TYPE = 99
 
 
 class Guard:
-    """A boundary that allows some names, and keeps each check with its kind."""
+    """A boundary that allows some names, and notes each check and its kind."""
 
     def __init__(self, *allowed: str, authorizer: bool = True) -> None:
         self.has_authorizer = authorizer
         self.allowed = allowed
-        self.asked: list[Asked] = []
+        self.checks: list[Check] = []
 
     def allows(self, call: Any, operation: AclOperation, type: AclResourceType, name: str) -> bool:
-        self.asked.append(("aloud", operation, type, name))
+        self.checks.append(("aloud", operation, type, name))
         return name in self.allowed
 
     def allows_quietly(self, call: Any, operation: AclOperation, type: AclResourceType, name: str) -> bool:
-        self.asked.append(("quietly", operation, type, name))
+        self.checks.append(("quietly", operation, type, name))
         return name in self.allowed
 
 
@@ -57,13 +57,13 @@ def test_topics_are_filtered_by_name(quietly: bool) -> None:
     allowed = topics_allowed(node(guard), CALL, AclOperation.DELETE, quietly=quietly)
     assert allowed(["a", "c", "b"]) == {"a", "b"}
     how = "quietly" if quietly else "aloud"
-    assert guard.asked == [(how, AclOperation.DELETE, TOPIC, name) for name in ("a", "c", "b")]
+    assert guard.checks == [(how, AclOperation.DELETE, TOPIC, name) for name in ("a", "c", "b")]
 
 
 def test_a_permission_on_the_cluster_is_checked_first_and_not_audited() -> None:
     guard = Guard(CLUSTER_NAME)
     assert topics_allowed(node(guard), CALL, AclOperation.CREATE, or_on_cluster=True) is everything
-    assert guard.asked == [("quietly", AclOperation.CREATE, CLUSTER, CLUSTER_NAME)]
+    assert guard.checks == [("quietly", AclOperation.CREATE, CLUSTER, CLUSTER_NAME)]
     assert topics_allowed(node(guard), CALL, AclOperation.CREATE)(["a"]) == set()
     other = Guard("a")
     assert topics_allowed(node(other), CALL, AclOperation.CREATE, or_on_cluster=True)(["a", "b"]) == {"a"}
@@ -73,7 +73,7 @@ def test_without_an_authorizer_everything_is_allowed() -> None:
     guard = Guard(authorizer=False)
     assert topics_allowed(node(guard), CALL, AclOperation.CREATE) is everything
     assert refused_configs(node(guard), CALL, resources((ResourceType.TOPIC, "a")), altering=True) == {}
-    assert guard.asked == []
+    assert guard.checks == []
 
 
 def resources(*named: tuple[int, str]) -> list[Any]:
@@ -95,31 +95,31 @@ def test_configs_belong_to_the_topic_the_group_or_the_cluster(
     type: ResourceType, owner: AclResourceType, name: str, code: ErrorCode, altering: bool
 ) -> None:
     guard = Guard()
-    asked = resources((type, "x"))
-    assert refused_configs(node(guard), CALL, asked, altering=altering) == {0: code}
+    named = resources((type, "x"))
+    assert refused_configs(node(guard), CALL, named, altering=altering) == {0: code}
     operation = ALTER if altering else DESCRIBE
     if altering and type is ResourceType.BROKER_LOGGER:
         operation = AclOperation.CLUSTER_ACTION
-    assert guard.asked == [("aloud", operation, owner, name)]
-    assert refused_configs(node(Guard(name)), CALL, asked, altering=altering) == {}
+    assert guard.checks == [("aloud", operation, owner, name)]
+    assert refused_configs(node(Guard(name)), CALL, named, altering=altering) == {}
 
 
 def test_repeated_resources_are_refused_as_repeated_when_altered() -> None:
     topic, logger = ResourceType.TOPIC, ResourceType.BROKER_LOGGER
-    asked = resources(
+    named = resources(
         (topic, "a"), (logger, "1"), (topic, "b"), (logger, "1"), (topic, "a"), (UNKNOWN_TYPE, "a")
     )
     denied, on_cluster = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     expected = {1: on_cluster, 2: denied, 3: on_cluster}
-    assert refused_configs(node(Guard()), CALL, asked, altering=True) == expected
-    assert refused_configs(node(Guard()), CALL, asked, altering=True, loggers=False) == {2: denied}
+    assert refused_configs(node(Guard()), CALL, named, altering=True) == expected
+    assert refused_configs(node(Guard()), CALL, named, altering=True, loggers=False) == {2: denied}
     described = {0: denied, 1: on_cluster, 2: denied, 3: on_cluster, 4: denied}
-    assert refused_configs(node(Guard()), CALL, asked[:-1], altering=False) == described
-    assert refused_configs(node(Guard()), CALL, asked, altering=False) == {}  # refused as a whole
+    assert refused_configs(node(Guard()), CALL, named[:-1], altering=False) == described
+    assert refused_configs(node(Guard()), CALL, named, altering=False) == {}  # refused as a whole
 
 
 @pytest.mark.parametrize(
-    ("active", "names", "left"),
+    ("active", "names", "any_left"),
     [
         (False, ["denied"], False),
         (False, ["denied", "a"], True),
@@ -130,12 +130,12 @@ def test_repeated_resources_are_refused_as_repeated_when_altered() -> None:
     ],
 )
 def test_a_standby_answers_if_every_topic_named_once_is_denied(
-    active: bool, names: list[str], left: bool
+    active: bool, names: list[str], any_left: bool
 ) -> None:
     guard = Guard("a", METADATA_TOPIC)
-    assert no_topic_left(node(guard, active=active), CALL, names, AclOperation.ALTER) is not left
-    assert {how for how, *_ in guard.asked} <= {"quietly"}
-    assert {operation for _, operation, *_ in guard.asked} <= {AclOperation.ALTER}
+    assert no_topic_left(node(guard, active=active), CALL, names, AclOperation.ALTER) is not any_left
+    assert {how for how, *_ in guard.checks} <= {"quietly"}
+    assert {operation for _, operation, *_ in guard.checks} <= {AclOperation.ALTER}
 
 
 def test_a_standby_does_not_refuse_topics_allowed_by_the_cluster() -> None:
@@ -164,7 +164,7 @@ def test_a_standby_answers_if_no_named_config_needs_a_decision(
 
 
 def test_refusals_follow_the_decisions_own_answers() -> None:
-    def in_turns() -> Any:
+    def in_slices() -> Any:
         yield
         return Decision(SimpleNamespace(responses=["made"]))
 
@@ -173,8 +173,8 @@ def test_refusals_follow_the_decisions_own_answers() -> None:
     assert made.answer.responses == ["made"]
     decision: Any = with_refusals(made, "responses", ["refused"])
     assert decision is made and made.answer.responses == ["made", "refused"]
-    turns: Any = with_refusals(in_turns(), "responses", ["refused"])
-    next(turns)
+    slices: Any = with_refusals(in_slices(), "responses", ["refused"])
+    next(slices)
     with pytest.raises(StopIteration) as end:
-        next(turns)
+        next(slices)
     assert end.value.value.answer.responses == ["made", "refused"]

@@ -1,4 +1,4 @@
-"""Small rules: dividing work among callbacks, truncating texts, and when periodic tasks are due."""
+"""Small rules: how work is divided among callbacks, texts are truncated, and periodic tasks become due."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_text_that_is_too_long_loses_its_last_lines(
 
 
 class Clock:
-    """Periodic work with tasks of its own, whose answers a test sets."""
+    """Periodic work with tasks whose results the test sets."""
 
     def __init__(self) -> None:
         cluster = Cluster()
@@ -129,14 +129,14 @@ class Clock:
         return task
 
     def run(self, later_ms: int = 0) -> list[str]:
-        """The tasks that run then."""
+        """Let time pass; return the tasks that run."""
         self.context.now_ms += later_ms
         self.done = []
         self.periodic.run_due()
         return self.done
 
     def due_ms(self) -> int | None:
-        """From now on, None for never."""
+        """Milliseconds until the next task is due; None if no task is."""
         deadline_ms = self.periodic.deadline_ms
         return None if deadline_ms is None else deadline_ms - self.context.now_ms
 

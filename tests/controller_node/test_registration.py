@@ -1,4 +1,4 @@
-"""When a controller registers this run, at which node, and how soon it retries (KIP-919)."""
+"""The time and the receiver of a controller's registration, and its retries (KIP-919)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DONE, REFUSED = ControllerRegistrationResponse(), ControllerRegistrationResponse
 
 
 class Desk:
-    """A standby of LEADER_ID's, with an image of metadata.version 30."""
+    """A standby whose leader is LEADER_ID, with an image of metadata.version 30."""
 
     def __init__(self, metadata_version: int = 30) -> None:
         cluster = Cluster(metadata_version=metadata_version)
@@ -72,10 +72,10 @@ class Desk:
         self.registration.attempt()
         return self.outbox.take()
 
-    def asks(self, later_ms: int = 0) -> AskController:
-        (asked,) = self.attempt(later_ms)
-        assert isinstance(asked, AskController)
-        return asked
+    def sent(self, later_ms: int = 0) -> AskController:
+        (sent,) = self.attempt(later_ms)
+        assert isinstance(sent, AskController)
+        return sent
 
     def answer(self, ask_id: int, message: Any) -> list[Effect]:
         self.registration.on_answer(ControllerAnswered(ask_id, message))
@@ -84,9 +84,9 @@ class Desk:
 
 def test_a_standby_has_one_registration_under_way_at_a_time() -> None:
     desk = Desk()
-    asked = desk.asks()
-    assert asked.destination == LEADER
-    request: Any = asked.message
+    sent = desk.sent()
+    assert sent.destination == LEADER
+    request: Any = sent.message
     assert (request.controller_id, request.incarnation_id) == (OWN_ID, THIS_RUN)
     assert [(one.name, one.host, one.port, one.security_protocol) for one in request.listeners] == [
         ("CONTROLLER", "host", 9093, 2),
@@ -128,8 +128,8 @@ def test_a_stopping_node_or_one_without_a_leader_sends_no_registration() -> None
 def test_refusals_and_silence_lead_to_increasing_backoffs() -> None:
     desk = Desk()
     for failures, message in enumerate([None, REFUSED] * 8):
-        asked = desk.asks()
-        assert desk.answer(asked.ask_id, message) == []
+        sent = desk.sent()
+        assert desk.answer(sent.ask_id, message) == []
         wait_ms = min(FIRST_BACKOFF_MS << failures, LONGEST_BACKOFF_MS)
         assert desk.registration.deadline_ms == desk.context.now_ms + wait_ms
         assert desk.attempt(wait_ms - 1) == []
@@ -138,20 +138,20 @@ def test_refusals_and_silence_lead_to_increasing_backoffs() -> None:
 
 def test_an_accepted_registration_is_repeated_if_its_record_does_not_come() -> None:
     desk = Desk()
-    assert desk.answer(desk.asks().ask_id, DONE) == [Say("info", "registered", {"controller": LEADER_ID})]
+    assert desk.answer(desk.sent().ask_id, DONE) == [Say("info", "registered", {"controller": LEADER_ID})]
     assert desk.registration.deadline_ms == desk.context.now_ms + UNTIL_SEEN_MS
     assert desk.attempt(UNTIL_SEEN_MS - 1) == []
-    asked = desk.asks(1)
+    sent = desk.sent(1)
     desk.know(THIS_RUN)
-    desk.answer(asked.ask_id, DONE)
+    desk.answer(sent.ask_id, DONE)
     assert desk.registration.deadline_ms is None
 
 
 def test_answers_of_earlier_leaders_or_to_earlier_requests_are_ignored() -> None:
     desk = Desk()
-    first = desk.asks()
+    first = desk.sent()
     desk.core.epoch += 1
-    second = desk.asks()
+    second = desk.sent()
     assert second.ask_id != first.ask_id
     assert desk.answer(first.ask_id, DONE) == []
     assert desk.attempt() == []  # the second is under way
@@ -159,7 +159,7 @@ def test_answers_of_earlier_leaders_or_to_earlier_requests_are_ignored() -> None
     assert desk.answer(second.ask_id, DONE) == []  # answered already
     assert desk.registration.deadline_ms == desk.context.now_ms + FIRST_BACKOFF_MS
     desk.core.leader_id = 8
-    assert desk.asks().destination == Destination(8, "leader", 9090)  # at once
+    assert desk.sent().destination == Destination(8, "leader", 9090)  # at once
 
 
 def test_an_active_controller_limits_how_often_it_registers_itself() -> None:
@@ -186,7 +186,7 @@ def test_a_registration_that_cannot_be_appended_is_retried_later() -> None:
     desk.refuses = False
     desk.decisions.long.is_under_way = True
     desk.attempt(UNTIL_SEEN_MS)
-    assert desk.written == []  # the end of the long decision attempts it again
+    assert desk.written == []  # the end of the long decision starts another attempt
     desk.decisions.long.is_under_way = False
     desk.attempt()
     assert len(desk.written) == 1
@@ -195,7 +195,7 @@ def test_a_registration_that_cannot_be_appended_is_retried_later() -> None:
 ENDPOINT = ControllerEndpoint("C", "other", 9093, 0)
 
 
-def looked(desk: Desk) -> list[Any]:
+def log_fields(desk: Desk) -> list[Any]:
     desk.registration.look_for_a_twin()
     return [one.fields for one in desk.outbox.take() if isinstance(one, Say)]
 
@@ -203,16 +203,16 @@ def looked(desk: Desk) -> list[Any]:
 def test_another_run_that_replaces_the_record_is_reported_as_a_second_process() -> None:
     desk = Desk()
     desk.know(ANOTHER, ENDPOINT)
-    assert looked(desk) == [] and desk.registration.twin() == []  # of an earlier run
+    assert log_fields(desk) == [] and desk.registration.twin() == []  # of an earlier run
     desk.know(THIS_RUN, ENDPOINT)
-    assert looked(desk) == []
+    assert log_fields(desk) == []
     desk.know(ANOTHER, ENDPOINT)
-    (said,) = looked(desk)
-    assert said["seen"] == 1 and "other:9093" in said["its_listeners"] and "node.id" in said["remedy"]
-    assert looked(desk) == []
+    (fields,) = log_fields(desk)
+    assert fields["seen"] == 1 and "other:9093" in fields["its_listeners"] and "node.id" in fields["remedy"]
+    assert log_fields(desk) == []
     (line,) = desk.registration.twin()
     assert line.startswith("node 100 runs more than once, here and with the listeners ")
-    assert said["its_listeners"] in line and line.endswith(said["remedy"])
+    assert fields["its_listeners"] in line and line.endswith(fields["remedy"])
     desk.context.now_ms += 3 * UNTIL_SEEN_MS - 1
     assert desk.registration.twin() == [line]
     desk.context.now_ms += 1
@@ -224,10 +224,10 @@ def test_a_forgotten_or_uncommitted_record_shows_no_second_process(case: str) ->
     desk = Desk()
     if case != "no record":
         desk.know(THIS_RUN, ENDPOINT)
-        looked(desk)
+        log_fields(desk)
         desk.know(ANOTHER, *([] if case == "forgotten" else [ENDPOINT]))
     desk.standing.active = case == "active"
-    assert looked(desk) == [] and desk.registration.twin() == []
+    assert log_fields(desk) == [] and desk.registration.twin() == []
 
 
 def test_a_second_process_is_logged_once_a_minute_with_a_count() -> None:
@@ -235,7 +235,7 @@ def test_a_second_process_is_logged_once_a_minute_with_a_count() -> None:
 
     def replaced(later_ms: int) -> list[Any]:
         desk.know(THIS_RUN, ENDPOINT)
-        looked(desk)
+        log_fields(desk)
         desk.context.now_ms += later_ms
         desk.know(ANOTHER, ENDPOINT)
         desk.registration.look_for_a_twin()
@@ -252,10 +252,10 @@ def test_a_second_process_is_logged_once_a_minute_with_a_count() -> None:
 def test_a_process_is_reported_with_all_its_listeners() -> None:
     desk = Desk()
     desk.know(THIS_RUN, ENDPOINT)
-    looked(desk)
+    log_fields(desk)
     desk.know(ANOTHER, ENDPOINT, ControllerEndpoint("D", "third", 9094, 0))
-    (said,) = looked(desk)
-    assert said["its_listeners"] == "C://other:9093, D://third:9094"
+    (fields,) = log_fields(desk)
+    assert fields["its_listeners"] == "C://other:9093, D://third:9094"
     node = "node 100 runs more than once, here and with the listeners"
     assert desk.registration.twin() == [f"{node} C://other:9093, D://third:9094; {REMEDY}"]
 
@@ -270,22 +270,22 @@ def test_before_any_request_no_answer_is_expected() -> None:
 
 def test_each_answer_ends_the_wait_for_every_earlier_one() -> None:
     desk = Desk()
-    asked = [desk.asks().ask_id]
+    ask_ids = [desk.sent().ask_id]
     for _ in range(2):
-        desk.answer(asked[-1], None)
-        asked.append(desk.asks(LONGEST_BACKOFF_MS).ask_id)
-    assert len(set(asked)) == len(asked)
-    assert asked == sorted(asked)
+        desk.answer(ask_ids[-1], None)
+        ask_ids.append(desk.sent(LONGEST_BACKOFF_MS).ask_id)
+    assert len(set(ask_ids)) == len(ask_ids)
+    assert ask_ids == sorted(ask_ids)
 
 
 def test_a_second_process_that_does_not_register_again_is_forgotten() -> None:
     desk = Desk()
     desk.know(THIS_RUN, ENDPOINT)
-    looked(desk)
+    log_fields(desk)
     desk.know(ANOTHER, ENDPOINT)
-    assert len(looked(desk)) == 1
+    assert len(log_fields(desk)) == 1
     desk.context.now_ms += 3 * UNTIL_SEEN_MS - 1
-    looked(desk)  # the same record
+    log_fields(desk)  # the same record
     assert len(desk.registration.twin()) == 1
     desk.context.now_ms += 1
     assert desk.registration.twin() == []
@@ -293,10 +293,10 @@ def test_a_second_process_that_does_not_register_again_is_forgotten() -> None:
 
 def test_no_two_requests_share_an_id_over_answers_and_leaders() -> None:
     desk = Desk()
-    asked = []
+    ask_ids = []
     for epoch in (4, 5, 6):
         desk.core.epoch = epoch
-        asked.append(desk.asks().ask_id)
-        desk.answer(asked[-1], None)
-        asked.append(desk.asks(LONGEST_BACKOFF_MS).ask_id)
-    assert len(set(asked)) == len(asked)
+        ask_ids.append(desk.sent().ask_id)
+        desk.answer(ask_ids[-1], None)
+        ask_ids.append(desk.sent(LONGEST_BACKOFF_MS).ask_id)
+    assert len(set(ask_ids)) == len(ask_ids)

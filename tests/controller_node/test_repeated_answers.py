@@ -27,16 +27,16 @@ def test_remembered_answer_is_the_one_that_would_be_encoded(same_object: bool) -
     memo, shared = FrameMemo(), answer(7)
     for version in (13, 17, 18, 13, 17):
         for correlation_id in (0, 1, -1, 2**31 - 1, -(2**31)):
-            asked = call(version, correlation_id)
+            repeated = call(version, correlation_id)
             response = shared if same_object else answer(7)
-            assert asked.frame_repeated(response, memo) == [b"".join(asked.frame(response))]
+            assert repeated.frame_repeated(response, memo) == [b"".join(repeated.frame(response))]
 
 
 def test_a_different_answer_is_encoded_anew() -> None:
     memo = FrameMemo()
-    told: list[Any] = []
+    frames: list[Any] = []
     for high_watermark in (7, 8, 7):
-        asked = call(17, 5)
-        told.append(asked.frame_repeated(answer(high_watermark), memo))
-        assert told[-1] == [b"".join(asked.frame(answer(high_watermark)))]
-    assert told[0] == told[2] != told[1]
+        repeated = call(17, 5)
+        frames.append(repeated.frame_repeated(answer(high_watermark), memo))
+        assert frames[-1] == [b"".join(repeated.frame(answer(high_watermark)))]
+    assert frames[0] == frames[2] != frames[1]

@@ -1,4 +1,4 @@
-"""The committed log in slices: which read is next, how work is counted, and when the image is complete."""
+"""The committed log in slices: the next read, the count of work, and the completion of the image."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def test_the_log_is_read_from_the_images_end_with_one_read_at_a_time() -> None:
     assert len(names(replay.image)) == 9
 
 
-@pytest.mark.parametrize(("offset", "size", "asked"), [(1, 5, True), (0, 0, True), (0, 5, False)])
-def test_batches_that_were_not_requested_are_dropped(offset: int, size: int, asked: bool) -> None:
+@pytest.mark.parametrize(("offset", "size", "requested"), [(1, 5, True), (0, 0, True), (0, 5, False)])
+def test_batches_that_were_not_requested_are_dropped(offset: int, size: int, requested: bool) -> None:
     replay = Replay(Image())
-    if asked:
+    if requested:
         replay.more(5)
     replay.begin(offset, batch(offset, topics(0, size)) if size else b"")
     assert not replay.busy

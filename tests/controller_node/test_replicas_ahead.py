@@ -1,4 +1,4 @@
-"""A replica that has applied what this quorum has lost is named, until it follows the quorum's log."""
+"""A replica that has applied records that this quorum lost is reported until it follows the quorum's log."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def fetch(
     directory: bytes = b"d" * 16,
     connection: int = 1,
 ) -> None:
-    """Send the Fetch of a replica, whose log ends in the leader's epoch."""
+    """Send the Fetch of a replica whose log ends in the leader's epoch."""
     epoch = house.node.core.epoch
-    asked = FetchPartition(
+    partition = FetchPartition(
         0, epoch, offset, epoch, replica_directory_id=directory, high_watermark=high_watermark
     )
-    topics = [FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [asked])]
+    topics = [FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])]
     request = FetchRequest(CLUSTER_ID, replica_state=ReplicaState(node_id), topics=topics)
     if version < 15:
         request.replica_id, request.replica_state = node_id, ReplicaState()
     house.send(ApiKey.FETCH, version, request, connection)
 
 
-def told(house: House) -> list[str]:
-    """The replicas in DescribeQuorum's answer, which must equal those of /readyz."""
+def reported(house: House) -> list[str]:
+    """The replicas in DescribeQuorum's answer, which must be the same as in /readyz."""
     answer = house.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
     assert answer.error_code == 0
     lines = (answer.error_message or "").splitlines()
@@ -72,12 +72,12 @@ def test_a_replica_that_has_applied_lost_records_is_reported(
         fetch(house, end + 7, end + beyond, version=version)
     found = [one.fields for one in house.audited if one.event == "replica ahead"]
     assert [(one["from_node"], one["seen"]) for one in found] == [(7, 1)] * count
-    assert house.said.count(AHEAD) == count
-    assert len(told(house)) == count
+    assert house.logged_texts.count(AHEAD) == count
+    assert len(reported(house)) == count
     if count:
         assert (found[0]["same_before"], found[0]["its_high_watermark"]) == (end, end + beyond)
         assert "delete its __cluster_metadata-0" in found[0]["remedy"]
-        (warned,) = judge_refused(told(house), "node 100")
+        (warned,) = judge_refused(reported(house), "node 100")
         assert warned.text.startswith("node 7 at ") and str(end + beyond) in warned.text
         assert "delete its __cluster_metadata-0" in warned.remedy
 
@@ -91,12 +91,12 @@ def test_a_broker_before_4_1_is_reported_by_the_offset_of_its_heartbeats(
         heartbeat = BrokerHeartbeatRequest(7, 5, end - 1 + beyond)
         assert house.ask(ApiKey.BROKER_HEARTBEAT, 1, heartbeat).error_code
         fetch(house, end + 7, -1, version=17)
-    lines = told(house)
-    assert len(lines) == house.said.count(AHEAD) == count
+    lines = reported(house)
+    assert len(lines) == house.logged_texts.count(AHEAD) == count
     if count:
         assert f"their logs part at offset {end}, and it has applied the records before {end + 1}" in lines[0]
     fetch(house, end, -1, version=17)
-    assert told(house) == []
+    assert reported(house) == []
 
 
 @pytest.mark.parametrize("behind", [1, 0], ids=["answered with a record", "answered as all without news"])
@@ -104,17 +104,17 @@ def test_a_replica_is_reported_as_ahead_until_it_follows_this_log(house: House, 
     end = house.node.core.log_end_offset
     fetch(house, end + 7, end + 7)
     fetch(house, end, -1, node_id=8)
-    assert [line.split(" at ")[0] for line in told(house)] == ["node 7"]
+    assert [line.split(" at ")[0] for line in reported(house)] == ["node 7"]
     fetch(house, end - behind, -1)
-    assert told(house) == []
-    assert house.said.count(AHEAD) == 1
+    assert reported(house) == []
+    assert house.logged_texts.count(AHEAD) == 1
 
 
 def test_a_line_and_an_event_name_the_replica_its_client_and_both_logs(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines: list[Say] = []
-    monkeypatch.setattr(house, "hear", lines.append)
+    monkeypatch.setattr(house, "keep_line", lines.append)
     end = house.node.core.log_end_offset
     fetch(house, end + 7, end + 5)
     (event,) = (one for one in house.audited if one.event == "replica ahead")
@@ -137,9 +137,9 @@ def test_a_replica_ahead_of_the_snapshot_that_it_needs_is_reported(house: House)
     begin_with_a_snapshot(house)
     (snapshot,) = house.node.core.log.snapshots
     fetch(house, snapshot.offset - 1, snapshot.offset - 1)
-    assert told(house) == []
+    assert reported(house) == []
     fetch(house, snapshot.offset - 1, snapshot.offset + 1)
-    assert len(told(house)) == 1
+    assert len(reported(house)) == 1
 
 
 def begin_with_a_snapshot(house: House) -> None:
@@ -161,19 +161,19 @@ def test_two_directories_under_one_id_are_reported_while_both_fetch(house: House
     for directory in (b"a" * 16, b"b" * 16):
         fetch(house, end, -1, directory=directory)
     fetch(house, end, -1, node_id=8)
-    (line,) = told(house)
+    (line,) = reported(house)
     assert line.startswith("node 7 runs more than once")
     assert line.rpartition("; ")[2].startswith("give one of them an id of its own")
     house.clock.ms += 2_000
     fetch(house, end, -1, directory=b"a" * 16)
     house.clock.ms += 2_000
     fetch(house, end, -1, directory=b"a" * 16)
-    assert told(house) == []
+    assert reported(house) == []
 
 
 @pytest.fixture
 def static(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
-    """A leader whose core knows no directory ids of the others, as in a static quorum."""
+    """A leader whose core does not know the directory ids of other voters, as in a static quorum."""
     monkeypatch.setattr(core_answers, "twins", lambda *_: {})
     return house
 
@@ -184,11 +184,11 @@ def test_twins_of_a_static_quorum_are_reported_while_fetches_alternate(static: H
         for directory in (b"a" * 16, b"b" * 16):
             fetch(static, end, -1, directory=directory)
     fetch(static, end + 7, -1, directory=b"a" * 16)  # whether it follows or not
-    (line,) = told(static)
+    (line,) = reported(static)
     assert line.startswith(f"node 7 runs more than once, from the directories {uuid_text(b'b' * 16)} (at ")
-    assert static.said.count(TWINS) == 1
+    assert static.logged_texts.count(TWINS) == 1
     static.clock.ms += 4_000
-    assert told(static) == []
+    assert reported(static) == []
 
 
 def test_a_replaced_disk_and_a_restart_are_no_twins(static: House) -> None:
@@ -198,8 +198,8 @@ def test_a_replaced_disk_and_a_restart_are_no_twins(static: House) -> None:
     fetch(static, end, -1, node_id=8, directory=b"a" * 16)
     static.clock.ms += 4_000
     fetch(static, end, -1, directory=b"a" * 16)  # the old disk, put back
-    assert told(static) == []
-    assert TWINS not in static.said
+    assert reported(static) == []
+    assert TWINS not in static.logged_texts
 
 
 @pytest.mark.parametrize(
@@ -213,12 +213,12 @@ def test_twins_with_copies_of_a_directory_are_found_by_their_connections(
         for connection in (2, 3):
             fetch(house, end, -1, version=version, directory=directory, connection=connection)
             house.clock.ms += 400
-    (line,) = told(house)
+    (line,) = reported(house)
     assert line.startswith(f"node 7 runs more than once, from the directories {shown}")
     assert line.count("(at 127.0.0.1)") == 2 and ", copies of one; give one of them an id" in line
-    assert house.said.count(TWINS) == 1
+    assert house.logged_texts.count(TWINS) == 1
     house.clock.ms += 4_000
-    assert told(house) == []
+    assert reported(house) == []
 
 
 @pytest.mark.parametrize(
@@ -236,24 +236,24 @@ def test_a_node_that_reconnects_or_asks_a_bootstrap_server_is_no_twin(
     for connection in connections:
         fetch(house, end, -1, connection=connection)
         house.clock.ms += every_ms
-    assert told(house) == []
-    assert TWINS not in house.said
+    assert reported(house) == []
+    assert TWINS not in house.logged_texts
 
 
 def test_replicas_ahead_are_listed_in_the_order_of_their_last_fetches(house: House) -> None:
     end = house.node.core.log_end_offset
     for node_id in (7, 8, 7):
         fetch(house, end + 7, end + 5, node_id=node_id)
-    assert [line.split(" at ")[0] for line in told(house)] == ["node 8", "node 7"]
-    assert house.said.count(AHEAD) == 2  # each has its own line
+    assert [line.split(" at ")[0] for line in reported(house)] == ["node 8", "node 7"]
+    assert house.logged_texts.count(AHEAD) == 2  # each has its own line
 
 
 def test_an_unknown_high_watermark_is_not_ahead__kip1166(house: House) -> None:
     end = house.node.core.log_end_offset
     fetch(house, end + 7, UNKNOWN)
-    assert told(house) == []
+    assert reported(house) == []
     fetch(house, end + 7, UNKNOWN - 1)
-    assert len(told(house)) == 1
+    assert len(reported(house)) == 1
 
 
 def test_the_number_of_remembered_replicas_ahead_is_bounded(
@@ -263,4 +263,4 @@ def test_the_number_of_remembered_replicas_ahead_is_bounded(
     end = house.node.core.log_end_offset
     for node_id in (7, 8, 9):
         fetch(house, end + 7, end + 5, node_id=node_id)
-    assert [line.split(" at ")[0] for line in told(house)] == ["node 8", "node 9"]
+    assert [line.split(" at ")[0] for line in reported(house)] == ["node 8", "node 9"]

@@ -1,4 +1,4 @@
-"""How a node's parts show themselves in a test, a trace and a debugger."""
+"""The text forms of a node's parts in a test, a trace and a debugger."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def test_effects_and_events_show_how_large_they_are(house: House) -> None:
     assert repr(Answer(3, 7, [b"ab", b"cde"])) == "<Answer 3/7, 5 bytes>"
     assert repr(CommittedRead(40, b"12345")) == "<CommittedRead 5 bytes from 40>"
     frames = [memoryview(b"a"), memoryview(b"b")]
-    asked = AskController(5, Destination(7, "host", 9093), VoteRequest())
-    assert repr(asked) == f"<AskController 5 VoteRequest to {asked.destination}>"
+    effect = AskController(5, Destination(7, "host", 9093), VoteRequest())
+    assert repr(effect) == f"<AskController 5 VoteRequest to {effect.destination}>"
     event = FramesReceived(3, 7, frames, "CONTROLLER", "127.0.0.1")
     assert repr(event) == "<FramesReceived 2 of 3 from slot 7>"
     assert (

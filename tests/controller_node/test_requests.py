@@ -32,7 +32,7 @@ from tests.controller_node.house import House
 
 SERVED = sorted(row[0] for row in ROWS)
 
-# What a controller of Apache Kafka 4.3.1 lists, by key: first and last version.
+# The APIs that a controller of Apache Kafka 4.3.1 lists, by key: first and last version.
 KAFKA_LISTS = {
     1: (4, 18), 17: (0, 1), 18: (0, 4), 19: (2, 7), 20: (1, 6), 29: (1, 3), 30: (1, 3), 31: (1, 3),
     32: (1, 4), 33: (0, 2), 36: (0, 2), 37: (0, 3), 38: (1, 3), 39: (1, 2), 40: (1, 2), 41: (1, 3),
@@ -192,13 +192,13 @@ def test_a_forwarded_quorum_request_is_answered_by_the_core(house: House) -> Non
 
 
 class OnlyBrokers:
-    """Allows every operation of a broker, which is ANONYMOUS here, and no operation of a client."""
+    """An authorizer that allows all operations of a broker, here ANONYMOUS, and none of a client."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, str, int, str]] = []
+        self.checks: list[tuple[str, str, int, str]] = []
 
     def allows(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> bool:
-        self.asked.append((str(principal), host, operation, name))
+        self.checks.append((str(principal), host, operation, name))
         return principal is ANONYMOUS
 
     def reason(self, *_: object) -> str:
@@ -215,7 +215,7 @@ def test_an_envelope_is_authorized_for_the_broker_and_its_request_for_the_client
     assert answer.error_code == ErrorCode.NONE
     _, inner = parse_response(ApiKey.UNREGISTER_BROKER, 0, answer.response_data)
     assert inner.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert authorizer.asked == [
+    assert authorizer.checks == [
         ("User:ANONYMOUS", "127.0.0.1", AclOperation.CLUSTER_ACTION, CLUSTER_NAME),
         ("User:alice", "10.0.0.7", AclOperation.ALTER, CLUSTER_NAME),
     ]

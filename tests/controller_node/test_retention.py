@@ -1,4 +1,4 @@
-"""When a snapshot is due, and what retention deletes."""
+"""The times at which snapshots are due, and the snapshots that retention deletes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def start(
     limit: int = FAR,
     live_end: int | None = None,
 ) -> int | None:
-    """Where a log of 1000 bytes may start if every offset takes a byte."""
+    """The new start of a log of 1000 bytes in which each offset takes a byte."""
     chosen = new_start(rules, kept, lambda offset: 1000 - offset, log_start, limit, NOW_MS, live_end)
     return None if chosen is None else chosen.offset
 

@@ -1,4 +1,4 @@
-"""What is logged and audited of committed changes, and in which order."""
+"""The lines that committed changes leave in the log and the audit log, and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ACLs, SCRAM users, quotas and delegation tokens, asked of a controller directly or in an Envelope."""
+"""Requests about ACLs, SCRAM users, quotas and delegation tokens, sent directly or in an Envelope."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def secured(tmp_path: Path) -> House:
 
 
 def loaded_again(house: House) -> Image:
-    """The image that a snapshot of this one makes."""
+    """The image that is loaded from a snapshot of this controller's image."""
     image = Image()
     image.apply_all([record.message for record in house.node.image.records()], 0, 1, of_snapshot=True)
     return image
@@ -216,9 +216,9 @@ def test_an_unknown_type_refuses_the_description_before_denials(secured: House) 
 
 
 def deny_all(house: House) -> None:
-    nobody = StandardAuthorizer(AuthorizerSettings())
-    nobody.end_load()
-    house.node.boundary._authorizer = nobody
+    denying = StandardAuthorizer(AuthorizerSettings())
+    denying.end_load()
+    house.node.boundary._authorizer = denying
 
 
 def test_a_token_for_another_owner_requires_permission(secured: House) -> None:
@@ -247,8 +247,8 @@ def test_a_follower_refuses_quotas_with_the_entities_as_sent() -> None:
     refused: Any = refuse(
         ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([entry]), ErrorCode.NOT_CONTROLLER, "text"
     )
-    (told,) = refused.entries
-    assert (told.error_code, [part.entity_name for part in told.entity]) == (41, ["a", "b"])
+    (refusal,) = refused.entries
+    assert (refusal.error_code, [part.entity_name for part in refusal.entity]) == (41, ["a", "b"])
 
 
 def test_a_client_beyond_its_mutation_quota_is_throttled(house: House) -> None:
@@ -269,7 +269,7 @@ def test_a_client_beyond_its_mutation_quota_is_throttled(house: House) -> None:
 
 
 def test_a_token_for_another_owner_requires_create_tokens_on_the_user__kip373(secured: House) -> None:
-    nobody = StandardAuthorizer(AuthorizerSettings())
+    denying = StandardAuthorizer(AuthorizerSettings())
     acl = AclState(
         AclResourceType.USER,
         "User:carol",
@@ -279,9 +279,9 @@ def test_a_token_for_another_owner_requires_create_tokens_on_the_user__kip373(se
         AclOperation.CREATE_TOKENS,
         AclPermission.ALLOW,
     )
-    nobody.change((), [acl])
-    nobody.end_load()
-    secured.node.boundary._authorizer = nobody
+    denying.change((), [acl])
+    denying.end_load()
+    secured.node.boundary._authorizer = denying
     for owner, code in (("carol", 0), ("dave", ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)):
         request = CreateDelegationTokenRequest("User", owner)
         assert secured.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, request).error_code == code

@@ -68,7 +68,7 @@ def write(download: SnapshotDownload, data: bytes, position: int = 0) -> None:
 
 
 def bring(disk: MemoryDisk, log: MetadataLog) -> None:
-    """Perform all effects of the core in order."""
+    """Perform the core's effects in order."""
     download = SnapshotDownload(disk, log)
     download.begin(effects.BeginSnapshot(ID))
     write(download, WHOLE)
@@ -131,7 +131,7 @@ def test_a_download_continues_where_the_last_process_ended() -> None:
 def test_a_large_download_is_synced_in_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A voter that is silent while the disk writes all of it at once would not count as fetching."""
+    """During the sync of the whole download the voter would be silent, and not count as fetching."""
     monkeypatch.setattr(snapshot_download, "SYNC_BYTES", 2 * PIECE_BYTES)
     disk, log = follower()
     synced: list[str] = []

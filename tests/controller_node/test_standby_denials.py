@@ -1,4 +1,4 @@
-"""Requests that a standby answers by itself, as Kafka's does: denied ones, and those that change nothing."""
+"""Requests that a standby answers itself, as in Kafka: denied ones, and requests that change nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a node may decide and append, and the errors of its refusals."""
+"""The states in which a node may decide and append, and the errors of its refusals."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def test_nothing_is_appended_on_a_full_disk_or_during_a_shutdown(
     ],
 )
 def test_a_standbys_refusal_names_the_active_controller_as_in_kafka(leader_id: int | None, text: str) -> None:
-    told = standing(leader_id=leader_id).not_controller()
-    assert (told.code, told.message) == (ErrorCode.NOT_CONTROLLER, text)
+    refusal = standing(leader_id=leader_id).not_controller()
+    assert (refusal.code, refusal.message) == (ErrorCode.NOT_CONTROLLER, text)
 
 
 def test_a_new_node_is_a_standby_without_faults() -> None:

@@ -1,4 +1,4 @@
-"""DescribeQuorum names the refused nodes, however many they are."""
+"""DescribeQuorum names the refused nodes, even if they are very many."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def test_the_quorum_is_described_with_any_number_of_refused_nodes(tmp_path: Path
         request = BrokerRegistrationRequest(broker_id, "of another cluster 𝄞" * 10)
         answer = house.ask(ApiKey.BROKER_REGISTRATION, 4, request)
         assert answer.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
-    told = house.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
-    assert (told.error_code, told.topics[0].partitions[0].leader_id) == (0, 100)
-    lines = told.error_message.splitlines()
-    assert len(told.error_message) < 8_100
+    answer = house.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
+    assert (answer.error_code, answer.topics[0].partitions[0].leader_id) == (0, 100)
+    lines = answer.error_message.splitlines()
+    assert len(answer.error_message) < 8_100
     assert lines[-1].endswith("more") and len(lines) > 5
 
 
@@ -60,5 +60,5 @@ def test_a_refused_node_is_listed_by_its_own_id_not_by_the_receivers(
 ) -> None:
     house = House(tmp_path).start()
     house.ask(key, version, request_)
-    told = house.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
-    assert told.error_message.startswith("node 7 at ")
+    answer = house.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
+    assert answer.error_message.startswith("node 7 at ")

@@ -1,4 +1,4 @@
-"""A long decision, turn by turn: what is appended and applied, and what becomes of calls behind it."""
+"""A long decision, callback by callback: its appends, its changes of the image, and the calls behind it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Desk:
                 return ["effect"]
 
         appends: Any = Appends()
-        parked: Any = SimpleNamespace(answer=lambda *told: self.done.append(("answer", *told)))
+        parked: Any = SimpleNamespace(answer=lambda *arguments: self.done.append(("answer", *arguments)))
         core: Any = SimpleNamespace(high_watermark=COMMITTED)
         driver: Any = SimpleNamespace(core=core, perform=lambda effects: self.done.append(list(effects)))
         sayings: Any = SimpleNamespace(
@@ -74,7 +74,7 @@ class Desk:
         self.context, self.standing, self.core, self.sayings = context, standing, core, sayings
         self.outbox = Outbox()
         self.boundary: Any = Boundary(Registry(ListenerKind.CONTROLLER, []), self.outbox)
-        self.boundary.refuse = lambda *told: self.done.append(("refuse", *told))
+        self.boundary.refuse = lambda *arguments: self.done.append(("refuse", *arguments))
         self.boundary.handle = lambda call: self.done.append(("handle", call))
         self.long = LongDecisions(
             self.boundary, context, standing, following, appends, parked, driver, sayings, Turns(self.outbox)
@@ -88,16 +88,16 @@ class Desk:
         self.long.begin(call, made)
         return call
 
-    def turn(self) -> list[Any]:
+    def run_callback(self) -> list[Any]:
         self.done.clear()
         self.long.go_on()
         return list(self.done)
 
-    def all_turns(self) -> list[Any]:
-        """What all of them do, without flushes and turns without effects."""
+    def run_all_callbacks(self) -> list[Any]:
+        """The calls of all callbacks, without flushes and empty lists of effects."""
         found: list[Any] = []
         while self.long.is_under_way:
-            found += [one for one in self.turn() if one != "flush" and one != []]
+            found += [one for one in self.run_callback() if one != "flush" and one != []]
         return found
 
 
@@ -117,7 +117,7 @@ def test_it_begins_in_the_next_turn_and_is_the_only_one() -> None:
     assert desk.outbox.take() == [TakeTurn()] and not desk.done
     assert desk.long.busy and desk.long.is_under_way
     assert repr(desk.long) == f"<LongDecisions {call!r} under way, 0 calls behind>"
-    desk.all_turns()
+    desk.run_all_callbacks()
     assert not desk.long.busy and not desk.long.is_under_way
     assert repr(desk.long) == "<LongDecisions none under way, 0 calls behind>"
 
@@ -139,7 +139,7 @@ def test_its_records_are_appended_at_once_noted_and_applied_in_slices(
     desk = Desk()
     call = desk.begin(deciding() if in_turns else made)
     end = NEXT_OFFSET + 5
-    assert desk.all_turns() == [
+    assert desk.run_all_callbacks() == [
         ("append", 5, EPOCH, atomic),
         ("note", desk, end, 5, call),
         ["effect"],
@@ -159,7 +159,7 @@ def test_records_that_are_not_atomic_are_appended_in_runs(monkeypatch: pytest.Mo
     monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", 2)
     desk = Desk()
     call = desk.begin(decision(5, atomic=False))
-    done = desk.all_turns()
+    done = desk.run_all_callbacks()
     assert [one[1] for one in done if one[0] == "append"] == [2, 2, 1]
     assert [one[2] for one in done if one[0] == "note"] == [NEXT_OFFSET + 2, NEXT_OFFSET + 4, NEXT_OFFSET + 5]
     assert done[-1] == ("answer", call, call.frame(ANSWER), NEXT_OFFSET + 5)
@@ -169,7 +169,7 @@ def test_without_records_its_answer_waits_for_all_that_is_decided() -> None:
     after: list[int] = []
     desk = Desk()
     call = desk.begin(decision(0, after=after.append))
-    assert desk.all_turns() == [("answer", call, call.frame(ANSWER), DECIDED_END)]
+    assert desk.run_all_callbacks() == [("answer", call, call.frame(ANSWER), DECIDED_END)]
     assert after == [NEXT_OFFSET]
 
 
@@ -177,13 +177,13 @@ def test_gathered_records_of_others_come_first_in_every_turn() -> None:
     desk = Desk()
     desk.begin(decision(1))
     while desk.long.is_under_way:
-        assert desk.turn()[0] == "flush"
+        assert desk.run_callback()[0] == "flush"
 
 
 def test_the_errors_of_its_answer_are_counted() -> None:
     desk = Desk()
     desk.begin(Decision(UnregisterBrokerResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)))
-    desk.all_turns()
+    desk.run_all_callbacks()
     errors = desk.boundary.stats.by_key[ApiKey.UNREGISTER_BROKER].errors
     assert errors == {ErrorCode.BROKER_ID_NOT_REGISTERED: 1}
 
@@ -195,11 +195,11 @@ def test_the_errors_of_its_answer_are_counted() -> None:
 def test_a_fault_before_the_append_is_answered_and_ends_it(error: Exception, failures: int) -> None:
     guarded: list[Any] = []
     desk = Desk()
-    desk.boundary.guard = lambda *told: guarded.append(told)
+    desk.boundary.guard = lambda *arguments: guarded.append(arguments)
     for count in (1, 2):
         desk.fault = error
         call = desk.begin(decision(1))
-        assert desk.all_turns() == []
+        assert desk.run_all_callbacks() == []
         assert guarded[-1] == (call, error) and len(guarded) == count
         assert desk.long.failures == failures * count
         assert repr(desk.long) == "<LongDecisions none under way, 0 calls behind>"
@@ -207,29 +207,29 @@ def test_a_fault_before_the_append_is_answered_and_ends_it(error: Exception, fai
 
 @pytest.mark.parametrize("error", [Refusal(ErrorCode.NOT_CONTROLLER), ZeroDivisionError("planted")])
 def test_behind_an_append_only_a_refusal_is_answered(error: Exception) -> None:
-    """Of a second run: what is in the log already stays there."""
+    """Another error ends the process, because the records that are in the log already stay there."""
 
     def note(*_: Any) -> None:
         raise error
 
     guarded: list[Any] = []
     desk = Desk()
-    desk.boundary.guard = lambda *told: guarded.append(told)
+    desk.boundary.guard = lambda *arguments: guarded.append(arguments)
     call = desk.begin(decision(1))
     desk.sayings.note = note
     if isinstance(error, Refusal):
-        desk.all_turns()
+        desk.run_all_callbacks()
         assert guarded == [(call, error)]
     else:
         with pytest.raises(ZeroDivisionError):
-            desk.all_turns()
+            desk.run_all_callbacks()
         assert not guarded
     assert desk.long.failures == 0
     desk.long.abandon()
     desk.sayings.note = lambda *_: None
     desk.fault = ZeroDivisionError("before the append of the next one")
     desk.begin(decision(1))
-    desk.all_turns()
+    desk.run_all_callbacks()
     assert desk.long.failures == 1
 
 
@@ -238,7 +238,7 @@ def test_a_decision_that_its_own_flush_has_ended_does_nothing_more() -> None:
     desk.begin(decision(1))
     long: Any = desk.long
     long._appends = SimpleNamespace(flush=lambda: desk.long.abandon())
-    desk.turn()
+    desk.run_callback()
     assert not desk.long.is_under_way
     assert [one[0] for one in desk.done] == ["refuse"]
 
@@ -251,10 +251,10 @@ def test_with_the_leadership_it_ends_answered_only_if_all_is_committed(
     monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", 2 * COST)
     desk = Desk()
     call = desk.begin(decision(4))
-    while not any(one[:1] == ("append",) for one in desk.turn()):
+    while not any(one[:1] == ("append",) for one in desk.run_callback()):
         pass
     if applied:
-        assert ("apply", 2, NEXT_OFFSET, EPOCH) in desk.turn()
+        assert ("apply", 2, NEXT_OFFSET, EPOCH) in desk.run_callback()
     desk.core.high_watermark = committed
     desk.done.clear()
     assert desk.long.abandon() == NEXT_OFFSET + applied
@@ -282,9 +282,9 @@ def test_a_lost_leadership_refuses_a_decision_that_is_not_appended_and_all_behin
 def test_the_offset_of_what_is_not_applied_is_forgotten_once_all_is() -> None:
     desk = Desk()
     desk.begin(decision(1))
-    while not any(one[:1] == ("applied",) for one in desk.turn()):
+    while not any(one[:1] == ("applied",) for one in desk.run_callback()):
         pass
-    desk.turn()
+    desk.run_callback()
     assert not desk.long.is_under_way
     assert desk.long.abandon() is None
 
@@ -296,10 +296,10 @@ def test_calls_wait_behind_it_and_behind_those_that_wait_already() -> None:
         desk.begin(decision(0))
         first, second = unregister(1), unregister(2)
         assert desk.long.put_off(first) is True
-        desk.all_turns()
+        desk.run_all_callbacks()
         assert desk.long.busy and not desk.long.is_under_way
         assert desk.long.put_off(second) is True
-        assert desk.turn() == [("handle", first), ("handle", second)]
+        assert desk.run_callback() == [("handle", first), ("handle", second)]
         assert not desk.long.busy
     assert desk.long.put_off(unregister()) is False
 
@@ -310,13 +310,13 @@ def test_waiting_calls_are_handled_a_few_a_turn_with_less_time_left() -> None:
     calls = [unregister(slot) for slot in range(WAITING_CALLS_PER_CALLBACK + 1)]
     for call in calls:
         desk.long.put_off(call)
-    desk.all_turns()
+    desk.run_all_callbacks()
     desk.context.now_ms += 30
-    assert desk.turn() == [("handle", call) for call in calls[:-1]]
+    assert desk.run_callback() == [("handle", call) for call in calls[:-1]]
     assert [call.message.timeout_ms for call in calls] == [470] * WAITING_CALLS_PER_CALLBACK + [500]
     late = unregister(99)
     assert desk.long.put_off(late) is True
-    assert desk.turn() == [("handle", calls[-1]), ("handle", late)]
+    assert desk.run_callback() == [("handle", calls[-1]), ("handle", late)]
 
 
 def test_a_waiting_call_that_needs_many_turns_stops_those_behind_it() -> None:
@@ -325,14 +325,14 @@ def test_a_waiting_call_that_needs_many_turns_stops_those_behind_it() -> None:
     calls = [unregister(1), unregister(2)]
     for call in calls:
         desk.long.put_off(call)
-    desk.all_turns()
+    desk.run_all_callbacks()
 
     def handle(call: Call) -> None:
-        assert desk.long.put_off(call) is False  # its turn has come
+        assert desk.long.put_off(call) is False  # the call may be decided now
         desk.begin(decision(0), call)
 
     desk.boundary.handle = handle
-    desk.turn()
+    desk.run_callback()
     assert desk.long.is_under_way
     assert repr(desk.long) == f"<LongDecisions {calls[0]!r} under way, 1 calls behind>"
     assert desk.long.put_off(unregister(3)) is True

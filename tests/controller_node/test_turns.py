@@ -39,11 +39,11 @@ from tests.controller_node.house import House
 NAMES = [f"t{number}" for number in range(12)]
 PARTITIONS = 5
 TOPIC = 2
-Asking = tuple[ApiKey, int, Any]
+Arguments = tuple[ApiKey, int, Any]
 
 
 class Town(House):
-    """Three brokers, and topics whose replicas lie on two of them, the second of which leads none yet."""
+    """Three brokers, and topics with replicas on two of them; the second one leads no partition yet."""
 
     epochs: dict[int, int]
 
@@ -57,13 +57,13 @@ class Town(House):
         answer = self.ask(ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest(topics, 1000))
         assert {topic.error_code for topic in answer.topics} == {ErrorCode.NONE}
 
-    def heartbeat(self, broker: int, **fields: Any) -> Asking:
+    def heartbeat(self, broker: int, **fields: Any) -> Arguments:
         offset = self.storage.log.log_end
         request = BrokerHeartbeatRequest(broker, self.epochs[broker], offset, **fields)
         return ApiKey.BROKER_HEARTBEAT, 1, request
 
-    def do(self, asking: Asking) -> Any:
-        answer = self.ask(*asking)
+    def do(self, arguments: Arguments) -> Any:
+        answer = self.ask(*arguments)
         assert answer is not None
         return answer
 
@@ -81,53 +81,53 @@ def assigned(name: str, *replicas: int, partitions: int = PARTITIONS) -> create_
 # Requests by name: each function prepares what its request needs, and returns the request.
 
 
-def create_many(town: Town) -> Asking:
+def create_many(town: Town) -> Arguments:
     topics = [create_topics.CreatableTopic(f"new-{number}", 4, 2) for number in range(20)]
     return ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest(topics, 1000)
 
 
-def create_wide(town: Town) -> Asking:
+def create_wide(town: Town) -> Arguments:
     topic = create_topics.CreatableTopic("wide", 1_500, 2)
     return ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest([topic], 1000)
 
 
-def create_wide_assigned(town: Town) -> Asking:
+def create_wide_assigned(town: Town) -> Arguments:
     wide = assigned("wide", 3, 1, partitions=1_200)
     return ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest([wide], 1000)
 
 
-def grow(town: Town) -> Asking:
+def grow(town: Town) -> Arguments:
     topics = [CreatePartitionsTopic(name, 60, None) for name in [*NAMES, "unknown"]]
     return ApiKey.CREATE_PARTITIONS, 3, CreatePartitionsRequest(topics, 1000)
 
 
-def delete(town: Town) -> Asking:
+def delete(town: Town) -> Arguments:
     topics = [DeleteTopicState(name, bytes(16)) for name in [*NAMES[:6], "unknown"]]
     topics += [DeleteTopicState(None, town.id_of(name)) for name in NAMES[5:]]
     return ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics, (), 1000)
 
 
-def elect_preferred(town: Town) -> Asking:
+def elect_preferred(town: Town) -> Arguments:
     town.do(town.heartbeat(1, want_fence=True))
     town.do(town.heartbeat(1))
     town.do(proposal(town, 2, (2, 1), 1))
     return ApiKey.ELECT_LEADERS, 2, ElectLeadersRequest(0, None, 1000)
 
 
-def elect_uncleanly(town: Town) -> Asking:
+def elect_uncleanly(town: Town) -> Arguments:
     town.do(town.heartbeat(1, want_fence=True))  # leaves the ISRs,
     town.do(town.heartbeat(2, want_fence=True))  # the last of which stays,
     town.do(town.heartbeat(1))  # and may not lead
     return ApiKey.ELECT_LEADERS, 2, ElectLeadersRequest(1, None, 1000)
 
 
-def set_configs(town: Town) -> Asking:
+def set_configs(town: Town) -> Arguments:
     configs = [incremental.AlterableConfig("retention.ms", 0, "7")]
     rows = [incremental.AlterConfigsResource(TOPIC, name, configs) for name in [*NAMES, "unknown"]]
     return ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, incremental.IncrementalAlterConfigsRequest(rows, False)
 
 
-def replace_configs(town: Town) -> Asking:
+def replace_configs(town: Town) -> Arguments:
     rows = [
         legacy.AlterConfigsResource(TOPIC, name, [legacy.AlterableConfig("retention.ms", "9")])
         for name in NAMES
@@ -135,35 +135,35 @@ def replace_configs(town: Town) -> Asking:
     return ApiKey.ALTER_CONFIGS, 2, legacy.AlterConfigsRequest(rows, False)
 
 
-def describe(town: Town) -> Asking:
+def describe(town: Town) -> Arguments:
     town.do(set_configs(town))
     rows = [DescribeConfigsResource(TOPIC, name, None) for name in [*NAMES, "unknown"]]
     rows += [DescribeConfigsResource(TOPIC, name, ("retention.ms", "no.such")) for name in NAMES]
     return ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(rows, True, False)
 
 
-def reassignment(replicas: tuple[int, ...] | None) -> Asking:
+def reassignment(replicas: tuple[int, ...] | None) -> Arguments:
     rows = [ReassignablePartition(index, replicas) for index in range(PARTITIONS)]
     topics = [ReassignableTopic(name, rows) for name in [*NAMES, "unknown"]]
     return ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, AlterPartitionReassignmentsRequest(1000, topics=topics)
 
 
-def reassign(town: Town) -> Asking:
+def reassign(town: Town) -> Arguments:
     return reassignment((3, 2))
 
 
-def call_off(town: Town) -> Asking:
+def call_off(town: Town) -> Arguments:
     town.do(reassign(town))
     return reassignment(None)
 
 
-def list_moves(town: Town) -> Asking:
+def list_moves(town: Town) -> Arguments:
     town.do(reassign(town))
     return ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, ListPartitionReassignmentsRequest(1000, None)
 
 
-def proposal(town: Town, leader: int, isr: tuple[int, ...], epoch: int) -> Asking:
-    """The leader's proposal with these epochs; some name topics and partitions that do not exist."""
+def proposal(town: Town, leader: int, isr: tuple[int, ...], epoch: int) -> Arguments:
+    """The leader's proposal with these epochs; parts of it name topics or partitions that do not exist."""
     members = [alter_partition.BrokerState(broker, town.epochs[broker]) for broker in isr]
     rows = [
         alter_partition.PartitionData(index, epoch, (), members, 0, epoch) for index in range(PARTITIONS + 1)
@@ -174,42 +174,42 @@ def proposal(town: Town, leader: int, isr: tuple[int, ...], epoch: int) -> Askin
     return ApiKey.ALTER_PARTITION, 3, request
 
 
-def shrink(town: Town) -> Asking:
+def shrink(town: Town) -> Arguments:
     return proposal(town, 1, (1,), 0)
 
 
-def assign_directories(town: Town) -> Asking:
+def assign_directories(town: Town) -> Arguments:
     rows = [assign.PartitionData(index) for index in range(PARTITIONS)]
     topics = [assign.TopicData(town.id_of(name), rows) for name in NAMES]
     lost = assign.DirectoryData(bytes(15) + b"\x99", topics)
     return ApiKey.ASSIGN_REPLICAS_TO_DIRS, 0, assign.AssignReplicasToDirsRequest(1, town.epochs[1], [lost])
 
 
-def fence(town: Town) -> Asking:
+def fence(town: Town) -> Arguments:
     return town.heartbeat(1, want_fence=True)
 
 
-def lose_directory(town: Town) -> Asking:
+def lose_directory(town: Town) -> Arguments:
     broker = town.node.image.brokers[1]
     return town.heartbeat(1, offline_log_dirs=broker.directories)
 
 
-def come_back(town: Town) -> Asking:
+def come_back(town: Town) -> Arguments:
     town.made([assigned(f"alone-{number}", 3) for number in range(10)])
     town.do(town.heartbeat(3, want_fence=True))
     return town.heartbeat(3)
 
 
-def register_again(town: Town) -> Asking:
-    town.clock.ms += 60_000  # its session has ended, unnoticed so far
+def register_again(town: Town) -> Arguments:
+    town.clock.ms += 60_000  # its session has ended, but it is not fenced yet
     return ApiKey.BROKER_REGISTRATION, 4, town.registration(1, incarnation=9)
 
 
-def unregister(town: Town) -> Asking:
+def unregister(town: Town) -> Arguments:
     return ApiKey.UNREGISTER_BROKER, 0, UnregisterBrokerRequest(1)
 
 
-DECISIONS: list[Callable[[Town], Asking]] = [
+DECISIONS: list[Callable[[Town], Arguments]] = [
     create_many,
     create_wide,
     create_wide_assigned,
@@ -229,13 +229,13 @@ DECISIONS: list[Callable[[Town], Asking]] = [
     register_again,
     unregister,
 ]
-READS: list[Callable[[Town], Asking]] = [describe, list_moves]
+READS: list[Callable[[Town], Arguments]] = [describe, list_moves]
 ATOMIC = {create_many, create_wide, create_wide_assigned, grow, delete, set_configs, replace_configs}
 ATOMIC |= {reassign, call_off}
 
 
-def named(asking: Callable[[Town], Asking]) -> str:
-    return asking.__name__
+def named(prepare: Callable[[Town], Arguments]) -> str:
+    return prepare.__name__
 
 
 @pytest.fixture
@@ -247,26 +247,26 @@ def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decisions, "MAX_INLINE_RECORDS", 3)
 
 
-def town_before(tmp_path: Path, asking: Callable[[Town], Asking]) -> tuple[Town, Asking]:
+def town_before(tmp_path: Path, prepare: Callable[[Town], Arguments]) -> tuple[Town, Arguments]:
     town = Town(tmp_path).prepared()
-    return town, asking(town)
+    return town, prepare(town)
 
 
-def turn(town: Town) -> None:
+def run_callback(town: Town) -> None:
     town.step(events.TurnCame())
 
 
-def turns(town: Town) -> int:
+def run_callbacks(town: Town) -> int:
     """Run callbacks until no work is left; return how many."""
     for count in range(10_000):
         if not town.node.decisions.long.busy:
             return count
-        turn(town)
+        run_callback(town)
     raise AssertionError("it does not end")
 
 
 def written(town: Town, start: int) -> list[list[bytes]]:
-    """The records of each batch from there on."""
+    """The records of each batch from an offset on."""
     data = town.storage.log.read(start, 1 << 24, town.storage.log.log_end)
     return [[bytes(value) for value in values(batch)] for batch in iter_batches(data)]
 
@@ -285,42 +285,42 @@ def flat(batches: list[list[bytes]]) -> list[bytes]:
     return [value for batch in batches for value in batch]
 
 
-@pytest.mark.parametrize("asking", [*DECISIONS, *READS], ids=named)
+@pytest.mark.parametrize("prepare", [*DECISIONS, *READS], ids=named)
 def test_several_callbacks_give_the_answer_and_records_of_one(
-    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, asking: Any
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, prepare: Any
 ) -> None:
     monkeypatch.setattr(pace, "MAX_TURN_WORK_US", 1 << 40)
     monkeypatch.setattr(decisions, "MAX_INLINE_RECORDS", 1 << 40)
-    whole, asked = town_before(tmp_path, asking)
+    whole, arguments = town_before(tmp_path, prepare)
     start = whole.storage.log.log_end
     whole.turns_come_by_themselves = False
-    expected = whole.do(asked)
+    expected = whole.do(arguments)
     expected_records = flat(written(whole, start))
-    assert expected_records or asking in READS
+    assert expected_records or prepare in READS
 
     request.getfixturevalue("short_turns")
-    town, asked = town_before(tmp_path, asking)
+    town, arguments = town_before(tmp_path, prepare)
     town.turns_come_by_themselves = False
-    place = town.send(*asked)
+    place = town.send(*arguments)
     assert town.answer(place) is None
-    assert turns(town) > 2
+    assert run_callbacks(town) > 2
     assert town.answer(place) == expected
     batches = written(town, start)
     assert flat(batches) == expected_records
-    if asking in ATOMIC:
+    if prepare in ATOMIC:
         assert len(batches) == 1
     assert town.node.image == whole.node.image == replayed(town)
     assert town.node.following.replay.next_offset == town.storage.log.log_end
 
 
-@pytest.mark.parametrize("asking", [*DECISIONS, *READS], ids=named)
+@pytest.mark.parametrize("prepare", [*DECISIONS, *READS], ids=named)
 @pytest.mark.usefixtures("short_turns")
-def test_requests_between_the_callbacks_wait_or_are_answered(tmp_path: Path, asking: Any) -> None:
-    town, asked = town_before(tmp_path, asking)
+def test_requests_between_the_callbacks_wait_or_are_answered(tmp_path: Path, prepare: Any) -> None:
+    town, arguments = town_before(tmp_path, prepare)
     town.turns_come_by_themselves = False
-    place = town.send(*asked)
+    place = town.send(*arguments)
     behind = town.create("behind", connection_id=2)
-    leaves = 2 if asking is come_back else 3
+    leaves = 2 if prepare is come_back else 3
     moved = town.send(*town.heartbeat(leaves, want_fence=True), connection_id=3)
     answered = 0
     while town.node.decisions.long.busy:
@@ -330,7 +330,7 @@ def test_requests_between_the_callbacks_wait_or_are_answered(tmp_path: Path, ask
             fetched = town.fetch(town.storage.log.log_end + 5, connection_id=5)
             answered += town.answer(fetched) is not None
             assert changes or not town.answer(beat).error_code
-        turn(town)
+        run_callback(town)
     assert answered > 1
     assert town.answer(place) is not None
     assert town.answer(behind).topics[0].error_code == ErrorCode.NONE
@@ -338,26 +338,26 @@ def test_requests_between_the_callbacks_wait_or_are_answered(tmp_path: Path, ask
     assert town.node.image == replayed(town)
 
 
-@pytest.mark.parametrize("asking", [*DECISIONS, *READS], ids=named)
+@pytest.mark.parametrize("prepare", [*DECISIONS, *READS], ids=named)
 @pytest.mark.parametrize("syncs", [True, False], ids=["committed at once", "not committed"])
 @pytest.mark.usefixtures("short_turns")
-def test_leadership_may_end_in_any_of_the_callbacks(tmp_path: Path, asking: Any, syncs: bool) -> None:
+def test_leadership_may_end_in_any_of_the_callbacks(tmp_path: Path, prepare: Any, syncs: bool) -> None:
     number = 0
     while True:
-        town, asked = town_before(tmp_path, asking)
+        town, arguments = town_before(tmp_path, prepare)
         before = replayed(town)
         town.turns_come_by_themselves = False
         town.sync_by_itself = syncs
-        place = town.send(*asked)
+        place = town.send(*arguments)
         behind = town.create("behind", connection_id=2)
         for _ in range(number):
-            turn(town)
+            run_callback(town)
         if not town.node.decisions.long.is_under_way:
             return
         town.turns_come_by_themselves = True
         town.step(raft_events.ResignRequested(town.node.core.epoch))
         assert not town.node.decisions.long.busy
-        turn(town)  # that was asked for before they came by themselves
+        run_callback(town)  # requested before callbacks came by themselves
         assert town.answer(place) is not None
         assert town.answer(behind).topics[0].error_code == ErrorCode.NOT_CONTROLLER
         assert town.node.image == (replayed(town) if syncs else before)
@@ -373,11 +373,11 @@ def test_leadership_may_end_in_any_of_the_callbacks(tmp_path: Path, asking: Any,
 
 @pytest.mark.usefixtures("short_turns")
 def test_a_broker_that_dies_between_the_callbacks_is_fenced_afterwards(tmp_path: Path) -> None:
-    town, asked = town_before(tmp_path, create_many)
+    town, arguments = town_before(tmp_path, create_many)
     town.turns_come_by_themselves = False
-    place = town.send(*asked)
+    place = town.send(*arguments)
     for _ in range(3):
-        turn(town)
+        run_callback(town)
     town.do(town.heartbeat(2))
     town.advance(8_000)
     town.do(town.heartbeat(2))
@@ -385,7 +385,7 @@ def test_a_broker_that_dies_between_the_callbacks_is_fenced_afterwards(tmp_path:
     town.advance(2_000)
     assert town.node.decisions.long.is_under_way
     assert not town.node.image.brokers[3].fenced
-    turns(town)
+    run_callbacks(town)
     assert {topic.error_code for topic in town.answer(place).topics} == {ErrorCode.NONE}
     assert town.node.image.led_count(3) > 0
     town.turns_come_by_themselves = True
@@ -401,11 +401,11 @@ def test_non_atomic_records_are_one_batch_applied_while_the_disk_syncs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", len(NAMES) * PARTITIONS)
-    town, asked = town_before(tmp_path, shrink)
+    town, arguments = town_before(tmp_path, shrink)
     town.turns_come_by_themselves = town.sync_by_itself = False
     start = town.storage.log.log_end
-    place = town.send(*asked)
-    turns(town)
+    place = town.send(*arguments)
+    run_callbacks(town)
     assert len(written(town, start)) == town.syncs_asked == 1
     assert town.node.image == replayed(town)
     assert town.answer(place) is None
@@ -415,12 +415,12 @@ def test_non_atomic_records_are_one_batch_applied_while_the_disk_syncs(
 
 @pytest.mark.usefixtures("short_turns")
 def test_leadership_lost_between_two_runs_refuses_the_request(tmp_path: Path) -> None:
-    town, asked = town_before(tmp_path, shrink)
+    town, arguments = town_before(tmp_path, shrink)
     town.turns_come_by_themselves = False
     start = town.storage.log.log_end
-    place = town.send(*asked)
+    place = town.send(*arguments)
     while town.storage.log.log_end == start:
-        turn(town)
+        run_callback(town)
     assert start < town.node.core.high_watermark < start + len(NAMES) * PARTITIONS
     town.step(raft_events.ResignRequested(town.node.core.epoch))
     assert town.answer(place).error_code == ErrorCode.NOT_CONTROLLER
@@ -428,14 +428,14 @@ def test_leadership_lost_between_two_runs_refuses_the_request(tmp_path: Path) ->
 
 @pytest.mark.usefixtures("short_turns")
 def test_a_full_disk_stops_a_non_atomic_decision_between_two_batches(tmp_path: Path) -> None:
-    town, asked = town_before(tmp_path, shrink)
+    town, arguments = town_before(tmp_path, shrink)
     town.turns_come_by_themselves = False
     start = town.storage.log.log_end
-    place = town.send(*asked)
+    place = town.send(*arguments)
     while town.storage.log.log_end == start:
-        turn(town)
+        run_callback(town)
     town.step(events.DiskFilled("no room"))
-    turns(town)
+    run_callbacks(town)
     assert town.answer(place).error_code == ErrorCode.NOT_CONTROLLER
     assert start < town.storage.log.log_end < start + len(NAMES) * PARTITIONS
     assert town.node.image == replayed(town)
@@ -443,12 +443,12 @@ def test_a_full_disk_stops_a_non_atomic_decision_between_two_batches(tmp_path: P
 
 @pytest.mark.usefixtures("short_turns")
 def test_a_standby_describes_in_several_callbacks_and_then_reads_the_log(tmp_path: Path) -> None:
-    town, asked = town_before(tmp_path, describe)
+    town, arguments = town_before(tmp_path, describe)
     town.step(raft_events.ResignRequested(town.node.core.epoch))
     town.turns_come_by_themselves = False
-    place = town.send(*asked)
+    place = town.send(*arguments)
     assert town.node.decisions.long.busy
-    turns(town)
+    run_callbacks(town)
     described = town.answer(place)
     assert [row.error_code for row in described.results].count(ErrorCode.NONE) == 2 * len(NAMES)
     town.turns_come_by_themselves = True
@@ -461,20 +461,20 @@ def test_replaced_state_of_a_large_decision_is_freed_in_several_callbacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "_MAX_ENTRIES_FORGOTTEN_PER_CALL", 4)
-    town, asked = town_before(tmp_path, delete)
+    town, arguments = town_before(tmp_path, delete)
     town.turns_come_by_themselves = False
-    place = town.send(*asked)
+    place = town.send(*arguments)
     assert len(town.answer(place).responses) == len(NAMES) + 1
-    image, left = town.node.image, []
+    image, counts = town.node.image, []
     for _ in range(200):
-        left.append(image.uncommitted_change_count)
-        if not left[-1]:
+        counts.append(image.uncommitted_change_count)
+        if not counts[-1]:
             break
-        turn(town)
-    assert len(left) > 10
-    assert left == sorted(left, reverse=True)
-    assert left[-1] == 0
-    turn(town)
+        run_callback(town)
+    assert len(counts) > 10
+    assert counts == sorted(counts, reverse=True)
+    assert counts[-1] == 0
+    run_callback(town)
     assert town.node.image == replayed(town)
     town.turns_come_by_themselves = True
     town.step(raft_events.ResignRequested(town.node.core.epoch))

@@ -59,7 +59,7 @@ def test_an_id_whose_two_directories_both_fetch_is_reported(
 
 
 class Leader:
-    """Notes fetches; time stands still unless a test moves it."""
+    """A leader that notes fetches; only the test moves its time."""
 
     def __init__(self) -> None:
         self.outbox = Outbox()
@@ -79,7 +79,7 @@ class Leader:
     def lines(self) -> dict[int, str]:
         return self.fetching.lines(self.now_ms)
 
-    def said(self) -> list[dict[str, Any]]:
+    def logged(self) -> list[dict[str, Any]]:
         made = [one for one in self.outbox.take() if isinstance(one, Say)]
         assert all((one.level, one.text) == ("warning", "a node runs more than once") for one in made)
         return [one.fields for one in made]
@@ -90,11 +90,11 @@ def test_directories_whose_fetches_alternate_are_two_processes(node_id: int) -> 
     leader = Leader()
     leader.fetch(1, A, node_id)
     leader.fetch(2, B, node_id)
-    assert leader.lines == {} and leader.said() == []
+    assert leader.lines == {} and leader.logged() == []
     leader.fetch(1, A, node_id, LIVE_MS - 1)
     both = [f"{uuid_text(B)} (at host2)", f"{uuid_text(A)} (at host1)"]
     assert leader.lines == line(node_id, ", ".join(both))
-    assert leader.said() == [{"from_node": node_id, "directories": both, "remedy": REMEDY, "seen": 1}]
+    assert leader.logged() == [{"from_node": node_id, "directories": both, "remedy": REMEDY, "seen": 1}]
     leader.now_ms += 1
     assert leader.lines == {}  # the other no longer fetches
 
@@ -115,7 +115,7 @@ def test_a_new_disk_or_connection_is_no_second_process(fetches: list[tuple[int, 
     leader = Leader()
     for connection_id, directory, later_ms in fetches:
         leader.fetch(connection_id, directory, later_ms=later_ms)
-    assert leader.lines == {} and leader.said() == []
+    assert leader.lines == {} and leader.logged() == []
 
 
 @pytest.mark.parametrize(("directory", "name"), [(A, uuid_text(A)), (ZERO_UUID, "unknown")])
@@ -129,7 +129,7 @@ def test_connections_that_alternate_for_a_second_are_two_processes(directory: by
     assert leader.lines == {}
     leader.fetch(2, directory, later_ms=1)
     assert leader.lines == line(7, f"{name} (at host1), {name} (at host2), copies of one")
-    assert len(leader.said()) == 1
+    assert len(leader.logged()) == 1
 
 
 @pytest.mark.parametrize(("pause_ms", "found"), [(LIVE_MS - 1, True), (LIVE_MS, False)])
@@ -138,20 +138,20 @@ def test_the_count_of_returns_starts_anew_after_a_pause(pause_ms: int, found: bo
     for _ in range(3):
         leader.fetch(1, A)
         leader.fetch(2, A)
-    leader.fetch(2, A, later_ms=pause_ms - 500)  # goes on fetching by the same connection
+    leader.fetch(2, A, later_ms=pause_ms - 500)  # continues to fetch by the same connection
     leader.fetch(1, A, later_ms=500)
     assert bool(leader.lines) is found
 
 
 def test_rare_returns_of_a_connection_are_no_second_process() -> None:
-    """For example, a node asks a bootstrap server whenever it looks for the leader."""
+    """For example, a node sends a fetch to a bootstrap server each time it searches for the leader."""
     leader = Leader()
     for _ in range(3 * MIN_RETURNS):
         for connection_id in (1, 2, 1):
             leader.fetch(connection_id, A)
         for _ in range(LIVE_MS // 500):
             leader.fetch(1, A, later_ms=500)
-    assert leader.lines == {} and leader.said() == []
+    assert leader.lines == {} and leader.logged() == []
 
 
 def test_a_reconnect_does_not_revive_a_past_report_of_two_processes() -> None:
@@ -168,11 +168,11 @@ def test_a_reported_id_is_logged_once_a_minute_with_a_count() -> None:
     leader = Leader()
     for at in range(8):
         leader.fetch(1 + at % 2, (A, B)[at % 2], later_ms=10)
-    assert [one["seen"] for one in leader.said()] == [1]
+    assert [one["seen"] for one in leader.logged()] == [1]
     leader.fetch(1, A, later_ms=60_000)
     leader.fetch(2, B)
     leader.fetch(1, A)
-    assert [one["seen"] for one in leader.said()] == [6]
+    assert [one["seen"] for one in leader.logged()] == [6]
 
 
 def test_the_number_of_remembered_ids_and_connections_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_the_number_of_remembered_ids_and_connections_is_bounded(monkeypatch: py
     for at in range(MAX_SEEN + 1):
         leader.fetch(at, A)
     leader.fetch(MAX_SEEN + 1, B)
-    leader.fetch(1, A)  # forgotten, as is the first
+    leader.fetch(1, A)  # forgotten, like the first one
     assert leader.fetching._fetchers[7].seen.keys() >= {(1, A), (MAX_SEEN + 1, B)}
     assert len(leader.fetching._fetchers[7].seen) == MAX_SEEN
     monkeypatch.setattr(twins_module, "MAX_PEERS", 2)
@@ -216,7 +216,7 @@ def test_two_processes_are_reported_for_as_long_as_they_alternated_just_before()
     for connection_id, directory in ((1, A), (2, B), (1, A)):
         leader.fetch(connection_id, directory)
     leader.fetch(1, A, later_ms=LIVE_MS - 2)
-    leader.fetch(3, b"c" * 16, later_ms=1)  # a new one, which has not alternated
+    leader.fetch(3, b"c" * 16, later_ms=1)  # a third connection, which has not alternated
     assert leader.lines
     leader.now_ms += 1
     assert leader.lines == {}
@@ -227,4 +227,4 @@ def test_each_id_that_runs_more_than_once_has_its_own_line() -> None:
     for node_id in (7, 8):
         for connection_id, directory in ((1, A), (2, B), (1, A)):
             leader.fetch(connection_id, directory, node_id)
-    assert [(one["from_node"], one["seen"]) for one in leader.said()] == [(7, 1), (8, 1)]
+    assert [(one["from_node"], one["seen"]) for one in leader.logged()] == [(7, 1), (8, 1)]
