@@ -1,4 +1,4 @@
-"""Random histories of topics and of the clients that fetch them, for comparing fetch sessions."""
+"""Random histories of topics and of clients that fetch them, for comparisons of fetch sessions."""
 
 from __future__ import annotations
 
@@ -83,20 +83,20 @@ class Client:
     replica_id: int
     session_id: int = 0
     epoch: int = 0
-    asked: list[tuple[str, Uuid, int]] = field(default_factory=list)
+    partitions: list[tuple[str, Uuid, int]] = field(default_factory=list)
 
     def request(self, world: World) -> tuple[int, FetchRequest]:
-        """A fetch as a client may send it, sometimes an invalid one."""
+        """A random fetch of the client, sometimes an invalid one."""
         random = world.random
         version = self.version if random.random() < 0.97 else random.choice([12, 13])
         is_full = not self.epoch
         fetched = [] if random.random() < 0.4 and not is_full else self._some(world, 4)
         forgotten = [] if is_full or random.random() < 0.7 else self._some(world, 3)
         if random.random() < 0.03:
-            forgotten = list(self.asked)
+            forgotten = list(self.partitions)
         if is_full:
-            self.asked = []
-        self.asked = [*{*self.asked, *fetched}]
+            self.partitions = []
+        self.partitions = [*{*self.partitions, *fetched}]
         session_id, epoch = self.session_id, self.epoch
         if random.random() < 0.05:
             session_id = random.choice([session_id, 1, 77, -3])

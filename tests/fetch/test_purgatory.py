@@ -1,4 +1,4 @@
-"""The purgatory against a plain list of what is parked, and the cost of waking."""
+"""The purgatory compared with a plain list of parked operations, and the cost of waking."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Model:
     """Parked ids with their conditions and deadlines, searched in full each time."""
 
     parked: dict[int, tuple[list[tuple[str, int]], int | None]] = field(default_factory=dict)
-    left: list[int] = field(default_factory=list)
+    completed: list[int] = field(default_factory=list)
 
     def take(self, ids: list[int]) -> set[int]:
         for parked_id in ids:
             del self.parked[parked_id]
-            self.left.append(parked_id)
+            self.completed.append(parked_id)
         return set(ids)
 
 
@@ -81,7 +81,7 @@ class EveryOperationCompletesOnce(RuleBasedStateMachine):
 
     @invariant()
     def no_operation_completes_twice(self) -> None:
-        assert len(self.model.left) == len(set(self.model.left))
+        assert len(self.model.completed) == len(set(self.model.completed))
 
     @invariant()
     def parked_ids_are_known(self) -> None:
@@ -185,7 +185,7 @@ def test_a_key_that_no_operation_waits_for_is_forgotten() -> None:
 
 
 def test_what_has_left_a_queue_is_counted_until_it_is_swept() -> None:
-    """The sweep comes when more than half of a queue is gone: not before, as it costs a look at each."""
+    """A sweep looks at each entry of a queue, so it waits until more than half of them are gone."""
     purgatory: Purgatory[int] = Purgatory()
     for one in range(10):
         purgatory.park(one, one, [("log", one), (one, 0)], one)

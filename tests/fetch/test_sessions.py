@@ -1,4 +1,4 @@
-"""Fetch sessions over artificial partitions: what a client receives (S20), and at what cost."""
+"""Fetch sessions over artificial partitions: the answers to a client (S20), and their cost."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tests.fetch.histories import NAMES, World, topic_id
 
 VERSION = 17
 ALL_BYTES = 1 << 30
-# Of a topic that was deleted: a session remembers its name, and may find another topic of that name.
-GONE = {
+# A session remembers a deleted topic's name, and may find another topic with that name.
+DELETED_TOPIC_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.INCONSISTENT_TOPIC_ID,
@@ -37,8 +37,8 @@ GONE = {
 NO_LIMITS = CacheLimits()
 
 
-class House:
-    """A world, and the sessions over it."""
+class Server:
+    """Fetch sessions over the partitions of a world."""
 
     def __init__(self, seed: int = 0, limits: CacheLimits = NO_LIMITS) -> None:
         self.random = Random(seed)
@@ -54,7 +54,7 @@ class House:
             self.completed += self.parked.changed(key, self.now_ms)
 
     def fetch(self, request: FetchRequest, fetch_id: object = "fetch") -> FetchResponse | None:
-        """The answer, or None while the fetch waits."""
+        """The answer to a fetch, or None if it is parked."""
         assert self.parked is not None
         done = self.parked.fetch(fetch_id, request, VERSION, self.now_ms)
         self.completed += [one for one in done if one.fetch_id is not fetch_id]
@@ -63,7 +63,7 @@ class House:
         return mine[0] if mine else None
 
 
-def asking(
+def fetch_request(
     session_id: int,
     epoch: int,
     positions: dict[tuple[bytes, int], int],
@@ -89,15 +89,15 @@ def asking(
     )
 
 
-def told(response: FetchResponse) -> dict[tuple[bytes, int], PartitionData]:
+def partitions_of(response: FetchResponse) -> dict[tuple[bytes, int], PartitionData]:
     return {(t.topic_id, p.partition_index): p for t in response.responses for p in t.partitions}
 
 
 class Client:
-    """A client that knows only what it received, and loses, repeats and reorders messages as networks do."""
+    """A client that knows only the answers that it got. Messages are lost, repeated and reordered."""
 
-    def __init__(self, house: House, replica_id: int) -> None:
-        self.house = house
+    def __init__(self, server: Server, replica_id: int) -> None:
+        self.server = server
         self.replica_id = replica_id
         self.session_id = 0
         self.epoch = 0
@@ -106,7 +106,7 @@ class Client:
         self.known: dict[tuple[bytes, int], PartitionData] = {}
 
     def fetch(self, max_bytes: int, *, is_lost: bool) -> None:
-        random, world = self.house.random, self.house.world
+        random, world = self.server.random, self.server.world
         for one in random.sample(world.ids, min(2, len(world.ids))):
             key = (one, random.randrange(4))
             if key not in self.positions and random.random() < 0.5:
@@ -118,19 +118,19 @@ class Client:
                 del self.positions[key]
                 self.known.pop(key, None)
                 self.news.pop(key, None)
-        asked = self.news if self.epoch else self.positions
-        request = asking(
+        positions = self.news if self.epoch else self.positions
+        request = fetch_request(
             self.session_id,
             self.epoch,
-            asked,
+            positions,
             forgotten=tuple(forgotten),
             max_bytes=max_bytes,
             replica_id=self.replica_id,
         )
-        response = self.house.fetch(request)
+        response = self.server.fetch(request)
         assert response is not None
         if is_lost:
-            self.epoch = 0  # the client cannot know whether the fetch arrived, so it starts anew
+            self.epoch = 0  # the client cannot know whether the fetch arrived, so it starts a new session
         elif response.error_code:
             assert response.error_code in (
                 ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -143,30 +143,33 @@ class Client:
     def learn(self, response: FetchResponse, max_bytes: int) -> None:
         if not self.epoch:
             self.known.clear()
-        answer = told(response)
+        answer = partitions_of(response)
         self.known |= answer
         self.compare_with_full_fetch(answer, max_bytes)
         self.news = {}
         for key, data in answer.items():
             if data.records:
-                name = self.house.world.source.names[key[0]]
-                self.positions[key] = self.news[key] = self.house.world.source.next_offset(
+                name = self.server.world.source.names[key[0]]
+                self.positions[key] = self.news[key] = self.server.world.source.next_offset(
                     name, key[1], self.positions[key], len(data.records)
                 )
             elif data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                topic = self.house.world.source.topics[self.house.world.source.names[key[0]]]
+                topic = self.server.world.source.topics[self.server.world.source.names[key[0]]]
                 self.positions[key] = self.news[key] = topic[1][key[1]].log_start_offset
         self.session_id = response.session_id
         self.epoch = next_epoch(self.epoch) if response.session_id else 0
 
     def compare_with_full_fetch(self, answer: dict[tuple[bytes, int], PartitionData], max_bytes: int) -> None:
-        """The client knows what a full fetch of the same positions would answer (S20)."""
-        full = told(full_fetch(self.house.world.source, self.positions, self.replica_id))
+        """Require that the client knows the answer of a full fetch from the same positions (S20)."""
+        full = partitions_of(full_fetch(self.server.world.source, self.positions, self.replica_id))
         assert self.known.keys() == full.keys()
         has_records = any(data.records for data in answer.values())
         for key, data in full.items():
             known = self.known[key]
-            assert known.error_code == data.error_code or {known.error_code, data.error_code} <= GONE
+            assert (
+                known.error_code == data.error_code
+                or {known.error_code, data.error_code} <= DELETED_TOPIC_ERRORS
+            )
             assert known.log_start_offset == data.log_start_offset
             assert known.high_watermark == data.high_watermark
             if data.records and (key not in answer or not answer[key].records):
@@ -177,116 +180,116 @@ def full_fetch(
     source: SyntheticPartitions, positions: dict[tuple[bytes, int], int], replica_id: int
 ) -> FetchResponse:
     alone = ParkedFetches(FetchSessions(source, CacheLimits(slots=0), int))
-    request = asking(0, -1, positions, replica_id=replica_id)
+    request = fetch_request(0, -1, positions, replica_id=replica_id)
     return alone.fetch("full", request, VERSION, 0)[0].response
 
 
 @settings(max_examples=120, deadline=None)
 @given(seed=st.integers(0, 2**32), steps=st.integers(5, 60), slots=st.integers(1, 3))
 def test_incremental_answers_add_up_to_a_full_fetch__kip227(seed: int, steps: int, slots: int) -> None:
-    house = House(seed, CacheLimits(slots=slots, eviction_ms=50))
-    random = house.random
-    clients = [Client(house, random.choice([-1, -1, 4])) for _ in range(3)]
+    server = Server(seed, CacheLimits(slots=slots, eviction_ms=50))
+    random = server.random
+    clients = [Client(server, random.choice([-1, -1, 4])) for _ in range(3)]
     for _ in range(steps):
-        house.now_ms += random.choice([1, 1, 30])
+        server.now_ms += random.choice([1, 1, 30])
         for _ in range(random.randrange(4)):
-            house.world.change()
+            server.world.change()
         client = random.choice(clients)
         if random.random() < 0.05:
             client.epoch += random.choice([-1, 1]) if client.epoch > 1 else 0  # reordered
         client.fetch(random.choice([200, 1000, ALL_BYTES, ALL_BYTES]), is_lost=random.random() < 0.1)
-    assert not house.completed
+    assert not server.completed
 
 
 def test_parked_fetch_is_answered_once_when_it_has_min_bytes() -> None:
-    house = House()
-    one, (partition, *_) = house.world.source.topics["a"]
-    request = asking(0, 0, {(one, 0): 0}, max_wait_ms=500, min_bytes=150)
-    assert house.fetch(request) is None
+    server = Server()
+    one, (partition, *_) = server.world.source.topics["a"]
+    request = fetch_request(0, 0, {(one, 0): 0}, max_wait_ms=500, min_bytes=150)
+    assert server.fetch(request) is None
     for _ in range(2):
-        assert not house.completed
+        assert not server.completed
         partition.append(100)
         partition.high_watermark = partition.log_end_offset
-        house._changed(("a", 0))
-    assert house.parked is not None and not len(house.parked)
-    (completed,) = house.completed
-    (data,) = told(completed.response).values()
+        server._changed(("a", 0))
+    assert server.parked is not None and not len(server.parked)
+    (completed,) = server.completed
+    (data,) = partitions_of(completed.response).values()
     assert len(data.records or b"") == 200
-    house.now_ms = 10_000
-    assert house.parked.expire(house.now_ms) == [] and house.parked.deadline_ms() is None
+    server.now_ms = 10_000
+    assert server.parked.expire(server.now_ms) == [] and server.parked.deadline_ms() is None
 
 
 def test_parked_fetch_is_answered_at_its_deadline_and_at_once_on_an_error() -> None:
-    house = House()
-    assert house.parked is not None
-    one, (partition, *_) = house.world.source.topics["a"]
-    first = house.fetch(asking(0, 0, {(one, 0): 0}))
+    server = Server()
+    assert server.parked is not None
+    one, (partition, *_) = server.world.source.topics["a"]
+    first = server.fetch(fetch_request(0, 0, {(one, 0): 0}))
     assert first is not None
-    assert house.fetch(asking(first.session_id, 1, {}, max_wait_ms=500)) is None
-    assert house.parked.expire(499) == []
-    (completed,) = house.parked.expire(500)
+    assert server.fetch(fetch_request(first.session_id, 1, {}, max_wait_ms=500)) is None
+    assert server.parked.expire(499) == []
+    (completed,) = server.parked.expire(500)
     assert completed.response == FetchResponse(session_id=first.session_id)
-    assert house.fetch(asking(first.session_id, 2, {}, max_wait_ms=500)) is None
+    assert server.fetch(fetch_request(first.session_id, 2, {}, max_wait_ms=500)) is None
     partition.error_code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    house._changed(("a", 0))
-    (failed,) = house.completed
-    assert [data.error_code for data in told(failed.response).values()] == [partition.error_code]
+    server._changed(("a", 0))
+    (failed,) = server.completed
+    assert [data.error_code for data in partitions_of(failed.response).values()] == [partition.error_code]
 
 
 def test_fetch_of_the_next_epoch_replaces_the_parked_one() -> None:
-    house = House()
-    one, _ = house.world.source.topics["a"]
-    first = house.fetch(asking(0, 0, {(one, 0): 0}))
+    server = Server()
+    one, _ = server.world.source.topics["a"]
+    first = server.fetch(fetch_request(0, 0, {(one, 0): 0}))
     assert first is not None
-    assert house.fetch(asking(first.session_id, 1, {}, max_wait_ms=500), "older") is None
-    assert house.fetch(asking(first.session_id, 2, {}, max_wait_ms=500), "newer") is None
-    (completed,) = house.completed
+    assert server.fetch(fetch_request(first.session_id, 1, {}, max_wait_ms=500), "older") is None
+    assert server.fetch(fetch_request(first.session_id, 2, {}, max_wait_ms=500), "newer") is None
+    (completed,) = server.completed
     assert completed.fetch_id == "older"
     assert completed.response.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
 def test_closing_a_session_answers_its_parked_fetch_and_watches_nothing() -> None:
-    house = House()
-    one, _ = house.world.source.topics["a"]
-    first = house.fetch(asking(0, 0, {(one, 0): 0}))
+    server = Server()
+    one, _ = server.world.source.topics["a"]
+    first = server.fetch(fetch_request(0, 0, {(one, 0): 0}))
     assert first is not None
-    assert house.fetch(asking(first.session_id, 1, {}, max_wait_ms=500), "parked") is None
-    house.fetch(asking(first.session_id, -1, {}))
-    assert [one.fetch_id for one in house.completed] == ["parked"]
-    assert not len(house.sessions.watchers) and not len(house.sessions.cache)
+    assert server.fetch(fetch_request(first.session_id, 1, {}, max_wait_ms=500), "parked") is None
+    server.fetch(fetch_request(first.session_id, -1, {}))
+    assert [one.fetch_id for one in server.completed] == ["parked"]
+    assert not len(server.sessions.watchers) and not len(server.sessions.cache)
 
 
 def test_epochs_wrap_to_one_and_unknown_ids_are_not_found() -> None:
     assert next_epoch(MAX_EPOCH) == 1
-    house = House()
+    server = Server()
     for session_id in (5, -5, 2147483647, -2147483648):
-        response = house.fetch(asking(session_id, 1, {}))
+        response = server.fetch(fetch_request(session_id, 1, {}))
         assert response is not None and response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_follower_at_the_log_end_is_caught_up_as_of_its_last_fetch() -> None:
-    house = House()
-    one, (partition, *_) = house.world.source.topics["a"]
+    server = Server()
+    one, (partition, *_) = server.world.source.topics["a"]
     key = (one, 0)
-    house.now_ms = 10
-    first = house.fetch(asking(0, 0, {key: 0}, replica_id=3))
+    server.now_ms = 10
+    first = server.fetch(fetch_request(0, 0, {key: 0}, replica_id=3))
     assert first is not None
-    (session,) = house.sessions.cache
-    house.now_ms = 20
-    house.fetch(asking(first.session_id, 1, {}, replica_id=3))
+    (session,) = server.sessions.cache
+    server.now_ms = 20
+    server.fetch(fetch_request(first.session_id, 1, {}, replica_id=3))
     assert session.subscription.caught_up_ms(key) == 20
     partition.append(100)
-    house._changed(("a", 0))
-    house.now_ms = 30
-    house.fetch(asking(first.session_id, 2, {}, replica_id=3))  # reads the record, has not stored it
-    assert session.subscription.caught_up_ms(key) == 20
+    server._changed(("a", 0))
+    server.now_ms = 30
+    server.fetch(fetch_request(first.session_id, 2, {}, replica_id=3))
+    assert session.subscription.caught_up_ms(key) == 20  # the record is read, but not stored
     partition.append(100)
-    house._changed(("a", 0))
-    house.now_ms = 40
-    house.fetch(asking(first.session_id, 3, {key: 1}, replica_id=3))  # it has the log end of 30
-    assert session.subscription.caught_up_ms(key) == 30
-    house.now_ms = 50
-    house.fetch(asking(first.session_id, 4, {key: 2}, replica_id=3))
+    server._changed(("a", 0))
+    server.now_ms = 40
+    server.fetch(fetch_request(first.session_id, 3, {key: 1}, replica_id=3))
+    assert session.subscription.caught_up_ms(key) == 30  # all that the log held at 30 ms is stored
+    server.now_ms = 50
+    server.fetch(fetch_request(first.session_id, 4, {key: 2}, replica_id=3))
     assert session.subscription.caught_up_ms(key) == 50
 
 
@@ -310,12 +313,14 @@ def test_incremental_fetch_examines_only_changed_partitions(count: int) -> None:
             partitions[index].append(100)
             partitions[index].high_watermark += 1
             parked.changed(("many", index), 0)
-    (completed,) = parked.fetch(0, asking(session_id, 1, {}), VERSION, 0)
-    assert len(told(completed.response)) == 10
+    (completed,) = parked.fetch(0, fetch_request(session_id, 1, {}), VERSION, 0)
+    assert len(partitions_of(completed.response)) == 10
     assert source.looks == 10 and source.reads == 10
-    parked.fetch(0, asking(session_id, 2, {(topic_id(0), n): 5 for n in range(0, 100, 10)}), VERSION, 0)
+    parked.fetch(
+        0, fetch_request(session_id, 2, {(topic_id(0), n): 5 for n in range(0, 100, 10)}), VERSION, 0
+    )
     source.looks = source.reads = 0
-    (completed,) = parked.fetch(0, asking(session_id, 3, {}), VERSION, 0)
+    (completed,) = parked.fetch(0, fetch_request(session_id, 3, {}), VERSION, 0)
     assert completed.response == FetchResponse(session_id=session_id)
     assert source.looks == source.reads == 0
 
@@ -325,21 +330,21 @@ def test_backlog_that_does_not_fit_is_read_round_robin_at_bounded_cost() -> None
     for index, partition in enumerate(source.topics["many"][1]):
         partition.append(100)
         parked.changed(("many", index), 0)
-    parked.fetch(0, asking(session_id, 1, {}), VERSION, 0)
+    parked.fetch(0, fetch_request(session_id, 1, {}), VERSION, 0)
     for index, partition in enumerate(source.topics["many"][1]):
         partition.high_watermark = 1
         parked.changed(("many", index), 0)
-    seen: list[int] = []
+    read_indexes: list[int] = []
     moved: dict[tuple[bytes, int], int] = {}
     for epoch in range(2, 102):
         before = source.reads
-        request = asking(session_id, epoch, moved, max_bytes=1000)
-        answer = told(parked.fetch(0, request, VERSION, 0)[0].response)
+        request = fetch_request(session_id, epoch, moved, max_bytes=1000)
+        answer = partitions_of(parked.fetch(0, request, VERSION, 0)[0].response)
         moved = {key: 1 for key, data in answer.items() if data.records}
         assert len(moved) == 10
         assert epoch == 2 or source.reads - before <= 20
-        seen += [index for _, index in moved]
-    assert sorted(seen) == list(range(1000))
+        read_indexes += [index for _, index in moved]
+    assert sorted(read_indexes) == list(range(1000))
 
 
 hostile_ints = st.sampled_from([0, 1, -1, 2, 5, 1 << 20, 2147483647, -2147483648])
@@ -361,34 +366,34 @@ hostile_keys = st.tuples(st.integers(0, 5).map(topic_id), st.integers(-2, 40))
 )
 def test_hostile_fetches_stay_within_the_bounds_of_the_cache(requests: list[tuple]) -> None:  # type: ignore[type-arg]
     limits = CacheLimits(slots=4, partitions=60, size_bytes=40_000, eviction_ms=3)
-    house = House(1, limits)
-    assert house.parked is not None
-    for number, (session_id, epoch, asked, forgotten, many) in enumerate(requests):
-        house.now_ms += 1
-        house.world.change()
-        known = [session.id for session in house.sessions.cache]
-        request = asking(
+    server = Server(1, limits)
+    assert server.parked is not None
+    for number, (session_id, epoch, fetched, forgotten, many) in enumerate(requests):
+        server.now_ms += 1
+        server.world.change()
+        known = [session.id for session in server.sessions.cache]
+        request = fetch_request(
             known[session_id % len(known)] if known and number % 3 else session_id,
             epoch,
-            dict.fromkeys(asked, many),
+            dict.fromkeys(fetched, many),
             forgotten=tuple(forgotten),
             max_bytes=many,
             min_bytes=many,
         )
-        assert house.fetch(request) is not None
-        cache = house.sessions.cache
+        assert server.fetch(request) is not None
+        cache = server.sessions.cache
         slots = sum(len(session.subscription) for session in cache)
         assert len(cache) <= limits.slots and slots == cache.partitions <= limits.partitions
         size = sum(session.subscription.size_bytes for session in cache)
         assert size == cache.size_bytes <= limits.size_bytes
-        watched = sum(len(house.sessions.watchers.under(key)) for key in keys_of(house))
+        watched = sum(len(server.sessions.watchers.under(key)) for key in keys_of(server))
         assert watched <= slots
         for session in cache:
             assert len(session.subscription._ready) <= 2 * len(session.subscription) + 1
 
 
-def keys_of(house: House) -> list[object]:
-    return list(house.sessions.watchers._first)
+def keys_of(server: Server) -> list[object]:
+    return list(server.sessions.watchers._first)
 
 
 def test_slots_take_no_more_memory_than_their_counted_size() -> None:
@@ -408,56 +413,58 @@ def test_slots_take_no_more_memory_than_their_counted_size() -> None:
     assert session.cached_bytes / 2 < taken_bytes <= session.cached_bytes
 
 
-@pytest.mark.parametrize("is_told", [True, False])
-def test_unknown_topic_id_is_reported_until_the_topic_exists(is_told: bool) -> None:
-    house = House()
-    if not is_told:
-        house.world.changed = lambda _: None  # a fetch finds out by itself
-    new = topic_id(len(house.world.ids))
-    first = house.fetch(asking(0, 0, {(new, 0): 0}))
+@pytest.mark.parametrize("is_notified", [True, False])
+def test_unknown_topic_id_is_reported_until_the_topic_exists(is_notified: bool) -> None:
+    server = Server()
+    if not is_notified:
+        server.world.changed = lambda _: None  # the fetch itself must notice the change
+    new = topic_id(len(server.world.ids))
+    first = server.fetch(fetch_request(0, 0, {(new, 0): 0}))
     assert first is not None
-    assert told(first)[new, 0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
-    again = house.fetch(asking(first.session_id, 1, {}))
-    assert again is not None and told(again)[new, 0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
-    house.world.create(NAMES[3])
-    resolved = house.fetch(asking(first.session_id, 2, {}))
-    assert resolved is not None and not told(resolved)[new, 0].error_code
-    nothing = house.fetch(asking(first.session_id, 3, {}))
+    assert partitions_of(first)[new, 0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    again = server.fetch(fetch_request(first.session_id, 1, {}))
+    assert again is not None and partitions_of(again)[new, 0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    server.world.create(NAMES[3])
+    resolved = server.fetch(fetch_request(first.session_id, 2, {}))
+    assert resolved is not None and not partitions_of(resolved)[new, 0].error_code
+    nothing = server.fetch(fetch_request(first.session_id, 3, {}))
     assert nothing is not None and not nothing.responses
 
 
 def test_objects_of_a_session_show_themselves_in_one_line() -> None:
-    house = House()
-    one, _ = house.world.source.topics["a"]
-    house.fetch(asking(0, 0, {(one, 0): 0}))
-    (session,) = house.sessions.cache
+    server = Server()
+    one, _ = server.world.source.topics["a"]
+    server.fetch(fetch_request(0, 0, {(one, 0): 0}))
+    (session,) = server.sessions.cache
     subscription = session.subscription
     (slot,) = subscription.slots.values()
     assert isinstance(slot, Slot) and Reader(3).is_follower
     size_bytes = slot_bytes((one, 0))
     cache = f"<SessionCache of 1 sessions, 1 partitions, {size_bytes} bytes>"
-    assert repr(house.sessions) == f"<FetchSessions {cache}, <Watchers of 1 keys>>"
-    assert repr(house.parked) == f"<ParkedFetches 0 wait, {house.sessions!r}>"
+    assert repr(server.sessions) == f"<FetchSessions {cache}, <Watchers of 1 keys>>"
+    assert repr(server.parked) == f"<ParkedFetches 0 wait, {server.sessions!r}>"
     assert repr(session) == f"<FetchSession {session.id} of a consumer, epoch 1, 1 partitions>"
     assert repr(subscription) == "<Subscription to 1 partitions, 0 dirty, 0 bytes available>"
     assert repr(slot) == "<Slot a-0 at 0, 0 bytes available, told 0>"
-    begun = house.sessions.begin(asking(session.id, 1, {}), VERSION, 0)
-    assert repr(begun) == f"<FetchContext incremental of {session!r}>"
-    refused = house.sessions.begin(asking(session.id, 1, {}), VERSION, 0)
+    context = server.sessions.begin(fetch_request(session.id, 1, {}), VERSION, 0)
+    assert repr(context) == f"<FetchContext incremental of {session!r}>"
+    refused = server.sessions.begin(fetch_request(session.id, 1, {}), VERSION, 0)
     assert repr(refused) == f"<FetchContext refused of {refused.subscription!r}>"
 
 
 def test_a_parked_follower_and_an_unknown_topic_show_so() -> None:
-    house = House()
-    one, _ = house.world.source.topics["a"]
-    first = house.fetch(asking(0, 0, {(one, 0): 0}, replica_id=3))
+    server = Server()
+    one, _ = server.world.source.topics["a"]
+    first = server.fetch(fetch_request(0, 0, {(one, 0): 0}, replica_id=3))
     assert first is not None
-    assert house.fetch(asking(first.session_id, 1, {}, replica_id=3, max_wait_ms=500), "parked") is None
-    (session,) = house.sessions.cache
+    assert (
+        server.fetch(fetch_request(first.session_id, 1, {}, replica_id=3, max_wait_ms=500), "parked") is None
+    )
+    (session,) = server.sessions.cache
     assert repr(session) == f"<FetchSession {session.id} of a follower, epoch 2, 1 partitions>"
     assert repr(session.subscription) == "<Subscription to 1 partitions, 0 dirty, 0 bytes available, parked>"
     unknown = topic_id(99)
-    house.fetch(asking(session.id, 2, {(unknown, 5): 7}, replica_id=3))
+    server.fetch(fetch_request(session.id, 2, {(unknown, 5): 7}, replica_id=3))
     assert repr(session.subscription.slots[unknown, 5]) == (
         f"<Slot {unknown.hex()}-5 at 7, 0 bytes available, told -1>"
     )

@@ -1,4 +1,4 @@
-"""Fetch sessions against Kafka's own FetchManager, FetchContext and FetchSession, in random histories."""
+"""Fetch sessions compared with Kafka's FetchManager, FetchContext and FetchSession in random histories."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EVICTION_MS = 1000
 
 
 class Kafka:
-    """Kafka's classes, in a process of their own."""
+    """Kafka's classes in a process of their own."""
 
     def __init__(self, classes: Path) -> None:
         path = os.pathsep.join([str(classes), classpath()])
@@ -44,13 +44,13 @@ class Kafka:
             text=True,
         )
 
-    def tell(self, *words: object) -> None:
+    def send(self, *words: object) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
         self.process.stdin.flush()
 
     def ask(self, *words: object) -> str:
-        self.tell(*words)
+        self.send(*words)
         assert self.process.stdout is not None
         return self.process.stdout.readline().rstrip("\n")
 
@@ -74,19 +74,19 @@ def listed(entries: list[str]) -> str:
     return ";".join(entries) or "-"
 
 
-class Both:
-    """One history, given to Kafka's classes and to ours."""
+class Comparison:
+    """One history, which both Kafka's classes and ours get."""
 
     def __init__(self, kafka: Kafka, seed: int) -> None:
         self.kafka = kafka
         self.random = random = Random(seed)
-        self.ids: deque[int] = deque()  # what Kafka draws is what we draw
+        self.ids: deque[int] = deque()  # ours get the session ids that Kafka draws
         self.world = World(random, self._changed)
         slots = random.choice([1, 2, 3, 10])
         limits = CacheLimits(slots=slots, eviction_ms=EVICTION_MS)
         self.sessions = FetchSessions(self.world.source, limits, self.ids.popleft)
         self.parked = ParkedFetches(self.sessions)
-        self.kafka.tell("reset", slots, EVICTION_MS)
+        self.kafka.send("reset", slots, EVICTION_MS)
         self.clients = [Client(random.choice([12, 13, 16]), random.choice([-1, -1, 5])) for _ in range(4)]
         self.under_way: list[tuple[Client, FetchRequest, FetchContext, str, int]] = []
         self.answered = 0
@@ -99,11 +99,11 @@ class Both:
     def step(self) -> None:
         act = self.random.random()
         self.now_ms += self.random.choice([1, 1, 1, 50, 700])
-        self.kafka.tell("now", self.now_ms)
+        self.kafka.send("now", self.now_ms)
         if act < 0.4:
             self.world.change()
         elif act < 0.45 and self.under_way:
-            self.under_way.pop(0)  # its connection was lost
+            self.under_way.pop(0)  # the connection is lost
         elif act < 0.7 or not self.under_way:
             self.begin(self.random.choice(self.clients))
             if self.random.random() < 0.8:
@@ -140,8 +140,8 @@ class Both:
         return f"{name},{uuid_text(topic.topic_id)},{index}"
 
     def answer(self, place: int) -> None:
-        client, request, context, asked, replica_id = self.under_way.pop(place)
-        key, to_read = asked.split(" ")
+        client, request, context, key_and_reads, replica_id = self.under_way.pop(place)
+        key, to_read = key_and_reads.split(" ")
         context.subscription.is_parked = False
         read = self.read(to_read, Reader(replica_id), max(0, request.max_bytes))
         theirs = self.kafka.ask("answer", key, listed(read))
@@ -153,26 +153,26 @@ class Both:
         assert not self.ids
         client.on_answer(request.session_epoch, error_code, session_id)
 
-    def read(self, to_read: str, reader: Reader, left: int) -> list[str]:
-        """Read every partition in turn, as Kafka's broker does for its sessions."""
+    def read(self, to_read: str, reader: Reader, left_bytes: int) -> list[str]:
+        """Read the partitions one after the other, as Kafka's broker does for its sessions."""
         served, refused, taken = [], [], 0
         for entry in to_read.split(";") if to_read != "-" else []:
             name, one, index, offset, max_bytes, epoch, last_epoch = entry.split(",")
             place = f"{name},{one},{index}"
-            asked = FetchPartition(
+            partition = FetchPartition(
                 int(index), int(epoch), int(offset), int(last_epoch), partition_max_bytes=int(max_bytes)
             )
-            slot = Slot(self.sessions.cache, (name, int(index)), name, parsed(one), asked, 0)  # type: ignore[arg-type]
+            slot = Slot(self.sessions.cache, (name, int(index)), name, parsed(one), partition, 0)  # type: ignore[arg-type]
             topic = self.world.source.topics.get(name)
             if name == "-":
                 refused.append(f"{place},{int(ErrorCode.UNKNOWN_TOPIC_ID)},-1,-1,-1,0")
                 continue
-            limit = min(asked.partition_max_bytes, left)
+            limit = min(partition.partition_max_bytes, left_bytes)
             data, size = self.world.source.read(slot, reader, limit, not taken)
             line = f"{place},{int(data.error_code)},{data.high_watermark},{data.log_start_offset}"
             line += f",{data.diverging_epoch.epoch},{size}"
             taken += size
-            left = max(0, left - size)
+            left_bytes = max(0, left_bytes - size)
             exists = topic is not None and int(index) < len(topic[1])
             (served if exists else refused).append(line)
         return served + refused
@@ -183,21 +183,21 @@ def parsed(one: str) -> bytes:
 
 
 def described(response: FetchResponse) -> str:
-    told = [
+    partitions = [
         f"{topic.topic if topic.topic_id == bytes(16) else uuid_text(topic.topic_id)},{data.partition_index},"
         f"{int(data.error_code)},{data.high_watermark},{data.log_start_offset},{data.diverging_epoch.epoch},"
         f"{len(data.records or b'')}"
         for topic in response.responses
         for data in topic.partitions
     ]
-    return f"{int(response.error_code)} {response.session_id} {len(response.responses)} {listed(told)}"
+    return f"{int(response.error_code)} {response.session_id} {len(response.responses)} {listed(partitions)}"
 
 
 def test_random_histories_get_the_answers_of_kafkas_sessions__kip227(kafka: Kafka) -> None:
     evictions = 0
     for seed in range(HISTORIES):
-        both = Both(kafka, seed)
+        comparison = Comparison(kafka, seed)
         for _ in range(STEPS):
-            both.step()
-        evictions += both.sessions.cache.evictions
+            comparison.step()
+        evictions += comparison.sessions.cache.evictions
     assert evictions > HISTORIES

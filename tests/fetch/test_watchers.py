@@ -1,4 +1,4 @@
-"""Chains of watchers: each member leaves from its place, and the others stay."""
+"""Chains of watchers: a member may leave from any place, and the others stay."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def test_members_leave_in_any_order_and_the_others_stay() -> None:
         for member in (*members, other, members[0]):
             watchers.watch(member)
         assert watchers.under("a") == members[::-1]
-        left = members[::-1]
+        remaining = members[::-1]
         for index in order:
             watchers.unwatch(members[index])
             watchers.unwatch(members[index])
-            left.remove(members[index])
-            assert watchers.under("a") == left
+            remaining.remove(members[index])
+            assert watchers.under("a") == remaining
         assert (len(watchers), watchers.under("b")) == (1, [other])
 
 
